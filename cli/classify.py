@@ -16,16 +16,19 @@ from rich.table import Table as RichTable
 from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    SKIP_HINT,
     DelimiterOption,
     FileArgument,
     MissingOption,
     ModelArgument,
+    RejectedOption,
     ServerOption,
     SpreadsheetOption,
     StandardOutput,
     bar,
     connect,
     err,
+    fail,
     json_line,
     out,
     warn_of_unseen,
@@ -38,6 +41,7 @@ from quercus.client.results import Classification
 from quercus.client.unseen import UnseenTally
 from quercus.files import FileError, FileRecord, FileTable, open_table, writing
 from quercus.files.faults import naming_lines
+from quercus.files.pushing import RejectedFile, refused_rows
 from quercus.files.schema import Binding, class_of
 from quercus.files.writing import OutputTable, TextTarget
 from quercus.specification.names import check_id
@@ -89,6 +93,7 @@ def classify(
             "--class", metavar="COLUMN", help="Column of the true classes; the accuracy is printed as well."
         ),
     ] = None,
+    rejected: RejectedOption = None,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     masses: Annotated[
@@ -107,6 +112,9 @@ def classify(
 
     A cell may be uncertain: ? or empty, red|green (one of these), or 2..3 (a number from 2 to 3).
 
+    A row is refused for a wrong value or id, or too few or many cells. The first one ends the command; with --rejected
+    the others are classified under their own numbers, and the command fails at its end.
+
     Try:
 
         quercus classify wine new.csv
@@ -115,6 +123,9 @@ def classify(
     """
     chosen = _chosen_format(form, output, as_json=as_json)
     _check_output(output, file, force)
+    refuse_input("--rejected", rejected, file)
+    if rejected is not None and rejected == output:
+        raise typer.BadParameter("--rejected and --output name the same file")
     if for_spreadsheets and chosen is not OutputFormat.CSV:
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     table = open_table(file, delimiter=delimiter, missing=words_of(missing))
@@ -123,11 +134,16 @@ def classify(
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
         binding = Binding(table, specification, uncertain=True)
-        found = _ClassifiedFile(client, model, binding, classes, masses=masses, ids=ids, at=at)
-        _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
+        with refused_rows(rejected, table) as refused:
+            found = _ClassifiedFile(
+                client, model, binding, classes, masses=masses, ids=ids, at=at, refused=refused
+            )
+            _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
     warn_of_unseen(found.unseen.results(found.rows))
     if at is not None:
         err.print(found.accuracy_text, markup=False)
+    if refused is not None and refused.rows:
+        fail(f"{refused.count_text} refused: {rejected} has each with its line and the reason")
 
 
 def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: bool) -> OutputFormat:
@@ -161,6 +177,17 @@ class _ClassifiedRow:
     found: Classification
 
 
+@dataclass(frozen=True)
+class _FileRow:
+    """A row to classify: its number, its id, and the class that it is said to have."""
+
+    number: int
+    id: str | None
+    record: FileRecord
+    values: list[Any]
+    truth: str | None
+
+
 class _ClassifiedFile:
     """The rows of a file, classified as they are iterated, and how many of the predictions were right.
 
@@ -168,6 +195,7 @@ class _ClassifiedFile:
     ----------
     ids : column of ids; None: there is none.
     at : position of the column of true classes; None: there is none.
+    refused : takes the rows that are refused; None: the first ends the reading.
     """
 
     def __init__(
@@ -180,7 +208,9 @@ class _ClassifiedFile:
         masses: bool,
         ids: str | None,
         at: int | None,
+        refused: RejectedFile | None,
     ) -> None:
+        self._refused = refused
         self._client, self._model, self._binding = client, model, binding
         self.masses, self._at = masses, at
         self.classes = classes
@@ -195,25 +225,56 @@ class _ClassifiedFile:
 
     def __iter__(self) -> Iterator[_ClassifiedRow]:
         table = self._binding.table
-        records = iter(table)
+        records = enumerate(table.with_faults())
+        count = 0
         while chunk := list(itertools.islice(records, CHUNK_ROWS)):
-            k = self._id_position
-            ids = itertools.repeat(None) if k is None else [_id_of(table, record, k) for record in chunk]
-            rows = [self._binding.row(record) for record in chunk]
-            with naming_lines(table, chunk):
-                answers = self._client.classify(self._model, rows, want_masses=self.masses)
-            self.unseen.add_results(answers.unseen)
-            if self._at is not None:
-                self._count_right(table, chunk, answers.labels, self._at)
-            yield from map(_ClassifiedRow, itertools.count(self.rows), ids, answers)
-            self.rows += len(chunk)
-        if not self.rows:
+            count += len(chunk)
+            yield from self._classified([row for each in chunk if (row := self._read_row(*each)) is not None])
+        if not count:
             raise FileError(table.path, "has a header but no rows")
 
-    def _count_right(self, table: FileTable, chunk: list[FileRecord], labels: list[str], at: int) -> None:
-        truths = [class_of(table, record, at, self.classes) for record in chunk]
-        self._right += sum(a == b for a, b in zip(truths, labels, strict=True))
-        self._known += sum(truth is not None for truth in truths)
+    def _read_row(self, number: int, record: FileRecord) -> _FileRow | None:
+        """Return a row to classify; None: it is refused."""
+        table, k = self._binding.table, self._id_position
+        try:
+            if record.fault is not None:
+                raise record.fault
+            name = None if k is None else _id_of(table, record, k)
+            truth = None if self._at is None else class_of(table, record, self._at, self.classes)
+            return _FileRow(number, name, record, self._binding.row(record), truth)
+        except FileError as error:
+            self._refuse(record, error)
+            return None
+
+    def _classified(self, rows: list[_FileRow]) -> Iterator[_ClassifiedRow]:
+        """Classify rows; if the server refuses some and the others are wanted, they are found by halving."""
+        if not rows:
+            return
+        try:
+            with naming_lines(self._binding.table, [row.record for row in rows]):
+                answers = self._client.classify(
+                    self._model, [row.values for row in rows], want_masses=self.masses
+                )
+        except FileError as error:
+            if len(rows) > 1 and self._refused is not None:
+                yield from self._classified(rows[: len(rows) // 2])
+                yield from self._classified(rows[len(rows) // 2 :])
+            else:
+                self._refuse(rows[0].record, error)
+            return
+        self.unseen.add_results(answers.unseen)
+        self.rows += len(rows)
+        self._known += sum(row.truth is not None for row in rows)
+        self._right += sum(row.truth == label for row, label in zip(rows, answers.labels, strict=True))
+        for row, answer in zip(rows, answers, strict=True):
+            yield _ClassifiedRow(row.number, row.id, answer)
+
+    def _refuse(self, record: FileRecord, error: FileError) -> None:
+        if self._refused is None:
+            error.add_note(SKIP_HINT)
+            raise error
+        name = "" if self._id_position is None else record.cells[self._id_position] or ""
+        self._refused.write(record, name, error.reason_in_column)
 
     @property
     def accuracy_text(self) -> str:

@@ -20,6 +20,7 @@ from quercus.cli.completion import complete_model
 from quercus.client.client import Client
 from quercus.client.results import Model, RecentAccuracy, UnseenNames
 from quercus.client.transport import DEFAULT_ADDRESS
+from quercus.client.words import bound_text
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.shares import percent_text
 
@@ -103,6 +104,15 @@ MissingOption = Annotated[
         help="Words that mean a missing value, such as NA,null, in addition to an empty cell and ?.",
     ),
 ]
+ClassColumnOption = Annotated[
+    str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
+]
+ClassNamesOption = Annotated[
+    str | None,
+    typer.Option(
+        "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
+    ),
+]
 IgnoreOption = Annotated[
     list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
 ]
@@ -155,6 +165,15 @@ LabelColumnOption = Annotated[
         "--label-column", metavar="COLUMN", help="Column of classes and sets (A|B) in --label-file."
     ),
 ]
+RejectedOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rejected",
+        metavar="FILE",
+        help="Write refused rows to this CSV file, with line and reason, and go on (default: stop at the first).",
+    ),
+]
+SKIP_HINT = "--rejected FILE writes such rows to a file, with their reasons, and goes on"
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
 
@@ -222,12 +241,13 @@ def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
         err.print(f"warning: {each.text}", style="yellow", soft_wrap=True)
 
 
-def attribute_text(attribute: Attribute) -> str:
-    """Return the description of an attribute in one line."""
+def attribute_text(attribute: Attribute, others: int = 0) -> str:
+    """Return the description of an attribute in one line; `others`: rows with a name beyond its bound."""
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
         text = f"nominal: {shown}" if shown else "nominal"
-        text += f" ({attribute.bound_text})" if attribute.bound_text else ""
+        bound = bound_text(attribute, others)
+        text += f" ({bound})" if bound else ""
     elif attribute.cuts is not None and not attribute.edges:
         text = f"numeric, thresholds among {attribute.cuts} cuts"
     elif attribute.edges:
@@ -259,6 +279,7 @@ def model_json(model: Model) -> dict[str, Any]:
         "lag_s": model.lag_s,
         "accuracy": accuracy_json(model.accuracy),
         "average_confidence": model.average_confidence and asdict(model.average_confidence),
+        "other_names": dict(model.other_names),
     }
 
 

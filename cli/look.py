@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     AttributeOption,
+    ClassColumnOption,
+    ClassNamesOption,
     DelimiterOption,
     FileArgument,
     IgnoreOption,
@@ -22,9 +24,9 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.remarks import print_remarks, remark_json
-from quercus.files import open_table
+from quercus.files import FileTable, open_table
 from quercus.files.looking import Choices, ColumnLook
-from quercus.files.schema import FileSchema, class_column, survey_file
+from quercus.files.schema import FileSchema, class_column, names_of, survey_file
 from quercus.files.table import listed_names
 from quercus.files.words import typed_classes
 
@@ -42,15 +44,8 @@ _EXAMPLE_CHARS: Final = 14
 def inspect(
     *,
     file: FileArgument,
-    class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
-        ),
-    ] = None,
+    class_name: ClassColumnOption = None,
+    classes: ClassNamesOption = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     numeric: NumericOption = None,
@@ -77,8 +72,7 @@ def inspect(
         quercus inspect log.csv --numeric taken_at --json
     """
     table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
-    frame = () if classes is None else typed_classes(classes)
-    column = class_name if classes is not None and class_name is None else class_column(table, class_name)
+    frame, column = class_choice(table, class_name, classes)
     choices = Choices(column, ignore or (), nominal or (), numeric or (), attribute or ())
     schema = survey_file(table, choices, frame)
     if as_json:
@@ -93,6 +87,14 @@ def inspect(
         print_remarks(schema.remarks, out)
     if any(each.outcome == "refused" for each in schema.remarks):
         raise typer.Exit(1)
+
+
+def class_choice(
+    table: FileTable, class_name: str | None, classes: str | None
+) -> tuple[tuple[str, ...], str | None]:
+    """Return what --class and --classes say: the classes, none if not given, and the column that holds them, if any."""
+    frame = () if classes is None else typed_classes(classes)
+    return frame, None if classes is not None and class_name is None else class_column(table, class_name)
 
 
 def _labels_text(schema: FileSchema, column: str | None) -> str:
@@ -117,8 +119,13 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
     return found
 
 
+def _distinct(look: ColumnLook) -> int:
+    """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
+    return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
+
+
 def _distinct_text(look: ColumnLook) -> str:
-    count = len(look.seen.values)
+    count = _distinct(look)
     return f"{count:,}" if not look.seen.at_full else f"more than {count:,}"
 
 
@@ -139,7 +146,7 @@ def _schema_json(schema: FileSchema) -> dict[str, Any]:
                 "name": each.seen.name,
                 "role": each.role,
                 "known": each.seen.known,
-                "different": len(each.seen.values),
+                "different": _distinct(each),
                 "different_is_least": bool(each.seen.at_full),
                 "examples": list(islice(each.seen.values, _EXAMPLES)),
             }

@@ -74,7 +74,10 @@ def print_model(model: Model) -> None:
     out.print(grid)
     attributes = Table("attribute", "kind", box=None, pad_edge=False, header_style="none")
     for attribute in spec.attributes:
-        attributes.add_row(Text(attribute.name), Text(attribute_text(attribute), style="dim"))
+        attributes.add_row(
+            Text(attribute.name),
+            Text(attribute_text(attribute, model.other_names.get(attribute.name, 0)), style="dim"),
+        )
     out.print()
     out.print(attributes)
 

@@ -13,6 +13,8 @@ import typer
 from quercus.cli.common import (
     DEFAULT_SERVER,
     AttributeOption,
+    ClassColumnOption,
+    ClassNamesOption,
     DelimiterOption,
     IgnoreOption,
     JsonOption,
@@ -28,6 +30,7 @@ from quercus.cli.common import (
     report,
     words_of,
 )
+from quercus.cli.look import class_choice
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.model_tables import print_model, table_of_models
 from quercus.cli.remarks import print_remarks, remark_json
@@ -38,7 +41,6 @@ from quercus.files import FileTable, open_table
 from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark
 from quercus.files.schema import FileSchema, class_column, infer_schema
-from quercus.files.words import typed_classes
 from quercus.specification.model import CHANGEABLE
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
@@ -108,15 +110,8 @@ def create_model(
             show_default=False,
         ),
     ],
-    class_name: Annotated[
-        str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
-    ] = None,
-    classes: Annotated[
-        str | None,
-        typer.Option(
-            "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
-        ),
-    ] = None,
+    class_name: ClassColumnOption = None,
+    classes: ClassNamesOption = None,
     ignore: IgnoreOption = None,
     nominal: NominalOption = None,
     numeric: NumericOption = None,
@@ -218,8 +213,7 @@ def _from_data(
     bins: int | None,
     cuts: int | None,
 ) -> tuple[Specification, FileSchema]:
-    frame = () if classes is None else typed_classes(classes)
-    column = class_name if classes is not None and class_name is None else class_column(table, class_name)
+    frame, column = class_choice(table, class_name, classes)
     if column is None and classes is None:
         raise typer.BadParameter(
             "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +16,7 @@ from rich.text import Text
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    SKIP_HINT,
     DelimiterOption,
     FileArgument,
     JsonOption,
@@ -22,6 +24,7 @@ from quercus.cli.common import (
     LabelFileOption,
     MissingOption,
     ModelArgument,
+    RejectedOption,
     ServerOption,
     connect,
     default_labeller,
@@ -44,7 +47,7 @@ from quercus.files.displays import display_columns
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
 from quercus.files.packing import is_packed
-from quercus.files.pushing import FilePush, FileRows, RejectedFile, open_rejected
+from quercus.files.pushing import FilePush, FileRows, RejectedFile, refused_rows
 from quercus.files.schema import Binding, class_column
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
@@ -115,14 +118,7 @@ def push(
             help="Show a column beside the row: text, link, series, image or audio; repeatable.",
         ),
     ] = None,
-    rejected: Annotated[
-        Path | None,
-        typer.Option(
-            "--rejected",
-            metavar="FILE",
-            help="Write refused rows to this CSV file, with line and reason, and go on (default: stop at the first).",
-        ),
-    ] = None,
+    rejected: RejectedOption = None,
     batch_rows: Annotated[int, typer.Option("--batch-rows", min=1, max=MAX_BATCH_ROWS.highest)] = 1000,
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
@@ -142,8 +138,8 @@ def push(
     columns for item, labeller and answer, or one line per item and a column per labeller. Several answers about a row
     are combined (quercus policy). Pushing the same file again changes nothing.
 
-    A row is refused for a wrong value, label or id. The first one ends the push; with --rejected the others are pushed,
-    and the command fails at its end.
+    A row is refused for a wrong value, label or id, or too few or many cells. The first one ends the push; with
+    --rejected the others are pushed, and the command fails at its end.
 
     --beside shows labellers items from which no tree learns. A series is numbers with blanks between them; a picture
     or a sound is a URL, a file below the folder of the table, or data:...;base64,...
@@ -193,41 +189,40 @@ def push(
         shown = display_columns(table, beside or (), "--beside")
         id_position = None if ids is None else table.position(ids, "--id-column")
         rows = FileRows(binding, label, given_labels, id_position, id_prefix, shown)
-        report = _push_rows(client, model, rows, rejected, batch_rows)
+        with refused_rows(rejected, table) as refused:
+            report = _push_rows(client, model, rows, refused, batch_rows)
     unused = [name for name in binding.unused if name not in {column.title for column in shown}]
     _print_report(report, [] if labels or label_file is not None else unused, as_json)
-    if report.rejected:
-        what = "1 row was" if report.rejected == 1 else f"{report.rejected:,} rows were"
+    if refused is not None and refused.rows:
+        again = " --labels" if labels else ""
+        again += f" --class {shlex.quote(class_name)}" if labels and class_name is not None else ""
+        again += "".join(f" --beside {shlex.quote(each)}" for each in beside or ())
         fail(
-            f"{what} refused: {rejected} has each with its line and the reason\n  mend them there, and push them with: "
-            f"quercus push {model} {rejected} --id-column rejected_id"
+            f"{refused.count_text} refused: {rejected} has each with its line and the reason\n  "
+            f"mend them there, and push them with: quercus push {model} {rejected} --id-column rejected_id{again}"
         )
 
 
 def _push_rows(
-    client: Client, model: str, rows: FileRows, rejected: Path | None, batch_rows: int
+    client: Client, model: str, rows: FileRows, refused: RejectedFile | None, batch_rows: int
 ) -> PushReport:
     """Push the rows of a file, and write those that are refused to another."""
     path = rows.table.path
-    with ExitStack() as stack:
-        taker = None
-        if rejected is not None:
-            taker = RejectedFile(stack.enter_context(open_rejected(rejected)), rows.table)
-        pushed = FilePush(rows, None if taker is None else taker.write, batch_rows=batch_rows)
-        advance = stack.enter_context(_progress_bar(path))
+    pushed = FilePush(rows, None if refused is None else refused.write, batch_rows=batch_rows)
+    with _progress_bar(path) as advance:
         try:
             with pushed.errors_by_line():
                 report = client.push(model, **pushed.arguments(), on_progress=advance)
         except FileError as error:
-            if not isinstance(error.__cause__, AlreadyExists):
-                raise
-            fail(f"{error}\n  {_already_there(str(error), model)}")
-    refused = 0 if taker is None else taker.rows
-    if rejected is not None and not refused:
-        rejected.unlink()
-    if not report.rows and not refused:
+            if isinstance(error.__cause__, AlreadyExists):
+                fail(f"{error}\n  {_already_there(str(error), model)}")
+            if refused is None and error.line:
+                error.add_note(SKIP_HINT)
+            raise
+    count = 0 if refused is None else refused.rows
+    if not report.rows and not count:
         raise FileError(path, "has a header but no rows")
-    return replace(report, rejected=refused)
+    return replace(report, rejected=count)
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 
 from google.protobuf.message import Message
 
+from quercus.belief.errors import shown
 from quercus.client.errors import invalid
 from quercus.proto.v1 import model_pb2
 from quercus.proto.words import words_of
@@ -31,11 +32,11 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algori
     4
     """
     if not isinstance(given, str | Mapping):
-        raise invalid(field, f"is {given!r}, must be a name or a mapping with a name")
+        raise invalid(field, f"is {shown(given)}, must be a name or a mapping with a name")
     parameters = {"name": given} if isinstance(given, str) else dict(given)
     name = parameters.pop("name", None)
     if not isinstance(name, str) or name.replace("_", "-") not in ALGORITHMS:
-        raise invalid(f"{field}.name", f"is {name!r}, must be one of {', '.join(ALGORITHMS)}")
+        raise invalid(f"{field}.name", f"is {shown(name)}, must be one of {', '.join(ALGORITHMS)}")
     message = model_pb2.Algorithm()
     below = getattr(message, name.replace("-", "_"))
     below.SetInParent()
@@ -105,12 +106,12 @@ def _set_parameter(below: Message, key: str, value: Any, field: str) -> None:
     if described.enum_type is not None:
         words = {word: number for number, word in _choice_words(described.enum_type).items()}
         if not isinstance(value, str) or value not in words:
-            raise invalid(field, f"is {value!r}, must be one of {', '.join(words)}")
+            raise invalid(field, f"is {shown(value)}, must be one of {', '.join(words)}")
         value = words[value]
     try:
         setattr(below, key, value)
     except (TypeError, ValueError) as error:
-        raise invalid(field, f"is {value!r}: {error}") from None
+        raise invalid(field, f"is {shown(value)}: {error}") from None
 
 
 def _parameter_names(below: Message) -> list[str]:

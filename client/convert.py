@@ -9,6 +9,7 @@ from typing import Any, cast
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from quercus.belief.errors import shown
 from quercus.client import algorithms
 from quercus.client.display_messages import (
     display_from_proto,
@@ -195,6 +196,7 @@ def model_from_proto(message: model_pb2.Model) -> Model:
         average_confidence=AverageConfidence(message.average_confidence.rows, message.average_confidence.mean)
         if message.HasField("average_confidence")
         else None,
+        other_names={each.attribute: each.rows for each in message.other_names},
     )
 
 
@@ -338,7 +340,7 @@ def enum_value(kind: Any, prefix: str, field: str, word: str) -> Any:
         return kind.Value(f"{prefix}_{word.upper()}")
     except ValueError:
         known = ", ".join(name.removeprefix(f"{prefix}_").lower() for name in kind.keys()[1:])
-        raise invalid(field, f"{word!r} is none of {known}") from None
+        raise invalid(field, f"{shown(word)} is none of {known}") from None
 
 
 def evidence_from_proto(message: instance_pb2.Evidence, classes: tuple[str, ...]) -> Evidence:

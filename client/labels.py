@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeGuard, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
 from quercus.client.results import Floats
@@ -121,7 +121,7 @@ class LabelEncoder:
             raise invalid(field, str(error)) from None
         name = None if text is None else self._spellings.of(given if isinstance(given, str) else text)
         if name is None:
-            raise invalid(field, f"{given!r} is not a class; the classes are {', '.join(self.classes)}")
+            raise invalid(field, f"{shown(given)} is not a class; the classes are {', '.join(self.classes)}")
         return name
 
     def _parse_label(self, label: LabelLike, field: str) -> tuple[str, Any]:
@@ -141,7 +141,9 @@ class LabelEncoder:
         )  # numbers in a list may be plausibilities
         if isinstance(label, Collection) and all(map(names, label)):
             return "set", self.class_mask(label, field)
-        raise invalid(field, f"{label!r} is not a label: give a class name, a set of names, a dict or None")
+        raise invalid(
+            field, f"{shown(label)} is not a label: give a class name, a set of names, a dict or None"
+        )
 
     def _parse_checked(self, label: LabelLike, field: str) -> tuple[str, Any]:
         """Return what `_parse_label` does, of masses only those that the server accepts."""
@@ -168,7 +170,7 @@ class LabelEncoder:
         try:
             values = {key: float(value) for key, value in label.items()}
         except (TypeError, ValueError):
-            raise invalid(field, f"the values of {label!r} must be numbers") from None
+            raise invalid(field, f"the values of {shown(label)} must be numbers") from None
         except OverflowError:
             raise invalid(
                 field, "has a number that is too large; plausibilities and masses lie in [0, 1]"
@@ -176,7 +178,7 @@ class LabelEncoder:
         if all(map(_is_name, values)):
             named = {self._class_of(key, field): value for key, value in values.items()}
             if len(named) < len(values):
-                raise invalid(field, f"{label!r} names a class twice")
+                raise invalid(field, f"{shown(label)} names a class twice")
             return "contour", [named.get(name, 0.0) for name in self.classes]
         if all(isinstance(key, frozenset | tuple) for key in values):
             return "mass", [(self.class_mask(key, field), value) for key, value in values.items()]
@@ -195,7 +197,7 @@ class LabelEncoder:
             field, given = f"labels[{start + row}]", numbers[row]
             for name, value in zip(self.classes, given.tolist(), strict=True):
                 if not 0.0 <= value <= 1.0:
-                    raise invalid(field, f"is {value} for class {name!r}, must lie in [0, 1]")
+                    raise invalid(field, f"is {value} for class {shown(name)}, must lie in [0, 1]")
             raise invalid(field, "is zero for every class, at least one class must be plausible")
         flat = numbers.ravel()
         return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 from quercus.client import buffers, convert, pushing
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, RejectedRows, invalid
-from quercus.client.results import Specification
+from quercus.client.results import Model, Specification, UnseenNames
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.push_line import PushLine
+from quercus.client.unseen import PushedNames
 
 if TYPE_CHECKING:
     from quercus.client.client import Client
@@ -82,6 +83,9 @@ class Outbox:
         except BaseException:
             self._store.close()
             raise
+        self._names: PushedNames | None = None
+        self._unseen: tuple[UnseenNames, ...] = ()
+        self._told: set[tuple[str, bool]] = set()
         self._closing = False
         self._refused = 0
         self._first_refusal: QuercusError | None = None
@@ -119,6 +123,15 @@ class Outbox:
         """The reason why the server takes no rows: its last error, or that it is unreachable; empty while it does."""
         with self._changed:
             return self._waiting_for
+
+    @property
+    def unseen(self) -> tuple[UnseenNames, ...]:
+        """Names in the acknowledged rows that the model had never seen before, as in the report of a push.
+
+        The first time for each attribute, the logger ``quercus.client.outbox`` warns of them.
+        """
+        with self._changed:
+            return self._unseen
 
     def put(
         self,
@@ -252,8 +265,8 @@ class Outbox:
         with self._changed:
             self._changed.wait_for(lambda: self._closing, seconds)
 
-    def _identify_model(self) -> None:
-        """Learn the uid of the model that takes the rows: a later model of its name must not get them.
+    def _meet_model(self) -> PushedNames:
+        """Learn which names the model has, and its uid: a later model of its name must not get the rows.
 
         Raises
         ------
@@ -261,6 +274,11 @@ class Outbox:
             If the model has other attributes or classes than the specification for which the rows were packed.
         """
         model = self._client.get_model(self._model)
+        if not self._store.uid:
+            self._identify_model(model)
+        return PushedNames(model.specification)
+
+    def _identify_model(self, model: Model) -> None:
         given, now = (
             convert.specification_to_proto(each) for each in (self._specification, model.specification)
         )
@@ -274,10 +292,12 @@ class Outbox:
     def _send_some(self) -> None:
         """Send rows on one stream, as long as there are any."""
         client = self._client
-        if not self._store.uid:
-            self._identify_model()
+        if self._names is None:
+            self._names = self._meet_model()
         taker = self._on_rejected or self._keep_rejected
-        ledger = pushing.PushState(pushing.WINDOW_BATCHES, None, 0.0, taker, self._specification)
+        ledger = pushing.PushState(
+            pushing.WINDOW_BATCHES, None, 0.0, taker, self._specification, names=self._names
+        )
         sent: deque[pushing.Batch] = deque()
         with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
             while True:
@@ -311,4 +331,14 @@ class Outbox:
             with self._changed:
                 self._waiting_for = ""
                 self._store.drop_first(count)
+                self._unseen = () if self._names is None else self._names.results()
                 self._changed.notify_all()
+            self._warn_of_unseen()
+
+    def _warn_of_unseen(self) -> None:
+        """Say once for each attribute that there are names that the model had never seen, and that it keeps no more."""
+        for each in self._unseen:
+            key = (each.attribute, each.rows_beyond > 0)
+            if key not in self._told:
+                self._told.add(key)
+                _log.warning("%s: %s; further ones of this attribute are not logged", self._model, each.text)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client import convert
 from quercus.client.display_messages import display_to_proto
@@ -39,9 +39,9 @@ from quercus.client.results import Floats, PushReport, Specification, Value
 from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.transport import MAX_SEND_BYTES
-from quercus.client.unseen import NewNames, UnseenTally
+from quercus.client.unseen import PushedNames
 from quercus.proto.v1 import instance_pb2, values_pb2
-from quercus.specification.attributes import Nominal
+from quercus.specification.attributes import Attribute, Nominal, other_names
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
@@ -303,7 +303,7 @@ def _values_per_row(given: Any, name: str) -> Iterator[Any]:
 def _id_texts(taken: list[Any], start: int) -> Iterator[str]:
     for row, each in enumerate(taken, start):
         if is_missing(each):
-            raise invalid(f"ids[{row}]", f"{each!r} is no id")
+            raise invalid(f"ids[{row}]", f"{shown(each)} is no id")
         text = str(each)
         try:
             yield check_id(text, f"ids[{row}]")
@@ -328,14 +328,15 @@ class PushState:
         outage_s: float = OUTAGE_S,
         on_rejected: OnRejected | None = None,
         specification: Specification | None = None,
+        *,
+        names: PushedNames | None = None,
     ) -> None:
         self.window = window
         self.specification = specification
         """The newest that batches were made for: it names the values of rows that the server refuses."""
         self.has_taught = False
         """True if the model has learned names from the rows."""
-        self._new_names = None if specification is None else NewNames(specification)
-        self._unseen = UnseenTally()
+        self._names = PushedNames(specification) if names is None else names
         self._on_progress, self._on_rejected = on_progress, on_rejected
         self._trial = Outage(outage_s).start_attempts()
         self._trial.note_success()  # the model was read before the first batch
@@ -393,28 +394,10 @@ class PushState:
             seconds=time.monotonic() - self._started,
             model_uid=ack.model_uid,
         )
-        self._count_unseen(batch, ack)
-        self._tell_progress()
-
-    def _count_unseen(
-        self, batch: Batch, ack: instance_pb2.PushInstancesResponse | instance_pb2.PushBatchResponse
-    ) -> None:
-        """Count the names of an acknowledged batch that the model did not have before the push.
-
-        The server counts those that it did not have before the batch, and has them if the batch was stored already.
-        """
-        if self._new_names is None or self.specification is None:  # made by an earlier process
-            self._unseen.add_messages(ack.unseen)
-        else:
-            refused = frozenset(each.row for each in ack.refused)
-            self._unseen.add_counts(
-                self._new_names.count_rows(batch.request.rows, self.specification, refused)
-            )
-            self._unseen.add_beyond(ack.unseen)
+        self._names.count_batch(batch.request.rows, batch.rows, self.specification, ack)
         self.has_taught = self.has_taught or any(each.rows > each.rows_beyond for each in ack.unseen)
-        if self._unseen:
-            young = () if self._new_names is None else self._new_names.young
-            self._report = replace(self._report, unseen=self._unseen.results(self._report.rows, young))
+        self._report = replace(self._report, unseen=self._names.results())
+        self._tell_progress()
 
     def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
         """Tell of rows that are not stored, before they are forgotten: what the callback does not take comes again."""
@@ -504,19 +487,21 @@ def single_request(batch: Batch) -> instance_pb2.PushBatchRequest:
 
 
 def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -> dict[str, Value]:
-    """Return the values of one row of a message by attribute, without those that are missing."""
-    if rows.HasField("named"):
-        return dict(convert.row_values(rows.named.rows[row]))
+    """Return the values of one row of a message by attribute; those that are missing are None."""
     attributes = specification.attributes
+    if rows.HasField("named"):
+        return {each.name: None for each in attributes} | convert.row_values(rows.named.rows[row])
     start = row * len(attributes)
     values = zip(attributes, rows.packed.values[start : start + len(attributes)], strict=True)
-    return {
-        each.name: each.values[int(value)]
-        if isinstance(each, Nominal) and 0 <= value < len(each.values)
-        else value
-        for each, value in values
-        if not math.isnan(value)
-    }
+    return {each.name: _sent_value(each, value) for each, value in values}
+
+
+def _sent_value(attribute: Attribute, value: float) -> Value:
+    if math.isnan(value):
+        return None
+    if not isinstance(attribute, Nominal) or value < 0:
+        return value
+    return attribute.values[int(value)] if value < len(attribute.values) else other_names(attribute.values)
 
 
 def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> Label:

@@ -10,6 +10,7 @@ from typing import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from quercus.belief.errors import shown
 from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
 from quercus.client.display_messages import presentation_to_proto
 from quercus.client.errors import DeadlineExceeded, InvalidArgument, invalid
@@ -40,11 +41,11 @@ def specification_message(given: Specification) -> model_pb2.Specification:
     """
     for k, name in enumerate(given.classes):
         if not isinstance(name, str):
-            raise invalid(f"classes[{k}]", f"is {name!r} ({type(name).__name__}), must be text")
+            raise invalid(f"classes[{k}]", f"is {shown(name)} ({type(name).__name__}), must be text")
     for k, attribute in enumerate(given.attributes):
         if not isinstance(attribute, Nominal | Numeric):
             kind = type(attribute).__name__
-            raise invalid(f"attributes[{k}]", f"expected Nominal or Numeric, got {attribute!r} ({kind})")
+            raise invalid(f"attributes[{k}]", f"expected Nominal or Numeric, got {shown(attribute)} ({kind})")
     try:
         return specification_to_proto(given)
     except InvalidArgument:
@@ -92,7 +93,7 @@ def state_numbers(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
     names = list(names)
     for name in names:
         if name not in STATES:
-            raise invalid("states", f"{name!r} is none of {', '.join(STATES)}")
+            raise invalid("states", f"{shown(name)} is none of {', '.join(STATES)}")
     return [query_pb2.QueryState.Value(f"QUERY_STATE_{name.upper()}") for name in names]
 
 

@@ -126,6 +126,7 @@ class Model:
     ``uid``: identity of the model, which differs from that of a later model of the same name.
     ``accuracy``: accuracy of its recent predictions, None if not known.
     ``average_confidence``: how right it takes itself to be on all rows, None if not known.
+    ``other_names``: rows of its tree that hold a name beyond the bound of an attribute, by attribute.
     ``settled``: no split is contested and every leaf has a labelled row; None if the model makes queries anyway, or if
     this is not known.
     """
@@ -147,6 +148,7 @@ class Model:
     accuracy: RecentAccuracy | None = None
     settled: bool | None = None
     average_confidence: AverageConfidence | None = None
+    other_names: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def budget(self) -> int:
@@ -363,7 +365,10 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Instance:
-    """A row with the history of its label; ``display`` is its display, if the call asks for one row."""
+    """A row with the history of its label; ``display`` is its display, if the call asks for one row.
+
+    ``values`` has every attribute of the model, None where the value is missing: it is a row to classify or to push.
+    """
 
     id: str
     values: Mapping[str, Value]

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import invalid
 from quercus.client.frames import frame_of
 from quercus.client.results import Between, Floats, Specification
@@ -291,7 +291,8 @@ class RowEncoder:
         if nominal != isinstance(cell, set | frozenset):
             wanted = "a set of names" if nominal else "a Between of numbers"
             raise invalid(
-                f"rows[{start + offset}].{self.names[column]}", f"is {cell!r}, must be a value or {wanted}"
+                f"rows[{start + offset}].{self.names[column]}",
+                f"is {shown(cell)}, must be a value or {wanted}",
             )
         value = values_pb2.NamedValue()
         if isinstance(cell, Between):
@@ -334,7 +335,9 @@ class RowEncoder:
             number = number_of(cell)
         except ValueError:
             what = (
-                f"the text {cell!r}" if isinstance(cell, str | bytes) else f"{cell!r} ({type(cell).__name__})"
+                f"the text {shown(cell)}"
+                if isinstance(cell, str | bytes)
+                else f"{shown(cell)} ({type(cell).__name__})"
             )
             raise invalid(
                 f"rows[{row}].{self.names[column]}", f"the attribute is numeric, got {what}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -163,3 +164,47 @@ class NewNames:
             if counts:
                 found[attribute.name] = counts
         return found
+
+
+class PushedNames:
+    """Counts, from the responses to messages, the rows with names that the model did not have before.
+
+    Parameters
+    ----------
+    before
+        Specification of the model before the first message; None: not known, and the server is believed, which counts
+        the names that it did not have before a message, and has them if the message was stored already.
+    """
+
+    def __init__(self, before: Specification | None) -> None:
+        self._new = None if before is None else NewNames(before)
+        self._tally = UnseenTally()
+        self._rows = 0
+
+    def count_batch(
+        self, rows: values_pb2.Rows, count: int, specification: Specification | None, response: Any
+    ) -> None:
+        """Count the rows of a message.
+
+        Parameters
+        ----------
+        rows, count
+            The rows, and their number.
+        specification
+            That for which they were encoded, or a newer one.
+        response
+            The response, which names refused rows.
+        """
+        self._rows += count - len(response.refused)
+        if self._new is None or specification is None:
+            self._tally.add_messages(response.unseen)
+        else:
+            refused = frozenset(each.row for each in response.refused)
+            self._tally.add_counts(self._new.count_rows(rows, specification, refused))
+            self._tally.add_beyond(response.unseen)
+
+    def results(self) -> tuple[UnseenNames, ...]:
+        """Return the sums, without attributes that had no names before."""
+        if not self._tally:
+            return ()
+        return self._tally.results(self._rows, () if self._new is None else self._new.young)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from quercus.client.results import AverageConfidence
+from quercus.specification.attributes import Nominal
 from quercus.specification.shares import percent_text
 
 ASKED_ARE_HARDEST: Final = (
@@ -95,3 +96,15 @@ def confidence_text(own: AverageConfidence) -> str:
     '85.2 % right by its own estimate, the mean over 178 rows'
     """
     return f"{percent_text(own.mean, 1)} right by its own estimate, the mean over {own.rows:,} rows"
+
+
+def bound_text(attribute: Nominal, others: int) -> str:
+    """Return the bound of an attribute's names in words, if it matters, and how many rows are beyond it.
+
+    Examples
+    --------
+    >>> bound_text(Nominal("X", "ab", max_values=2), 1)
+    '2 names, the most it may have; others count as (other names), so far in 1 row'
+    """
+    so_far = f", so far in {others:,} row{'' if others == 1 else 's'}" if others else ""
+    return f"{attribute.bound_text}{so_far}"

@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.client.aio import Client
 from quercus.client.aio.held_queries import AsyncHeldQueries
 from quercus.client.keys import UNSEEN_S
@@ -219,5 +219,7 @@ def _check_class(name: object, classes: tuple[str, ...]) -> str:
 
 def _check_plausibility(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise InvalidInput("label", f"the plausibility of {name!r} is {str(value)[:40]}, must lie in [0, 1]")
+        raise InvalidInput(
+            "label", f"the plausibility of {shown(name)} is {str(value)[:40]}, must lie in [0, 1]"
+        )
     return float(value)

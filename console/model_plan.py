@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, names_sets
-from quercus.files.looking import Choices, ColumnLook, Remark, look_at
+from quercus.files.looking import Choices, ColumnLook, Remark, look_at, look_at_rows
 from quercus.files.schema import class_column, names_of
 from quercus.files.seen import see_table
 from quercus.files.table import FileTable, listed_names
@@ -66,7 +66,7 @@ class UploadedColumn:
 
 @dataclass(frozen=True)
 class FileGuess:
-    """The columns of a file, the likely class column, the number of rows, and what may not be meant in the header."""
+    """The columns of a file, the likely class column, the number of rows, and what looks wrong in header or rows."""
 
     columns: tuple[UploadedColumn, ...]
     class_column: str | None
@@ -89,6 +89,8 @@ def guess_file(table: FileTable) -> FileGuess:
             "file", f"has {len(table.names):,} columns, the console takes at most {MAX_COLUMNS}"
         )
     seen = see_table(table, most_rows=MAX_ROWS)
+    if seen.first_fault is not None and not seen.rows:
+        raise seen.first_fault
     if seen.rows > MAX_ROWS:
         raise InvalidInput(
             "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
@@ -98,7 +100,10 @@ def guess_file(table: FileTable) -> FileGuess:
         columns,
         _likely_class(table),
         seen.rows,
-        tuple(f"line {each.line} {each.says}." for each in table.doubts),
+        (
+            *(f"line {each.line} {each.says}." for each in table.doubts),
+            *(f"{each.says}. Such rows are not sent, and listed afterwards." for each in look_at_rows(seen)),
+        ),
     )
 
 

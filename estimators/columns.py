@@ -10,6 +10,7 @@ of these) or a range of numbers: a pair ``(low, high)``, or a ``Between`` of the
 
 import datetime
 import math
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,8 +22,15 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client.frames import frame_of
 from quercus.client.results import Between as GivenBetween
-from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, Numeric
-from quercus.specification.parameters import MAX_NAME_CHARS
+from quercus.specification.attributes import (
+    MISSING_NAME,
+    Attribute,
+    Nominal,
+    Numeric,
+    WholeNominal,
+    other_names,
+)
+from quercus.specification.parameters import MAX_NAME_CHARS, MAX_VALUES
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, is_truth, number_of
 from quercus.trees import Between, Value
 
@@ -69,11 +77,19 @@ class Codes:
         Codes whose values come first, with their texts.
     as_they_come
         Whether a text means what it means beside the texts before it, and not beside all.
+    has_bucket
+        Whether there are more names than an attribute keeps, which share a bucket.
     """
 
     def __init__(
-        self, texts: Sequence[str], known: "Codes | None" = None, *, as_they_come: bool = False
+        self,
+        texts: Sequence[str],
+        known: "Codes | None" = None,
+        *,
+        as_they_come: bool = False,
+        has_bucket: bool = False,
     ) -> None:
+        self.has_bucket: bool = has_bucket or (known is not None and known.has_bucket)
         truth = not as_they_come and is_truth(texts)
         self.names: list[str] = [] if known is None else list(known.names)
         self._index: dict[str, int] = {} if known is None else dict(known._index)
@@ -83,17 +99,22 @@ class Codes:
                     truth = is_truth([text]) and is_truth([*self.names, text])
                 name = text.lower() if truth else text
                 if name not in self._index:
+                    if len(self.names) == MAX_VALUES:
+                        self.has_bucket = True
+                        continue
                     self._index[name] = len(self.names)
                     self.names.append(name)
                 self._index[text] = self._index[name]  # so it means, whatever names come later
         self._spellings = Spellings(self.names)
 
     def index(self, text: str) -> int | None:
-        """Return the index of the value that a text means; None: it is none of them."""
+        """Return the index of the value that a text means, or of the bucket; None: it means neither."""
         found = self._index.get(text)
-        if found is None and (name := self._spellings.of(text)) is not None:
+        if found is not None:
+            return found
+        if (name := self._spellings.of(text)) is not None:
             return self._index[name]
-        return found
+        return MAX_VALUES if self.has_bucket and text not in _NO_NAMES else None
 
 
 @dataclass(frozen=True)
@@ -138,8 +159,9 @@ class FittedColumns:
         codes: list[Codes | None] = []
         for k, (name, column) in enumerate(columns):
             named = _is_nominal(column, name) if forced is None else k in forced
-            texts = _nominal_texts(column, name, as_they_come=as_they_come) if named else ()
-            codes.append(Codes(texts, as_they_come=as_they_come) if named else None)
+            known = _codes_of(column, name, as_they_come=as_they_come) if named else None
+            _warn_of_bucket(column, name, known)
+            codes.append(known)
         names = distinct_names(name for name, _ in columns)
         attributes = tuple(_declare_attribute(name, known) for name, known in zip(names, codes, strict=True))
         return cls(attributes, tuple(codes))
@@ -152,6 +174,8 @@ class FittedColumns:
             else Codes(_nominal_texts(column, name, as_they_come=True), known, as_they_come=True)
             for (name, column), known in zip(named_columns(X), self.codes, strict=True)
         )
+        for (name, column), codes in zip(named_columns(X), more, strict=True):
+            _warn_of_bucket(column, name, codes)
         attributes = tuple(
             old if codes is None else _declare_attribute(old.name, codes)
             for old, codes in zip(self.attributes, more, strict=True)
@@ -221,9 +245,25 @@ def _declare_attribute(name: str, codes: Codes | None) -> Attribute:
     if codes is None:
         return Numeric(name)
     try:
-        return Nominal(name, distinct_names(codes.names))
+        attribute = Nominal(name, distinct_names(codes.names))
+        return WholeNominal.of(attribute) if codes.has_bucket else attribute
     except InvalidInput as error:
         raise InvalidInput(f"column {shown(name)}, {error.field}", error.reason) from None
+
+
+def _warn_of_bucket(column: Any, name: Hashable, codes: Codes | None) -> None:
+    """Warn of rows whose name is beyond the bound."""
+    if codes is None or not codes.has_bucket:
+        return
+    rows = sum(
+        _code_of(codes, cell, name, row) == MAX_VALUES for row, cell in enumerate(_python_cells(column))
+    )
+    if rows:
+        said = f"column {shown(name)} has more than {MAX_VALUES:,} names: the first {MAX_VALUES:,} are kept"
+        count = f"{rows:,} row{'' if rows == 1 else 's'}"
+        warnings.warn(
+            f"{said}, and those of {count} count as {other_names(codes.names)}", UserWarning, stacklevel=2
+        )
 
 
 def named_columns(X: Any) -> Iterable[tuple[Hashable, Any]]:
@@ -267,7 +307,7 @@ def _forced_nominal(nominal: object, names: list[Hashable]) -> set[int] | None:
         is_number = isinstance(each, int) and 0 <= each < len(names)
         found = [each] if is_number else [k for k, name in enumerate(names) if name == each]
         if not found:
-            raise InvalidInput("categorical_features", f"names {each!r}, which is no column")
+            raise InvalidInput("categorical_features", f"names {shown(each)}, which is no column")
         picked.update(found)
     return picked
 
@@ -278,9 +318,20 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
         return True
     if kind.kind != "O":
         if kind.kind not in "fiubmM":
-            raise TypeError(f"column {name!r} is of dtype {kind}: the argument must be a string or a number")
+            raise TypeError(
+                f"column {shown(name)} is of dtype {kind}: the argument must be a string or a number"
+            )
         return False
     return not all(isinstance(cell, _NUMBERS) or is_missing(cell) for cell in column)
+
+
+def _codes_of(column: Any, name: Hashable, *, as_they_come: bool) -> Codes:
+    """Return the values of a nominal column; of too many, the first in the order of its rows (or categories)."""
+    texts = _nominal_texts(column, name, as_they_come=as_they_come)
+    if len(texts) <= MAX_VALUES:
+        return Codes(texts, as_they_come=as_they_come)
+    first = frozenset(_nominal_texts(column, name, as_they_come=True)[:MAX_VALUES])
+    return Codes([text for text in texts if text in first], as_they_come=as_they_come, has_bucket=True)
 
 
 def _nominal_texts(column: Any, name: Hashable, *, as_they_come: bool = False) -> Sequence[str]:
@@ -306,7 +357,7 @@ def _text_of(cell: Any, name: Hashable, row: int) -> str:
     try:
         return canonical_cell(cell) or ""
     except ValueError as error:
-        raise ValueError(f"rows[{row}], column {name!r}: {error}") from None
+        raise ValueError(f"rows[{row}], column {shown(name)}: {error}") from None
 
 
 def _has_value(cell: object, name: Hashable, row: int) -> bool:
@@ -316,7 +367,7 @@ def _has_value(cell: object, name: Hashable, row: int) -> bool:
     if not isinstance(cell, str | bytes | int | float | np.generic):
         reason = f"the argument must be a string or a number, not {type(cell).__name__!r}"
         hint = f"; {FOR_PREDICTION}" if isinstance(cell, UNCERTAIN) else ""
-        raise TypeError(f"rows[{row}], column {name!r}: {reason}{hint}")
+        raise TypeError(f"rows[{row}], column {shown(name)}: {reason}{hint}")
     return True
 
 
@@ -343,13 +394,15 @@ def _numeric_column(column: Any, name: Hashable) -> Floats:
 
 def _cell_number(cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
-        raise ValueError(f"rows[{row}], column {name!r} holds numbers, not {shown(cell)}: {FOR_PREDICTION}")
+        raise ValueError(
+            f"rows[{row}], column {shown(name)} holds numbers, not {shown(cell)}: {FOR_PREDICTION}"
+        )
     try:
         return float(cell) if isinstance(cell, int | float) else _number_in(cell)
     except OverflowError:
         raise _not_finite(name, row) from None
     except (TypeError, ValueError) as error:
-        raise ValueError(f"rows[{row}], column {name!r} holds numbers: {error}") from None
+        raise ValueError(f"rows[{row}], column {shown(name)} holds numbers: {error}") from None
 
 
 def _number_in(cell: Any) -> float:
@@ -358,12 +411,14 @@ def _number_in(cell: Any) -> float:
 
 
 def _not_finite(name: Hashable, row: int) -> ValueError:
-    return ValueError(f"rows[{row}], column {name!r} holds a number that is infinite or too large")
+    return ValueError(f"rows[{row}], column {shown(name)} holds a number that is infinite or too large")
 
 
 def _code_of(codes: Codes, cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
-        raise ValueError(f"rows[{row}], column {name!r} holds names, not {shown(cell)}: {FOR_PREDICTION}")
+        raise ValueError(
+            f"rows[{row}], column {shown(name)} holds names, not {shown(cell)}: {FOR_PREDICTION}"
+        )
     index = codes.index(_text_of(cell, name, row))
     return math.nan if index is None else index
 

@@ -11,7 +11,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from quercus.belief.contour import check_contours
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import LabelReader
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction
@@ -127,7 +127,7 @@ def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing:
         name = flat[row].item() if isinstance(flat[row], np.generic) else flat[row]
         name = name if name in index else spelled.of(name)
         if name not in index:
-            raise InvalidInput(f"y[{row}]", f"is {name!r}, must be one of the classes {names.tolist()}")
+            raise InvalidInput(f"y[{row}]", f"is {shown(name)}, must be one of the classes {names.tolist()}")
         contours[row] = 0.0
         contours[row, index[name]] = 1.0
     return ParsedLabels(names, None, contours)
@@ -262,7 +262,9 @@ def _refuse_one_value(names: Sequence[Hashable]) -> None:
         text = str(_text_of(name))
         text = text.lower() if truth else text
         if text in first:
-            raise InvalidInput("classes", f"have {first[text]!r} and {name!r}, which are one value, {text}")
+            raise InvalidInput(
+                "classes", f"have {shown(first[text])} and {shown(name)}, which are one value, {text}"
+            )
         first[text] = name
 
 

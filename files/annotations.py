@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from quercus.belief.errors import shown
 from quercus.client.bridges.label_studio_tasks import (
     BadTaskError,
     choices_of,
@@ -44,7 +45,7 @@ class _Source:
         found = item_of(places, self.id_field)
         if found is None:
             raise FileError(
-                self.path, f"item {number} has no field {self.id_field!r}; name another with --item"
+                self.path, f"item {number} has no field {shown(self.id_field)}; name another with --item"
             )
         return found
 
@@ -58,7 +59,8 @@ class _Source:
             if found is None:
                 known = ", ".join(self.classes)
                 raise FileError(
-                    self.path, f"item {number}: {name!r} is no class of the model; its classes are {known}"
+                    self.path,
+                    f"item {number}: {shown(name)} is no class of the model; its classes are {known}",
                 )
             chosen.append(found)
         label: str | frozenset[str] = chosen[0] if len(chosen) == 1 else frozenset(chosen)
@@ -276,7 +278,7 @@ def _combined_answer(source: _Source, item: str, who: str, verdicts: list[_Verdi
     left = accepted[-1:] or [name for name in source.classes if name not in newest]
     number = max(each.number for each in verdicts)
     if not left:
-        reason = f"rejects the last class of {item!r}: none is left. Remove the records of this row"
+        reason = f"rejects the last class of {shown(item)}: none is left. Remove the records of this row"
         raise FileError(source.path, f"item {number} {reason}")
     return source.make_answer(number, item, who, left)
 

@@ -11,11 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from quercus.belief.errors import shown
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
 from quercus.files.table import FileRecord, FileTable, listed_names
-from quercus.specification.values import NOTHING
-from quercus.specification.written_labels import finite_number, read_label
+from quercus.specification.values import NOTHING, finite_number
+from quercus.specification.written_labels import read_label
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
 LABELLER = ("labeller", "worker", "annotator", "labeler", "rater", "coder", "user", "author")
@@ -126,7 +127,7 @@ class AnswerFile:
             return None
         value = finite_number(cell)
         if value is None or not 0.0 < value <= MAX_RELIABILITY:
-            raise self.table.error(record, self._reliability, f"{cell!r} is not a reliability in (0, 1]")
+            raise self.table.error(record, self._reliability, f"{shown(cell)} is not a reliability in (0, 1]")
         return value
 
     def _worker_columns(self, given: AnswerColumns) -> list[int]:
@@ -142,7 +143,7 @@ class AnswerFile:
                     self.table.path,
                     f"which columns hold the item, the labeller and the answer? Name them with --item, "
                     f"--labeller-column and --answer-column; the columns are {listed_names(names)} (as a file with a "
-                    f"column for each labeller it has {cell!r} in {names[k]!r}, which is not a class)",
+                    f"column for each labeller it has {shown(cell)} in {shown(names[k])}, which is not a class)",
                     first.line,
                 )
         return workers

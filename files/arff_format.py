@@ -13,9 +13,18 @@ from datetime import datetime
 from functools import partial
 from pathlib import Path
 
+from quercus.belief.errors import shown
 from quercus.files.errors import FileError
-from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag, numbered_lines
-from quercus.specification.written_labels import finite_number
+from quercus.files.table import (
+    MAX_COLUMNS,
+    FileColumn,
+    FileRecord,
+    FileTable,
+    flag,
+    listed_names,
+    numbered_lines,
+)
+from quercus.specification.values import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
 UNUSABLE = {
@@ -163,7 +172,7 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
     if not name.strip():
         raise cursor.error("the attribute has no name", column)
     if any(each.name == name for each in before):
-        raise cursor.error(f"the name {name!r} is taken already", column, name)
+        raise cursor.error(f"the name {shown(name)} is taken already", column, name)
     if cursor.take_character("{"):
         values = _declared_values(cursor, column, name)
         _check_line_end(cursor, column, name)
@@ -177,7 +186,9 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
         _check_line_end(cursor, column, name)
         if format_ is not None:
             return FileColumn(name, "time", format=format_)
-        reason = f"has the date format {written!r}, which is not understood; write times as {ISO_FORMAT} does"
+        reason = (
+            f"has the date format {shown(written)}, which is not understood; write times as {ISO_FORMAT} does"
+        )
         return FileColumn(
             name,
             fault=cursor.error(
@@ -185,7 +196,9 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
             ),
         )
     if kind not in NUMERIC:
-        reason = UNUSABLE.get(kind, f"is expected to be numeric, integer, real or {{values}}, found {kind!r}")
+        reason = UNUSABLE.get(
+            kind, f"is expected to be numeric, integer, real or {{values}}, found {shown(kind)}"
+        )
         return FileColumn(
             name, fault=cursor.error(f"{reason}, or leave it out with {flag('--ignore', name)}", column, name)
         )
@@ -238,7 +251,7 @@ def _declared_values(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]
             raise cursor.error("expected a value, found ','", column, name)
         value, _ = cursor.take_value(column)
         if value in known:
-            raise cursor.error(f"the value {value!r} is declared twice", column, name)
+            raise cursor.error(f"the value {shown(value)} is declared twice", column, name)
         values.append(value)
         known.add(value)
     if not values:
@@ -256,7 +269,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
 
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
     """Yield the records behind ``@data``, which ends at ``data``, (line, offset): one may stand behind it."""
-    declared = [frozenset(column.values) for column in columns]
+    declared = [(k, frozenset(column.values)) for k, column in enumerate(columns) if column.values]
     dates = [(k, column.format) for k, column in enumerate(columns) if column.kind == "time"]
     for line, text in numbered_lines(path):
         if line < data[0]:
@@ -264,24 +277,37 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
         cursor = _Cursor(path, line, text, data[1] if line == data[0] else 0)
         if not cursor.skip_blanks():
             continue
-        cells, weight = _plain_cells(text[cursor.at :], len(columns)), 1.0
-        if not cells:
-            cells = (
-                _sparse_cells(cursor, columns)
-                if cursor.take_character("{")
-                else _dense_cells(cursor, columns)
-            )
-            weight = _row_weight(cursor, columns)
-        for k, cell in enumerate(cells):
-            if declared[k] and cell is not None and cell not in declared[k]:
-                values = ", ".join(columns[k].values[:12])
-                raise cursor.error(
-                    f"{cell!r} is none of the declared values {values}", k + 1, columns[k].name
-                )
+        cells, weight, fault = _plain_cells(text[cursor.at :], len(columns)), 1.0, None
+        try:
+            if not cells:
+                if cursor.take_character("{"):
+                    _read_sparse(cursor, columns, cells)
+                else:
+                    _read_dense(cursor, columns, cells)
+                weight = _row_weight(cursor, columns)
+            _check_declared(cursor, columns, declared, cells)
+        except FileError as error:
+            fault = error
+            cells += [None] * (len(columns) - len(cells))
         for k, written in dates:
             cell = cells[k]
             cells[k] = None if cell is None else _iso_time(cell, written)
-        yield FileRecord(line, cells, weight)
+        yield FileRecord(line, cells, weight, fault)
+
+
+def _check_declared(
+    cursor: _Cursor,
+    columns: tuple[FileColumn, ...],
+    declared: list[tuple[int, frozenset[str]]],
+    cells: list[str | None],
+) -> None:
+    for k, values in declared:
+        cell = cells[k]
+        if cell is not None and cell not in values:
+            named = listed_names([shown(value) for value in columns[k].values])
+            raise cursor.error(
+                f"{shown(cell)} is none of the declared values {named}", k + 1, columns[k].name
+            )
 
 
 def _plain_cells(text: str, count: int) -> list[str | None]:
@@ -295,18 +321,18 @@ def _plain_cells(text: str, count: int) -> list[str | None]:
     return [None if cell == "?" else cell for cell in cells] if len(cells) == count and all(cells) else []
 
 
-def _dense_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
-    cells = [cursor.take_cell(1)]
+def _read_dense(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[str | None]) -> None:
+    """Read the cells of a row into a list, which holds those before the fault if there is one."""
+    cells.append(cursor.take_cell(1))
     while len(cells) < len(columns):
         separator, rest = cursor.take_separator(), cursor.skip_blanks()
         if not rest and separator != ",":
             count = f"{len(cells)} value{'' if len(cells) == 1 else 's'}"
-            absent = f"{len(columns)} are declared: {columns[len(cells)].name!r} is absent"
+            absent = f"{len(columns)} are declared: {shown(columns[len(cells)].name)} is absent"
             raise cursor.error(f"the row has {count}, {absent}", len(cells) + 1)
         if not separator:
-            raise cursor.error(f"expected ',' after the value, found {rest!r}", len(cells))
+            raise cursor.error(f"expected ',' after the value, found {shown(rest)}", len(cells))
         cells.append(cursor.take_cell(len(cells) + 1))
-    return cells
 
 
 def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
@@ -319,18 +345,18 @@ def _row_weight(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> float:
     text, _ = cursor.take_value(0)
     weight = finite_number(text)
     if weight is None or weight < 0:
-        raise cursor.error(f"the weight {text!r} is not a number of at least 0")
+        raise cursor.error(f"the weight {shown(text)} is not a number of at least 0")
     if not cursor.take_character("}") or cursor.skip_blanks():
         raise cursor.error("expected '}' and the end of the line after the weight")
     return weight
 
 
-def _sparse_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str | None]:
-    """A row ``{index value, ...}``.
+def _read_sparse(cursor: _Cursor, columns: tuple[FileColumn, ...], cells: list[str | None]) -> None:
+    """Read a row ``{index value, ...}`` into a list.
 
     Omitted values are 0, which for a nominal attribute is its first value.
     """
-    cells: list[str | None] = [column.values[0] if column.values else "0" for column in columns]
+    cells += [column.values[0] if column.values else "0" for column in columns]
     last = -1
     while not cursor.take_character("}"):
         if last >= 0 and not cursor.take_character(","):
@@ -338,11 +364,10 @@ def _sparse_cells(cursor: _Cursor, columns: tuple[FileColumn, ...]) -> list[str 
         text, _ = cursor.take_value(last + 2)
         index = int(text) if text.isascii() and text.isdigit() and len(text) < 7 else -1
         if not 0 <= index < len(columns):
-            raise cursor.error(f"{text!r} is not an attribute number in 0..{len(columns) - 1}")
+            raise cursor.error(f"{shown(text)} is not an attribute number in 0..{len(columns) - 1}")
         if index <= last:
             raise cursor.error(
                 "the attribute numbers of a sparse row must increase", index + 1, columns[index].name
             )
         cells[index] = cursor.take_cell(index + 1)
         last = index
-    return cells

@@ -7,7 +7,9 @@ import re
 from collections.abc import Iterator
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
+from quercus.belief.errors import shown
 from quercus.files.errors import FileError
 from quercus.files.table import (
     MAX_COLUMNS,
@@ -18,7 +20,7 @@ from quercus.files.table import (
     listed_names,
     numbered_lines,
 )
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 MISSING = ("", "?")
 DELIMITERS = ",;\t|"
@@ -36,11 +38,13 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     """
     delimiter = "\t" if delimiter == r"\t" else delimiter  # as it is typed, and as messages show it
     if len(delimiter) != 1:
-        raise FileError(path, f"the delimiter must be one character, got {delimiter!r}")
+        raise FileError(path, f"the delimiter must be one character, got {shown(delimiter)}")
     header = next(_read_rows(path, delimiter), None)
     if header is None:
         raise FileError(path, "is empty: expected a header line with the names of the columns")
-    line, names = header
+    line, names, fault = header
+    if fault:
+        raise FileError(path, fault, line)
     names = [name.strip() for name in names]
     if len(names) > MAX_COLUMNS:
         raise FileError(path, f"has {len(names):,} columns, more than {MAX_COLUMNS:,}", line)
@@ -50,10 +54,10 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
             raise FileError(path, reason, line, index + 1)
         if name in names[:index]:
             first = names.index(name) + 1
-            raise FileError(path, f"the name {name!r} is taken by column {first}", line, index + 1)
+            raise FileError(path, f"the name {shown(name)} is taken by column {first}", line, index + 1)
     hint = _other_delimiter(names)
     if hint is not None:
-        raise FileError(path, f"has one column only; is the separator {hint!r}? (--delimiter)", line)
+        raise FileError(path, f"has one column only; is the separator {shown(hint)}? (--delimiter)", line)
     skipped = 0 if names[0] else 1
     unnamed = "has no name for the first column, as an index of pandas, which is left out"
     doubts = [FileDoubt("index", line, unnamed, "name it to use it")] if skipped else []
@@ -69,7 +73,7 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
 
 def _doubts_of_header(path: Path, delimiter: str, names: list[str], line: int) -> list[FileDoubt]:
     """Doubt a header that looks like a row of data: it has numbers above numbers, or the values of the row below."""
-    first = next((cells for _, cells in list(islice(_read_rows(path, delimiter), 2))[1:]), [])
+    first = next((cells for _, cells, _ in list(islice(_read_rows(path, delimiter), 2))[1:]), [])
     pairs = [(name, cell.strip()) for name, cell in zip(names, first, strict=False) if name]
     values = [name for name, cell in pairs if name == cell]
     above = [name for name, cell in pairs if finite_number(cell) is not None]
@@ -91,7 +95,7 @@ def likely_delimiter(path: Path) -> str:
     FileError
         When the header cannot be read.
     """
-    _, names = next(_read_rows(path, DELIMITERS[0]), (0, []))
+    _, names, _ = next(_read_rows(path, DELIMITERS[0]), (0, [], ""))
     return _other_delimiter(names) or DELIMITERS[0]
 
 
@@ -103,9 +107,11 @@ def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[File
     rows = _read_rows(path, delimiter)
     next(rows, None)
     skipped = 0 if names[0] else 1
-    for line, cells in rows:
+    for line, cells, malformed in rows:
         fault = None
-        if len(cells) != len(names):
+        if malformed:
+            fault = FileError(path, malformed, line)
+        elif len(cells) != len(names):
             fault = FileError(path, _ragged_text(cells, names), line, min(len(cells), len(names)) + 1)
         whole = [*cells, *[""] * (len(names) - len(cells))]
         stripped = [cell.strip() for cell in whole[skipped : len(names)]]
@@ -115,28 +121,48 @@ def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[File
 def _ragged_text(cells: list[str], names: list[str]) -> str:
     what = f"the row has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, the header has {len(names)}"
     if len(cells) < len(names):
-        return f"{what}: {names[len(cells)]!r} is the first that is absent"
-    return f"{what}: {cells[len(names)]!r} is too much"
+        return f"{what}: {shown(names[len(cells)])} is the first that is absent"
+    return f"{what}: {shown(cells[len(names)])} is too much"
 
 
-def _read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """(line at which the row starts, cells) of each row that is not blank; a line ``sep=;`` gives the delimiter."""
+def _read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str], str]]:
+    """(line at which the row starts, cells, fault) of each row that is not blank.
+
+    A line ``sep=;`` gives the delimiter. A row with a quote in the wrong place has a fault; its cells are read as they
+    stand.
+
+    Raises
+    ------
+    FileError
+        Where no next row can be found: a quote that is never closed, say.
+    """
     lines = numbered_lines(path)
     number, first = next(lines, (0, ""))
     told = _SEPARATOR_LINE.match(first)
     if told is not None:
         delimiter, first = told[1], "\n"  # a blank line, so that lines keep their numbers
-    texts = chain([first] if number else [], (text for _, text in lines))
+    of_row: list[str] = []
+
+    def texts() -> Iterator[str]:
+        for _, text in chain([(number, first)] if number else [], lines):
+            of_row.append(text)
+            yield text
+
     # a blank before a quote is no part of the cell, unless blanks separate cells
-    reader = csv.reader(texts, delimiter=delimiter, strict=True, skipinitialspace=delimiter != " ")
+    form: dict[str, Any] = {"delimiter": delimiter, "skipinitialspace": delimiter != " "}
+    reader = csv.reader(texts(), strict=True, **form)
     while True:
-        line = reader.line_num + 1
+        line, fault = reader.line_num + 1, ""
+        of_row.clear()
         try:
             cells = next(reader, None)
         except csv.Error as error:
             reason = "lines end in CR alone; convert them to LF" if "new-line" in str(error) else str(error)
-            raise FileError(path, f"malformed CSV: {reason}", line) from None
+            fault = f"malformed CSV: {reason}"
+            if "expected after" not in str(error):
+                raise FileError(path, fault, line) from None
+            cells = next(csv.reader(of_row, **form))
         if cells is None:
             return
         if cells and not (len(cells) == 1 and not cells[0].strip()):
-            yield line, cells
+            yield line, cells, fault

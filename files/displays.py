@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.files.errors import FileError
 from quercus.files.table import FileRecord, FileTable
 from quercus.specification.display import (
@@ -54,7 +54,9 @@ def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[
 def _display_column(table: FileTable, text: str, flag: str) -> DisplayColumn:
     kind, colon, name = text.partition(":")
     if not colon or kind not in KINDS:
-        raise FileError(table.path, f"{flag} is {text!r}, must be KIND:COLUMN with one of {', '.join(KINDS)}")
+        raise FileError(
+            table.path, f"{flag} is {shown(text)}, must be KIND:COLUMN with one of {', '.join(KINDS)}"
+        )
     return DisplayColumn(kind, table.position(name, flag), name)
 
 

@@ -6,8 +6,14 @@ import errno
 from pathlib import Path
 from typing import Final
 
+from quercus.belief.errors import shown
+
 NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Numbers of the errors of a file that cannot grow; those of a library name no file."""
+
+
+NAME_CHARS: Final = 60
+"""Characters of a column's name in messages."""
 
 
 class FileWarning(UserWarning):
@@ -37,16 +43,27 @@ class FileError(Exception):
     """
 
     def __init__(self, path: Path, reason: str, line: int = 0, column: int = 0, name: str = "") -> None:
-        where = f"{path}: "
-        if line:
-            where += f"{unit_of(path)} {line}"
-            where += f", column {column}" if column else ""
-            where += f" ({name})" if name else ""
-            where += ": "
-        elif name:
-            where += f"column {name!r}: "
-        super().__init__(where + reason)
         self.path, self.reason, self.line, self.column, self.name = path, reason, line, column, name
+        super().__init__(f"{path}: {self.place}: {reason}" if self.place else f"{path}: {reason}")
+
+    @property
+    def place(self) -> str:
+        """Line and column; empty if the file as a whole is meant."""
+        if not self.line:
+            return f"column {shown(self.name)}" if self.name else ""
+        where = f"{unit_of(self.path)} {self.line}"
+        where += f", column {self.column}" if self.column else ""
+        return where + (f" ({cut_name(self.name)})" if self.name else "")
+
+    @property
+    def reason_in_column(self) -> str:
+        """The reason behind the name of the column, for a list of lines."""
+        return f"{cut_name(self.name)}: {self.reason}" if self.name else self.reason
+
+
+def cut_name(name: str) -> str:
+    """Return the name of a column as it is; a long one is cut."""
+    return name if len(name) <= NAME_CHARS else f"{name[: NAME_CHARS - 3]}..."
 
 
 def unit_of(path: Path) -> str:

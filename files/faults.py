@@ -56,10 +56,10 @@ def _error_in_column(
         return FileError(
             table.path, f"column {k + 1 + table.skipped} ({shown(column)}): {part}{reason}; {advice}"
         )
-    for record in table:
+    for record in table.whole_rows():
         if record.cells[k] == name:
             return table.error(record, k, f"a name {reason}; {advice}")
-    return FileError(table.path, f"column {column!r}: the name {shown(name)} {reason}; {advice}")
+    return FileError(table.path, f"column {shown(column)}: the name {shown(name)} {reason}; {advice}")
 
 
 @contextmanager

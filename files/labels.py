@@ -18,6 +18,7 @@ from typing import Literal
 
 import numpy as np
 
+from quercus.belief.errors import shown
 from quercus.client.results import Floats
 from quercus.files.errors import FileError
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, refuse_second
@@ -25,7 +26,8 @@ from quercus.files.opening import open_table
 from quercus.files.schema import class_of, frame_of
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.written_labels import Label, finite_number, read_label, set_parts
+from quercus.specification.values import finite_number
+from quercus.specification.written_labels import Label, read_label, set_parts
 
 SUM_TOLERANCE = 2e-3
 """Greatest distance of a sum of printed masses (three digits per cell) from 1; the masses are rescaled."""
@@ -86,8 +88,8 @@ class LabelFile:
         cell = record.cells[k]
         value = None if cell is None else finite_number(cell)
         if value is None or not 0.0 <= value <= 1.0:
-            shown = "a missing value" if cell is None else repr(cell)
-            raise self.table.error(record, k, f"{shown} is not a {what} in [0, 1]")
+            given = "a missing value" if cell is None else shown(cell)
+            raise self.table.error(record, k, f"{given} is not a {what} in [0, 1]")
         return value
 
 
@@ -138,7 +140,7 @@ def _refuse_two(found: LabelFile) -> None:
 def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent]:
     """Return the content of some columns, from one reading of the file; nothing is read for none."""
     seen: dict[int, set[str]] = {k: set() for k in columns}
-    for record in table if seen else ():
+    for record in table.whole_rows() if seen else ():
         for k, values in seen.items():
             cell = record.cells[k]
             if cell is not None and len(values) <= MAX_VALUES:
@@ -152,7 +154,7 @@ def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent
 def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
     """Refuse a class column beside columns of plausibilities, because it is unclear which of the two is the label."""
     others = [name for name in table.names if name in frame]
-    first = next(iter(table), None)
+    first = next(table.whole_rows(), None)
     if not frame and first is not None and len(table.names) > 2:
         numbers = {
             name: finite_number(cell or "") for name, cell in zip(table.names, first.cells, strict=True)
@@ -166,7 +168,7 @@ def _refuse_beside(table: FileTable, frame: tuple[str, ...]) -> None:
 
 def _class_file(table: FileTable, k: int, frame: tuple[str, ...]) -> LabelFile:
     if not frame:
-        cells = {record.cells[k] for record in table} - {None}
+        cells = {record.cells[k] for record in table.whole_rows()} - {None}
         frame = frame_of(table, k, (cell for cell in cells if cell is not None))
     return LabelFile(table, "class", frame, ((k, ()),))
 
@@ -209,10 +211,10 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
             continue
         if strangers:
             reason = f"{listed_names(strangers)} is none of the classes {listed_names(frame)}"
-            raise FileError(table.path, f"in {table.names[k]!r}: {reason}", *where)
+            raise FileError(table.path, f"in {shown(table.names[k])}: {reason}", *where)
         if frozenset(names) in used:
             first = used[frozenset(names)] + 1
-            raise FileError(table.path, f"the set {table.names[k]!r} is that of column {first}", *where)
+            raise FileError(table.path, f"the set {shown(table.names[k])} is that of column {first}", *where)
         used[frozenset(names)] = k
     return LabelFile(table, "masses", frame, tuple((k, sets[k]) for k in used.values()))
 
@@ -269,7 +271,7 @@ def read_truth(
         key = str(row) if ids is None else record.cells[ids]
         if key is None or key in answers:
             raise table.error(
-                record, ids or 0, "the id is missing" if key is None else f"the id {key!r} comes twice"
+                record, ids or 0, "the id is missing" if key is None else f"the id {shown(key)} comes twice"
             )
         answers[key] = class_of(table, record, k, classes)
     return answers

@@ -14,12 +14,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-from quercus.files.errors import FileError
+from quercus.belief.errors import shown
+from quercus.files.errors import NAME_CHARS, FileError
 from quercus.files.seen import SeenColumn, SeenTable
 from quercus.files.table import FileTable, flag
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.values import NUMBER, canonical_text, seconds_of
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import NUMBER, canonical_text, finite_number, seconds_of
 
 Outcome = Literal["refused", "left out", "said"]
 Role = Literal["class", "number", "time", "names", "left out"]
@@ -147,13 +147,30 @@ def look_at(seen: SeenTable, choices: Choices) -> tuple[ColumnLook, ...]:
     return tuple(_ColumnJudge(seen, column, choices).look() for column in seen.columns)
 
 
+def look_at_rows(seen: SeenTable) -> tuple[Remark, ...]:
+    """Return the remark about rows with a fault, if there are any; it is refused if they are more than the others."""
+    first = seen.first_fault
+    if first is None:
+        return ()
+    others = "1 more row is" if seen.faults == 2 else f"{seen.faults - 1:,} more rows are"
+    more = f", and {others} wrong" if seen.faults > 1 else ""
+    says = f"{first.place}: {first.reason}{more}"
+    if seen.faults > seen.rows:
+        return (Remark("rows", "", says, "", "refused", first.line, first),)
+    advice = f"{flag('--rejected', 'FILE')} (quercus push) keeps such rows apart, and takes the others"
+    return (Remark("rows", "", says, advice, "said", first.line),)
+
+
 def no_number(cell: str) -> str:
     """The fault of a cell in a column of numbers, and what to do."""
-    return f"{cell!r} is not a finite number; {_missing_advice(cell)}"
+    return f"{shown(cell)} is not a finite number; {_missing_advice(cell)}"
 
 
 def _missing_advice(cell: str) -> str:
-    return f"an empty cell or ? is a missing value, and {cell!r} is one with {flag('--missing', cell)}"
+    advice = "an empty cell or ? is a missing value"
+    return (
+        advice if len(cell) > NAME_CHARS else f"{advice}, and {cell!r} is one with {flag('--missing', cell)}"
+    )
 
 
 def uncertain_parts(cell: str, names: Collection[str]) -> tuple[str, ...]:
@@ -242,7 +259,7 @@ class _ColumnJudge:
     def _chosen_numbers(self) -> Role:
         for text in self._seen.texts:
             if seconds_of(text) is None:
-                what = f"{text!r} is neither a finite number nor a time such as 2026-01-31T12:00:00Z"
+                what = f"{shown(text)} is neither a finite number nor a time such as 2026-01-31T12:00:00Z"
                 self._refuse("number", what, _missing_advice(text), text)
                 break
         return "time" if self._seen.texts else "number"
@@ -274,13 +291,13 @@ class _ColumnJudge:
         coded = next((cell for cell in seen.numbers if _LEADING_ZERO.fullmatch(cell)), None)
         if coded is not None and whole and not self._kept:
             advice = f"if it is a code, take the column as names with {self._nominal}"
-            self._say("codes", f"{coded!r} begins with a zero", advice, coded)
+            self._say("codes", f"{shown(coded)} begins with a zero", advice, coded)
         elif seen.column.is_text and seen.known and not self._kept:
             advice = f"take the column as names with {self._nominal}"
             self._say("codes", "is text in the file, and read as numbers, because all of it is", advice)
         elif whole and not self._kept and _are_days(seen.numbers):
             first = next(iter(seen.numbers))
-            what = f"{first!r} and all others look like days that are written YYYYMMDD"
+            what = f"{shown(first)} and all others look like days that are written YYYYMMDD"
             self._say("date", what, f"leave them out with {self._ignore}", first)
         return "number"
 
@@ -304,20 +321,22 @@ class _ColumnJudge:
         first = next(iter(texts))
         words = [text for text in texts if text.lower() in NOT_A_NUMBER]
         if seen.column.kind == "numeric":
-            self._refuse("number", f"{first!r} is not a finite number", _missing_advice(first), first)
+            self._refuse("number", f"{shown(first)} is not a finite number", _missing_advice(first), first)
             return "number"
         if self._refuse_ranges() or self._refuse_sets():
             return "names"
         if numbers and len(words) == len(texts):
             advice = f"{_missing_advice(first)}; take the column as names with {self._nominal}"
-            self._refuse("number", f"{first!r} is not a finite number", advice, first)
+            self._refuse("number", f"{shown(first)} is not a finite number", advice, first)
             return "number"
         if numbers >= NEARLY_ALL * seen.known:
+            mend = "correct it"
+            if len(first) <= NAME_CHARS:
+                mend += f", or say that it means a missing value with {flag('--missing', first)}"
             self._refuse(
                 "number",
-                f"{first!r} is not a finite number, and {numbers:,} other cells are",
-                f"correct it, or say that it means a missing value with {flag('--missing', first)}, "
-                f"or take the column as names with {self._nominal}",
+                f"{shown(first)} is not a finite number, and {numbers:,} other cells are",
+                f"{mend}, or take the column as names with {self._nominal}",
                 first,
             )
             return "number"
@@ -326,9 +345,7 @@ class _ColumnJudge:
         if self._leave_out_text():
             return "left out"
         if numbers >= seen.text_cells:
-            what = (
-                f"{numbers:,} cells are numbers, and {seen.text_cells:,} are not, as {first!r}: all are names"
-            )
+            what = f"{numbers:,} cells are numbers, and {seen.text_cells:,} are not, as {shown(first)}: all are names"
             self._say("mixed", what, "", first)
         return self._names()
 
@@ -338,7 +355,7 @@ class _ColumnJudge:
         ranges = [text for text in seen.texts if is_range(text)]
         if not seen.numbers or not ranges or self._name in self._choices.attributes:
             return False
-        reason = f"{ranges[0]!r} is a range, and rows to learn from hold one number"
+        reason = f"{shown(ranges[0])} is a range, and rows to learn from hold one number"
         self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", ranges[0])
         return True
 
@@ -357,7 +374,7 @@ class _ColumnJudge:
             None,
         )
         if several is not None:
-            reason = f"{several!r} is one of several values, and rows to learn from hold one"
+            reason = f"{shown(several)} is one of several values, and rows to learn from hold one"
             self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", several)
             return True
         some = next(
@@ -365,7 +382,9 @@ class _ColumnJudge:
             None,
         )
         if some is not None:
-            self._say("uncertain", f"{some!r} is a name of its own, and not one of several values", "", some)
+            self._say(
+                "uncertain", f"{shown(some)} is a name of its own, and not one of several values", "", some
+            )
         return False
 
     def _refuse_dates(self) -> bool:
@@ -385,7 +404,7 @@ class _ColumnJudge:
             if readable
             else f"write it as 2026-01-31 or 2026-01-31T12:00:00Z for {numeric}"
         )
-        what = f"{example!r} is a date or a time, which is neither a number nor a name"
+        what = f"{shown(example)} is a date or a time, which is neither a number nor a name"
         self._refuse("date", what, f"{advice}, or leave it out with {self._ignore}{names}", example)
 
     def _judge_written(self) -> bool:
@@ -395,7 +414,7 @@ class _ColumnJudge:
         if what is None:
             return False
         first = next(iter(seen.texts))
-        said = f"{first!r} {what}, and so are all cells that are not numbers"
+        said = f"{shown(first)} {what}, and so are all cells that are not numbers"
         if len(seen.values) <= FEW_VALUES:
             why = "a number has a decimal point (1.5 and not 1,5) and nothing beside"
             self._say("written", f"{said}: they are names, not numbers, because {why}", "", first)
@@ -433,13 +452,6 @@ class _ColumnJudge:
     # names
 
     def _names(self) -> Role:
-        seen = self._seen
-        declared = seen.column.values
-        if not declared and len({canonical_text(value) for value in seen.values}) > MAX_VALUES:
-            self._refuse(
-                "values", f"is not numeric and has more than {MAX_VALUES:,} distinct values",
-                f"leave it out with {self._ignore}",
-            )  # fmt: skip
         self._say_spellings()
         return "names"
 
@@ -468,7 +480,7 @@ class _ColumnJudge:
             return
         leave = f"leave it out with {self._ignore}"
         if seen.known and len(seen.values) == 1 and not seen.at_full:
-            self._say("constant", f"is {seen.values[0]!r} in every row that has a value", leave)
+            self._say("constant", f"is {shown(seen.values[0])} in every row that has a value", leave)
         elif self._tells and len(seen.values) * OFTEN <= seen.known:
             says = "tells the class alone: each of its values comes with one class only"
             self._say("labels", says, f"if it is not known before the class is, {leave}")

@@ -10,6 +10,7 @@ from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from quercus.belief.errors import shown
 from quercus.belief.missing import is_missing
 from quercus.files.errors import FileError
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag
@@ -34,7 +35,7 @@ def open_parquet(path: Path) -> FileTable:
         raise FileError(path, f"has {len(names):,} columns, must have 1 to {MAX_COLUMNS:,}")
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
-        raise FileError(path, f"has two columns {twice!r}")
+        raise FileError(path, f"has two columns {shown(twice)}")
     index, categories = _of_pandas(schema.metadata or {})
     columns = tuple(
         replace(_column(path, k, field), is_index=field.name in index, **_categorical(field, categories))

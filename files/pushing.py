@@ -74,7 +74,7 @@ class FileRows:
 
     def read(self, refuse: Callable[[FileRecord, str, FileError], None]) -> Iterator[FileRow]:
         """Yield the rows; those with a fault go to ``refuse`` with their ids, which may raise it."""
-        label_records = iter(()) if self.labels is None else iter(self.labels.table)
+        label_records = iter(()) if self.labels is None else self.labels.table.with_faults()
         for number, record in enumerate(self.table.with_faults(), self.first):
             label_record = next(label_records, None)
             if self.labels is not None and label_record is None:
@@ -83,8 +83,9 @@ class FileRows:
                     f"has fewer labels than {self.table.path} has rows: none for line {record.line}",
                 )
             try:
-                if record.fault is not None:
-                    raise record.fault
+                for each in (record, label_record):
+                    if each is not None and each.fault is not None:
+                        raise each.fault
                 yield FileRow(
                     record,
                     self.binding.row(record),
@@ -127,6 +128,11 @@ class RejectedFile:
         self._writer.writerow([*cells, record.line, name, reason])
         self._stream.flush()
         self.rows += 1
+
+    @property
+    def count_text(self) -> str:
+        """The number of refused rows as the subject of a sentence: ``2 rows were``."""
+        return "1 row was" if self.rows == 1 else f"{self.rows:,} rows were"
 
 
 class FilePush:
@@ -193,8 +199,8 @@ class FilePush:
     def _refuse(self, record: FileRecord, name: str, error: FileError) -> None:
         if self._rejected is None:
             raise error
-        where = f"{error.name}: " if error.name else ""
-        self._rejected(record, name, f"{where}{error.reason}")
+        is_here = error.path == self._rows.table.path  # and not in the file of labels
+        self._rejected(record, name, error.reason_in_column if is_here else str(error))
 
     def _take_rejected(self, rows: RejectedRows) -> None:
         for each in rows:
@@ -224,17 +230,30 @@ class FilePush:
 
 
 @contextmanager
-def open_rejected(path: Path) -> Iterator[IO[str]]:
-    """Open a file of refused rows anew.
+def refused_rows(path: Path | None, table: FileTable) -> Iterator[RejectedFile | None]:
+    """Yield the writer of a new file of refused rows, which is removed at the end if there are none.
+
+    Parameters
+    ----------
+    path
+        The file; None: nobody wants it, and None is yielded.
+    table
+        The file of the rows.
 
     Raises
     ------
     FileError
-        When it cannot be opened, or has no room: the push ends, since nobody would be told of the rows that follow.
+        When it cannot be opened, or has no room: the command ends, since nobody would be told of the rows that follow.
     """
+    if path is None:
+        yield None
+        return
     try:
         with path.open("w", encoding="utf-8", newline="") as stream:
-            yield stream
+            taker = RejectedFile(stream, table)
+            yield taker
+        if not taker.rows:
+            path.unlink()
     except OSError as error:
         if error.errno not in NO_ROOM and error.filename != str(path):  # of something else
             raise

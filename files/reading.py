@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,10 +16,9 @@ from quercus.files.errors import FileError, FileWarning
 from quercus.files.labels import FileLabel, LabelFile, label_of, open_labels
 from quercus.files.looking import Remark, no_number
 from quercus.files.opening import open_table
-from quercus.files.schema import FileSchema, class_column, infer_schema, number_in
+from quercus.files.schema import FileSchema, class_column, code_reader, infer_schema, number_in
 from quercus.files.table import FileTable
-from quercus.specification.attributes import Attribute, Nominal
-from quercus.specification.values import Spellings
+from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.written_labels import Label
 
 if TYPE_CHECKING:
@@ -39,7 +38,8 @@ class FileData:
     classes
         The frame, in order; empty if the classes are unknown.
     values
-        (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing.
+        (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing. Names
+        beyond the bound of an attribute are one value, the last.
     labels
         One a row, None when there are none: a class, a frozenset of classes, plausibilities (l,), a dict of frozensets
         to masses, or None where nothing is known.
@@ -145,18 +145,23 @@ def read(
         numeric=numeric,
         attributes=attributes,
         frame=() if source is None else source.classes,
+        every_row=True,
     )
     for each in schema.remarks:
         if each.outcome == "left out" and not quietly:
             warnings.warn(f"{table.path}: left out: {each}", FileWarning, stacklevel=2)
     classes = schema.classes if source is None else source.classes
     values, weights = _row_values(table, schema)
+    attributes_of_rows = tuple(
+        WholeNominal.of(each) if isinstance(each, Nominal) and each.most_values in column else each
+        for each, column in zip(schema.attributes, values.T, strict=True)
+    )
     truth: tuple[Label, ...] | None = None
     if column is not None:
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)
     labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
-    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
+    return FileData(table.path, attributes_of_rows, classes, values, labels, truth, weights, schema.remarks)
 
 
 def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | None:
@@ -167,7 +172,7 @@ def _row_values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
     """Values (n, K) and weights (n,)."""
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
-        (table.names.index(each.name), _code_reader(each) if isinstance(each, Nominal) else number_in)
+        (table.names.index(each.name), code_reader(each) if isinstance(each, Nominal) else number_in)
         for each in schema.attributes
     ]
     for row, record in enumerate(table):
@@ -181,21 +186,6 @@ def _row_values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
                 raise table.error(record, at, no_number(cell))
             values[row, k] = value
     return values, weights
-
-
-def _code_reader(attribute: Nominal) -> Callable[[str], float]:
-    """Return a function from the cells of a nominal attribute to the indices of their values."""
-    spellings = Spellings(attribute.values)
-    codes = {value: float(i) for i, value in enumerate(attribute.values)}
-    known: dict[str, float] = {}
-
-    def code_of(cell: str) -> float:
-        code = known.get(cell)
-        if code is None:  # the cells have been seen by `infer_schema`: each is a value
-            code = known[cell] = codes[spellings.name(cell)]
-        return code
-
-    return code_of
 
 
 def labels_per_row(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:

@@ -19,16 +19,17 @@ from quercus.files.looking import (
     RemarkError,
     is_range,
     look_at,
+    look_at_rows,
     no_number,
     uncertain_parts,
 )
 from quercus.files.seen import SeenColumn, see_table
 from quercus.files.table import FileRecord, FileTable, flag, listed_names
-from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Nominal, Numeric, other_names
 from quercus.specification.names import control_fault
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
-from quercus.specification.values import Spellings, canonical_text, is_truth, seconds_of
-from quercus.specification.written_labels import finite_number, read_class_set, read_label, set_parts
+from quercus.specification.values import Spellings, canonical_text, finite_number, is_truth, seconds_of
+from quercus.specification.written_labels import read_class_set, read_label, set_parts
 
 MOST_SPELLINGS = 10_000
 """Cells whose name is kept while a file is read."""
@@ -39,7 +40,8 @@ class FileSchema:
     """The schema of a file: its attributes, its classes, the number of its rows, and of those with a label.
 
     The classes are the given ones, or those of the class column in sorted order. ``columns`` and ``remarks`` say what
-    became of each column, and what looks wrong; after `survey_file` a remark may be a refusal.
+    became of each column, and what looks wrong; after `survey_file` a remark may be a refusal. ``first_fault`` is
+    that of the first row that could not be read.
     """
 
     attributes: tuple[Attribute, ...]
@@ -48,6 +50,7 @@ class FileSchema:
     labelled: int = 0
     columns: tuple[ColumnLook, ...] = field(default=(), compare=False)
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
+    first_fault: FileError | None = field(default=None, compare=False)
 
 
 def infer_schema(
@@ -59,6 +62,7 @@ def infer_schema(
     numeric: Collection[str] = (),
     attributes: Collection[str] = (),
     frame: Sequence[str] = (),
+    every_row: bool = False,
 ) -> FileSchema:
     """Read a file once and say what its columns are.
 
@@ -78,6 +82,8 @@ def infer_schema(
         Columns that are attributes although they look like labels, or tell rows apart.
     frame
         The classes, where something else than the class column says them; the column may have fewer, or none.
+    every_row
+        Whether a row with a fault is an error, and not a remark.
 
     Raises
     ------
@@ -89,6 +95,8 @@ def infer_schema(
     choices = Choices(class_column, ignore, nominal, numeric, attributes)
     schema = survey_file(table, choices, frame)
     errors = [each.error for each in schema.remarks if each.error is not None]
+    if every_row and schema.first_fault is not None:
+        errors = [schema.first_fault]
     if errors:
         if len(errors) > 1:
             errors[0].add_note(f"{len(errors) - 1} more such: quercus inspect shows all")
@@ -116,13 +124,14 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
             table.position(column, name)
     both = sorted(set(choices.nominal) & set(choices.numeric))
     if both:
-        raise FileError(table.path, f"{both[0]!r} is named by --nominal and by --numeric: choose one")
+        raise FileError(table.path, f"{shown(both[0])} is named by --nominal and by --numeric: choose one")
     at = None if choices.class_column is None else table.position(choices.class_column, "--class")
     wanted = [k for k, name in enumerate(table.names) if name not in choices.ignore]
     seen = see_table(table, wanted, at)
     if not seen.rows:
-        raise FileError(table.path, "has a header but no rows")
-    remarks = [
+        raise seen.first_fault or FileError(table.path, "has a header but no rows")
+    remarks = [*look_at_rows(seen)]
+    remarks += [
         Remark(each.kind, "", f"line {each.line} {each.says}", each.advice, line=each.line)
         for each in table.doubts
     ]
@@ -138,7 +147,9 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
         remarks.extend(each.remarks)
         if each.is_attribute and all(remark.error is None for remark in each.remarks):
             try:
-                attributes.append(_attribute_of(table, each))
+                attribute, beyond = _attribute_of(table, each)
+                attributes.append(attribute)
+                remarks.extend(beyond)
             except FileError as error:
                 remarks.append(_refusal("name", each.seen.name, error))
     kept = [
@@ -165,7 +176,9 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     if not any(each.is_attribute or _is_refused(each) for each in columns):
         remarks.insert(0, _refusal("file", "", FileError(table.path, _nothing_left(columns))))
     labelled = 0 if at is None else seen.columns[at].known
-    return FileSchema(tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks))
+    return FileSchema(
+        tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks), seen.first_fault
+    )
 
 
 def _refusal(kind: str, column: str, error: FileError) -> Remark:
@@ -192,14 +205,12 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
     k = seen.position
     if not frame:
         if len(seen.values) > MAX_VALUES and not seen.column.values:
-            reason = (
-                f"class column {seen.name!r} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
-            )
+            reason = f"class column {shown(seen.name)} has more than 1,000 classes; 2 to {MAX_CLASSES} are possible"
             raise FileError(table.path, reason)
         return frame_of(table, k, seen.values)
     if seen.at_full:  # labels that are texts of their own, such as plausibilities
         cells: Iterable[tuple[int, str]] = (
-            (record.line, cell) for record in table if (cell := record.cells[k]) is not None
+            (record.line, cell) for record in table.whole_rows() if (cell := record.cells[k]) is not None
         )
     else:
         cells = sorted((seen.line_of(cell), cell) for cell in seen.values)
@@ -211,8 +222,8 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
     return frame
 
 
-def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
-    """Return the attribute of a column.
+def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[Remark, ...]]:
+    """Return the attribute of a column, and a remark if it does not keep all names.
 
     Raises
     ------
@@ -223,7 +234,7 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
     ignore = flag("--ignore", seen.name)
     try:
         if look.role != "names":
-            return Numeric(seen.name)
+            return Numeric(seen.name), ()
         bad = next(
             ((value, fault) for value in seen.values if (fault := _fault_of_name(value)) is not None), None
         )
@@ -235,11 +246,46 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> Attribute:
             says, line = f"{shown(bad[0])} {bad[1]}", seen.line_of(bad[0])
             raise RemarkError(table, seen.position, Remark("name", seen.name, says, advice, "refused", line))
         declared = seen.column.values
-        return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values)))
+        if len(seen.values) <= MAX_VALUES >= len(declared):
+            return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values))), ()
+        first = names_of(declared or sorted(seen.values, key=seen.line_of))[:MAX_VALUES]
+        attribute = Nominal(seen.name, first if declared else sorted(first))
+        return attribute, _remarks_about_names(table, seen, attribute)
     except InvalidInput as error:
         raise FileError(
-            table.path, f"column {seen.name!r}: {error}; leave the column out with {ignore}"
+            table.path, f"column {shown(seen.name)}: {error}; leave the column out with {ignore}"
         ) from None
+
+
+def _remarks_about_names(table: FileTable, seen: SeenColumn, attribute: Nominal) -> tuple[Remark, ...]:
+    """Say how many rows have a name beyond the bound, if any has; the file is read again for it."""
+    code_of, k = code_reader(attribute), seen.position
+    beyond = [
+        record.line
+        for record in table.whole_rows()
+        if (cell := record.cells[k]) is not None and code_of(cell) == attribute.most_values
+    ]
+    if not beyond:
+        return ()
+    says = f"has more than {MAX_VALUES:,} different names: the first {MAX_VALUES:,} are kept, and those of "
+    says += f"{len(beyond):,} row{'' if len(beyond) == 1 else 's'} count as {other_names(attribute.values)}"
+    advice = f"leave the column out with {flag('--ignore', seen.name)}"
+    return (Remark("values", seen.name, says, advice, "said", beyond[0]),)
+
+
+def code_reader(attribute: Nominal) -> Callable[[str], float]:
+    """Return a function from the cells of a nominal attribute to the indices of their values, or of its bucket."""
+    spellings = Spellings(attribute.values)
+    codes = {value: float(i) for i, value in enumerate(attribute.values)}
+    known: dict[str, float] = {}
+
+    def code_of(cell: str) -> float:
+        code = known.get(cell)
+        if code is None:
+            code = known[cell] = codes.get(spellings.name(cell), float(attribute.most_values))
+        return code
+
+    return code_of
 
 
 def _fault_of_name(value: str) -> str | None:
@@ -277,10 +323,10 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     given = dict.fromkeys(name for names in named for name in names)
     classes = dict.fromkeys(names_of(given)) if all(name == name.strip() for name in given) else given
     if "" in classes:
-        raise FileError(table.path, f"class column {column.name!r} has a set with an empty name in it")
+        raise FileError(table.path, f"class column {shown(column.name)} has a set with an empty name in it")
     if not 2 <= len(classes) <= MAX_CLASSES:
         count = f"{len(classes):,} {'class' if len(classes) == 1 else 'classes'}"
-        reason = f"class column {column.name!r} has {count}; 2 to {MAX_CLASSES} are possible"
+        reason = f"class column {shown(column.name)} has {count}; 2 to {MAX_CLASSES} are possible"
         if len(classes) < 2:
             reason += ". If it names not all of them yet, name them all with --classes A,B,C"
         raise FileError(table.path, reason)
@@ -289,7 +335,8 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         if ":" in name and _is_uncertain(name, [other for other in frame if other != name]):
             raise FileError(
                 table.path,
-                f"class column {column.name!r} has {name!r}, which is no class: name the classes with --classes A,B,C",
+                f"class column {shown(column.name)} has {shown(name)}, which is no class: "
+                "name the classes with --classes A,B,C",
             )
     try:
         return Frame(frame).classes
@@ -299,12 +346,12 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
 
 def _error_of_class(table: FileTable, k: int, error: InvalidInput) -> FileError:
     """Return the error of a class column at the first cell that has the fault alone, else of the column."""
-    for record in table:
+    for record in table.whole_rows():
         cell = record.cells[k]
         fault = None if cell is None else _fault_of_name(cell)
         if fault is not None:
             return table.error(record, k, f"{shown(cell)} {fault}")
-    return FileError(table.path, f"column {table.names[k]!r}: {error}")
+    return FileError(table.path, f"column {shown(table.names[k])}: {error}")
 
 
 def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
@@ -368,7 +415,9 @@ class Binding:
         for k, attribute in zip(self._at, names.values(), strict=True):
             column = table.columns[k]
             if column.kind == "nominal" and isinstance(attribute, Numeric) and table.is_arff:
-                raise FileError(table.path, f"declares {column.name!r} nominal, it is numeric in the model")
+                raise FileError(
+                    table.path, f"declares {shown(column.name)} nominal, it is numeric in the model"
+                )
             if column.fault is not None:
                 raise column.fault
         self._readers = [
@@ -417,7 +466,7 @@ class Binding:
             parts = (part.strip() for part in cell.split("|"))
             return frozenset(spellings.name(part) for part in parts if part)
         if uncertain_parts(cell, names):
-            reason = f"{cell!r} is one of several values, and rows to learn from hold one"
+            reason = f"{shown(cell)} is one of several values, and rows to learn from hold one"
             raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
         return cell
 
@@ -434,12 +483,12 @@ class Binding:
 
     def _range_of(self, cell: str, k: int, record: FileRecord) -> Between:
         if not self._uncertain:
-            reason = f"{cell!r} is a range, and rows to learn from hold one number"
+            reason = f"{shown(cell)} is a range, and rows to learn from hold one number"
             raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
         low, _, high = cell.partition("..")
         ends = finite_number(low.strip()), finite_number(high.strip())
         if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
-            raise self.table.error(record, k, f"{cell!r} is no range: give two numbers in rising order")
+            raise self.table.error(record, k, f"{shown(cell)} is no range: give two numbers in rising order")
         return Between(ends[0], ends[1])
 
 
@@ -451,5 +500,5 @@ def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str
     except ValueError as error:
         raise table.error(record, k, str(error)) from None
     if isinstance(found, frozenset):
-        raise table.error(record, k, f"{cell!r} is not a class, but one of {len(found)}")
+        raise table.error(record, k, f"{shown(cell)} is not a class, but one of {len(found)}")
     return found

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from quercus.files.errors import FileError
 from quercus.files.table import FileColumn, FileTable
 from quercus.specification.parameters import MAX_CLASSES, MAX_VALUES
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 MOST_DISTINCT: Final = 10_000
 """Distinct cells that are kept of a column."""
@@ -106,7 +107,7 @@ class SeenTable:
     """A file: its columns, the number of rows, and what holds in every row.
 
     ``same`` maps a column to an earlier one with the same cells. Each value of a column in ``telling`` comes with one
-    class only.
+    class only. Rows with a fault are counted apart, ``faults``, and nothing else is seen of them.
     """
 
     table: FileTable
@@ -114,6 +115,8 @@ class SeenTable:
     rows: int
     same: Mapping[str, str]
     telling: frozenset[str] = frozenset()
+    faults: int = 0
+    first_fault: FileError | None = None
 
     def column(self, name: str) -> SeenColumn:
         """Return a column by its name."""
@@ -146,7 +149,11 @@ def see_table(
     seen = [(k, columns[k].see) for k in looked_at]
     groups, rows = [list(looked_at)], 0
     telling: dict[int, dict[str, str]] = {k: {} for k in looked_at if class_at is not None and k != class_at}
-    for record in table:
+    faults, first_fault = 0, None
+    for record in table.with_faults():
+        if record.fault is not None:
+            faults, first_fault = faults + 1, first_fault or record.fault
+            continue
         rows += 1
         cells, line = record.cells, record.line
         for k, see in seen:
@@ -162,7 +169,7 @@ def see_table(
             break
     same = {table.names[k]: table.names[group[0]] for group in groups for k in group[1:]} if rows > 1 else {}
     tell = frozenset(table.names[k] for k, known in telling.items() if len(set(known.values())) > 1)
-    return SeenTable(table, columns, rows, same, tell)
+    return SeenTable(table, columns, rows, same, tell, faults, first_fault)
 
 
 def _tells(known: dict[str, str], cell: str | None, klass: str) -> bool:

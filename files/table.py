@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from quercus.files.errors import FileError
+from quercus.belief.errors import shown
+from quercus.files.errors import FileError, cut_name
 from quercus.files.packing import UNPACK_ERRORS, unpacked_lines
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -41,7 +42,7 @@ class FileRecord:
     """A row of text: ``cells[k]`` is ``None`` where the value is missing. ``line`` is where it starts.
 
     ``weight`` is the number at the end of a row of an ARFF file. ``fault``: the row has more or fewer cells than there
-    are columns; ``cells`` has one for each column all the same.
+    are columns, or is malformed; ``cells`` has one for each column all the same, missing where none could be read.
     """
 
     line: int
@@ -100,6 +101,10 @@ class FileTable:
         """Iterate the records, also those with a fault, at which `iter` ends with an error."""
         return map(self._without_words, self.read()) if self.missing else self.read()
 
+    def whole_rows(self) -> Iterator[FileRecord]:
+        """Iterate the records without those that have a fault."""
+        return (record for record in self.with_faults() if record.fault is None)
+
     def _without_words(self, record: FileRecord) -> FileRecord:
         return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
 
@@ -118,7 +123,9 @@ class FileTable:
         """
         if name in self.names:
             return self.names.index(name)
-        raise FileError(self.path, f"{flag}: no column {name!r}; the columns are {listed_names(self.names)}")
+        raise FileError(
+            self.path, f"{flag}: no column {shown(name)}; the columns are {listed_names(self.names)}"
+        )
 
     def error(self, record: FileRecord, column: int, reason: str) -> FileError:
         """An error at a cell; ``column`` is the 0-based index."""
@@ -138,8 +145,10 @@ def flag(name: str, column: str) -> str:
 
 
 def listed_names(names: Sequence[str], most: int = 12) -> str:
-    """Names in a message, not more than a line of them."""
-    return ", ".join(names[:most]) + (f", ... ({len(names):,} in all)" if len(names) > most else "")
+    """Names in a message: some of them, and of a long one the beginning."""
+    return ", ".join(map(cut_name, names[:most])) + (
+        f", ... ({len(names):,} in all)" if len(names) > most else ""
+    )
 
 
 def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:

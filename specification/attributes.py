@@ -235,3 +235,19 @@ def column_names(attributes: Iterable[str], own: Collection[str]) -> list[str]:
     ['colour', 'value:label']
     """
     return [f"value:{name}" if name in own else name for name in attributes]
+
+
+class WholeNominal(Nominal):
+    """A nominal attribute of a table of fixed rows: each index of its column is a value, that of the bucket too."""
+
+    __slots__ = ()
+
+    @classmethod
+    def of(cls, attribute: Nominal) -> "WholeNominal":
+        """Return an attribute whose last value is the bucket of one that has all its names."""
+        return cls(attribute.name, (*attribute.values, other_names(attribute.values)), attribute.missing)
+
+    @property
+    def most_values(self) -> int:
+        """Maximum number of names, with the one that stands for the bucket."""
+        return MAX_VALUES + 1

@@ -28,6 +28,7 @@ from itertools import takewhile
 from numbers import Integral, Real
 from typing import Any, Final
 
+from quercus.belief.errors import shown
 from quercus.belief.missing import is_missing
 
 NUMBER: Final = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -241,7 +242,7 @@ def canonical_names(names: Iterable[str]) -> tuple[str, ...]:
         text = canonical_text(name)
         text = text.lower() if truth else text
         if first.setdefault(text, name) != name:
-            raise ValueError(f"{first[text]!r} and {name!r} are one value, {text}")
+            raise ValueError(f"{shown(first[text])} and {shown(name)} are one value, {text}")
         canonical.append(text)
     return tuple(canonical)
 

@@ -28,9 +28,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
-from quercus.specification.values import NOTHING as NOTHING  # noqa: PLC0414 - of this grammar too
-from quercus.specification.values import NUMBER, Spellings
-from quercus.specification.values import finite_number as finite_number  # noqa: PLC0414 - of this grammar too
+from quercus.belief.errors import shown
+from quercus.specification.values import NOTHING, NUMBER, Spellings, finite_number
 
 SET: Final = "|"
 """Between the classes of a set."""
@@ -167,7 +166,7 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
     if (whole := _class_of(text, classes)) is not None:
         return whole
     strangers = [name for name, each in zip(names, known, strict=True) if each is None]
-    where = "" if len(names) == 1 else f"in {text!r}: "
+    where = "" if len(names) == 1 else f"in {shown(text)}: "
     said = (
         f"{', '.join(map(repr, strangers))} {'is not a class' if len(strangers) == 1 else 'are not classes'}"
     )
@@ -222,11 +221,11 @@ def _read_masses(text: str, classes: Collection[str]) -> dict[frozenset[str], fl
         match = _MASS.match(text, at)
         mass = None if match is None else finite_number(match[2])
         if match is None or mass is None:
-            raise ValueError(f"{text!r} is not of the form {{a|b}}:0.7 {{a}}:0.3")
+            raise ValueError(f"{shown(text)} is not of the form {{a|b}}:0.7 {{a}}:0.3")
         named = read_class_set(match[1], classes)
         names = frozenset([named]) if isinstance(named, str) else named
         if names in found:
-            raise ValueError(f"{text!r} has two masses for {{{write_set(sorted(names))}}}")
+            raise ValueError(f"{shown(text)} has two masses for {{{write_set(sorted(names))}}}")
         found[names] = mass
         at = match.end()
     return found
@@ -245,7 +244,7 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
         if name is None or not math.isfinite(float(match[2])):
             return None
         if name in found:
-            raise ValueError(f"{text!r} has two plausibilities for {write_name(name)}")
+            raise ValueError(f"{shown(text)} has two plausibilities for {write_name(name)}")
         found[name] = float(match[2])
         at = match.end()
     return found or None

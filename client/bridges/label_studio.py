@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from quercus.belief.errors import shown
 from quercus.client.aio import Client
 from quercus.client.answers import Statement
 from quercus.client.bridges.label_studio_tasks import (
@@ -139,11 +140,7 @@ class LabelStudioBridge:
         if not known or (presentation is not None and "belief" in presentation.withheld):
             return [()] * len(rows)
         try:
-            names = [each.name for each in model.specification.attributes]
-            stored = [
-                [row.values.get(name) for name in names] for row in known
-            ]  # missing values are left out
-            predictions = await self._reading.classify(self._model, stored)
+            predictions = await self._reading.classify(self._model, [row.values for row in known])
         except FailedPrecondition:  # there is no tree yet
             return [()] * len(rows)
         sets = iter([predictions.label_set(row) for row in range(len(predictions))])
@@ -190,7 +187,7 @@ class LabelStudioBridge:
         where = f"annotation {annotation.get('id')}"
         item = self._item_id(task)
         if item is None:
-            raise BadTaskError(f"{where}: its task has no field {self._form.id_field!r}")
+            raise BadTaskError(f"{where}: its task has no field {shown(self._form.id_field)}")
         labeller = self._form.labeller or labeller_of(annotation)
         if not labeller:
             raise BadTaskError(f"{where}: has no labeller; name one with --labeller")
@@ -202,7 +199,7 @@ class LabelStudioBridge:
             return None if is_new else Statement(item, labeller=labeller, retract=True)
         for name in names:
             if not isinstance(name, str):
-                raise BadTaskError(f"{where}: chooses {name!r}, must choose names")
+                raise BadTaskError(f"{where}: chooses {shown(name)}, must choose names")
         label = names[0] if len(names) == 1 else frozenset(names)
         return Statement(item, label, labeller)
 

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from quercus.belief.errors import shown
 from quercus.client.results import Value
 
 MOST_WHOLE: Final = 10**308
@@ -91,7 +92,7 @@ class MessageFormat:
         fields = dict(entry)
         given = fields.pop(self.id_field, None)
         if given is not None and not isinstance(given, str | int):
-            raise BadMessageError(f"{self.id_field} is {given!r}, must be text or a whole number")
+            raise BadMessageError(f"{self.id_field} is {shown(given)}, must be text or a whole number")
         label = fields.pop(self.label_field, None) if self.label_field else None
         values = {
             name: _attribute_value(name, value) for name, value in fields.items() if name not in self.ignored

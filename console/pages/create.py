@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -166,7 +167,7 @@ def _columns_page(
     request: Request, upload: Upload, chosen: dict[str, Any], fault: str = "", status: int = 200
 ) -> Response:
     """Show the columns of the file, and what becomes of them."""
-    stem = upload.name.split(".")[0].lower()
+    stem = _stem(upload).lower()
     defaults = {
         "model": "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:63]
         or "model",
@@ -225,8 +226,26 @@ async def _make_model(
     session.making.forget_left(name)
     session.drop_upload()
     if refused.count:
-        return render_page(request, "refused.html", model=name, file=upload.name, refused=refused)
+        command = _push_command(name, upload, plan)
+        return render_page(
+            request, "refused.html", model=name, file=upload.name, refused=refused, command=command
+        )
     return RedirectResponse(f"/m/{name}", 303)
+
+
+def _push_command(name: str, upload: Upload, plan: ModelPlan) -> str:
+    """Return the command that pushes mended rows as the page has pushed the others."""
+    ids = ["--id-prefix", f"{_stem(upload)}-mended-"]
+    if plan.id_column is not None:
+        ids = ["--id-column", plan.id_column]
+    labels = []
+    if plan.class_column is not None and plan.labels == KEEP:
+        labels = ["--labels", "--class", plan.class_column]
+    return f"quercus push {name} FILE {shlex.join([*ids, *labels])}"
+
+
+def _stem(upload: Upload) -> str:
+    return upload.name.split(".")[0]
 
 
 def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> FileRows:
@@ -237,7 +256,7 @@ def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> F
         k = table.position(plan.class_column, "class")
         label = partial(label_of, table, k=k, classes=specification.classes)
     at = None if plan.id_column is None else table.position(plan.id_column, "id")
-    prefix = f"{upload.name.split('.')[0]}-" if at is None else ""
+    prefix = f"{_stem(upload)}-" if at is None else ""
     return FileRows(Binding(table, specification), label, None, at, prefix, (), first=1)
 
 

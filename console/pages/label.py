@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import QuercusError
 from quercus.client.keys import COMMANDS, KEY_RULE, UNSEEN_S, LabellingKeys, labelling_keys
 from quercus.client.labelling_results import ANY
@@ -25,7 +25,7 @@ from quercus.console.web import console_of, read_posted, render_fragment, render
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100
@@ -346,6 +346,6 @@ def _plausibility(given: dict[str, Any], k: int, name: str) -> float:
     value = finite_number(text.replace(",", "."))
     if value is None:
         raise InvalidInput(
-            "label", f"the plausibility of {name!r} is {text[:40]!r}, must be a number from 0 to 1"
+            "label", f"the plausibility of {shown(name)} is {text[:40]!r}, must be a number from 0 to 1"
         )
     return value

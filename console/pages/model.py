@@ -9,7 +9,7 @@ from quercus.client.algorithms import algorithm_text
 from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
-from quercus.client.words import ASKED_ARE_HARDEST, confidence_text
+from quercus.client.words import ASKED_ARE_HARDEST, bound_text, confidence_text
 from quercus.console.draw.accuracy import accuracy_picture, accuracy_text, block_rows
 from quercus.console.pages.models import growth_state
 from quercus.console.web import number_text, render_page, session_of
@@ -41,7 +41,10 @@ async def model(request: Request) -> Response:
         numbers=_model_numbers(shown),
         policy=_policy_rows(await session.client.labelling_policy(name)),
         labellers=await session.client.labellers(name) if may_list else None,
-        attributes=[_attribute_row(each) for each in shown.specification.attributes[:MAX_ATTRIBUTES]],
+        attributes=[
+            _attribute_row(each, shown.other_names.get(each.name, 0))
+            for each in shown.specification.attributes[:MAX_ATTRIBUTES]
+        ],
         accuracy=accuracy_picture(shown.accuracy) if shown.accuracy and shown.accuracy.rows else None,
         accuracy_said=_accuracy_text(shown),
         asked_are_hardest=ASKED_ARE_HARDEST if shown.queries_answered else "",
@@ -99,13 +102,13 @@ def _bound_text(value: int | None) -> str:
     return "no bound" if value is None else f"at most {value:,}"
 
 
-def _attribute_row(attribute: Nominal | Numeric) -> tuple[str, str, str]:
-    """Return name and kind of an attribute, and a text about its values."""
+def _attribute_row(attribute: Nominal | Numeric, others: int) -> tuple[str, str, str]:
+    """Return name and kind of an attribute, and a text about its values; `others`: rows with names beyond its bound."""
     if isinstance(attribute, Nominal):
         shown = ", ".join(attribute.values[:MAX_NAMED])
         more = len(attribute.values) - MAX_NAMED
         shown += f" and {more:,} more" if more > 0 else ""
-        return attribute.name, "names", "; ".join(filter(None, [shown, attribute.bound_text]))
+        return attribute.name, "names", "; ".join(filter(None, [shown, bound_text(attribute, others)]))
     if attribute.edges:
         edges = ", ".join(number_text(edge) for edge in attribute.edges[:MAX_NAMED])
         return (

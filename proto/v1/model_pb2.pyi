@@ -783,6 +783,7 @@ class Model(_message.Message):
     ACCURACY_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    OTHER_NAMES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}"""
     sequence_committed: _builtins.int
@@ -824,6 +825,10 @@ class Model(_message.Message):
     def average_confidence(self) -> Global___AverageConfidence:
         """How right the newest trees take themselves to be on all rows; absent if there are no rows or it is unknown."""
 
+    @_builtins.property
+    def other_names(self) -> _containers.RepeatedCompositeFieldContainer[Global___OtherNames]:
+        """By attribute: rows of the newest tree that hold a name beyond its max_values. Attributes without such rows are absent."""
+
     def __init__(
         self,
         *,
@@ -844,16 +849,41 @@ class Model(_message.Message):
         accuracy: Global___RecentAccuracy | None = ...,
         settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
+        other_names: _abc.Iterable[Global___OtherNames] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
+
+@_typing.final
+class OtherNames(_message.Message):
+    """Rows whose name of an attribute is one of those that share its bucket."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ATTRIBUTE_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    attribute: _builtins.str
+    rows: _builtins.int
+    def __init__(
+        self,
+        *,
+        attribute: _builtins.str = ...,
+        rows: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "rows", b"rows"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___OtherNames: _TypeAlias = OtherNames  # noqa: Y015
 
 @_typing.final
 class AverageConfidence(_message.Message):
@@ -947,22 +977,26 @@ class GrowthReport(_message.Message):
     ACCURACY_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
+    OTHER_NAMES_FIELD_NUMBER: _builtins.int
     settled: _builtins.bool
     """See Model."""
     @_builtins.property
     def accuracy(self) -> Global___RecentAccuracy: ...
     @_builtins.property
     def average_confidence(self) -> Global___AverageConfidence: ...
+    @_builtins.property
+    def other_names(self) -> _containers.RepeatedCompositeFieldContainer[Global___OtherNames]: ...
     def __init__(
         self,
         *,
         accuracy: Global___RecentAccuracy | None = ...,
         settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
+        other_names: _abc.Iterable[Global___OtherNames] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "other_names", b"other_names", "settled", b"settled"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015

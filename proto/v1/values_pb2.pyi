@@ -173,7 +173,9 @@ class NamedRow(_message.Message):
 
     VALUES_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def values(self) -> _containers.MessageMap[_builtins.str, Global___NamedValue]: ...
+    def values(self) -> _containers.MessageMap[_builtins.str, Global___NamedValue]:
+        """In responses every attribute is there."""
+
     def __init__(
         self,
         *,

@@ -219,7 +219,9 @@ class LogFolder:
         following = self._following
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
-            fence=self.fence(), report=encode_report(following.accuracy, following.is_settled, grown.confidence),
+            fence=self.fence(), report=encode_report(
+                following.accuracy, following.is_settled, grown.confidence, grown.other_names
+            ),
         )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None

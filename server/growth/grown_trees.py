@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from quercus.proto.v1 import model_pb2
 from quercus.server.wire import snapshots
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.trees import encode_head
+from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
+from quercus.specification.parameters import BUCKET
 from quercus.trees import AverageConfidence, Edges, LearnedModel
 
 Names = tuple[tuple[str, ...], ...]
@@ -25,6 +28,7 @@ class GrownTrees:
     edges : inner edges in force of each attribute; none where numbers are split at thresholds.
     names : branch names of each attribute.
     confidence : how right the trees take themselves to be on the rows of the log; None without rows.
+    other_names : rows that hold a name beyond the bound of an attribute, by attribute.
     """
 
     specification: Specification
@@ -32,6 +36,7 @@ class GrownTrees:
     edges: Edges
     names: Names
     confidence: AverageConfidence | None = None
+    other_names: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def node_count(self) -> int:
@@ -41,6 +46,17 @@ class GrownTrees:
     def encode(self) -> bytes:
         """Return the stored form, see `quercus.server.wire.snapshots`."""
         return snapshots.encode_snapshot(encode_head(self.specification, self.edges, self.names), self.model)
+
+
+def full_attributes(
+    attributes: Sequence[Attribute], vocabulary: Mapping[int, Sequence[str]]
+) -> Iterator[tuple[int, Nominal]]:
+    """Yield the attributes, each with its place, that have all their names, so that rows may be in their bucket."""
+    for k, each in enumerate(attributes):
+        if not isinstance(each, Nominal) or each.overflow != BUCKET:
+            continue
+        if len(each.values) + len(vocabulary.get(k, ())) >= each.most_values:
+            yield k, each
 
 
 def specification_of(data: bytes) -> Specification:

@@ -11,7 +11,7 @@ import numpy as np
 from quercus.belief.codec import decode
 from quercus.belief.contour import is_vacuous
 from quercus.server.growth.accuracy_counter import MAX_JUDGED_ROWS
-from quercus.server.growth.grown_trees import GrownTrees, Names, specification_of
+from quercus.server.growth.grown_trees import GrownTrees, Names, full_attributes, specification_of
 from quercus.server.growth.log_events import LabelUpdate, LogEvents
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.server.wire.reports import accuracy_in, encode_report
@@ -88,7 +88,7 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
             learner.begin_counting(before.model)
     grown = learner.grown_trees(store.vocabulary(task.model))
     accuracy = learner.with_new_labels(accuracy_in(record.report))
-    report = encode_report(accuracy, confidence=grown.confidence)
+    report = encode_report(accuracy, confidence=grown.confidence, other_names=grown.other_names)
     return LearnedTrees(grown.encode(), grown.node_count, report)
 
 
@@ -156,7 +156,12 @@ class RelearningEngine:
         model, values = self._evidence.learn_model(), self._evidence.values
         said = model.predict_cells(UncertainValues(values[spread_rows(len(values))]))
         own = AverageConfidence.of(said.klass, said.pignistic)
-        return GrownTrees(specification, model, edges, _branch_names_of(specification, vocabulary), own)
+        others = {
+            each.name: int(np.count_nonzero(values[:, k] == each.most_values))
+            for k, each in full_attributes(specification.attributes, vocabulary)
+        }
+        names = _branch_names_of(specification, vocabulary)
+        return GrownTrees(specification, model, edges, names, own, others)
 
 
 def _branch_names_of(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from quercus.belief.codec import decode_contours
 from quercus.belief.label import contour
 from quercus.server.growth.accuracy_counter import AccuracyCounter
-from quercus.server.growth.grown_trees import GrownTrees, specification_of
+from quercus.server.growth.grown_trees import GrownTrees, full_attributes, specification_of
 from quercus.server.growth.log_events import LabelUpdate, LogEvents
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
@@ -89,7 +91,14 @@ class IncrementalEngine:
         model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
         self._grown = model
         own = AverageConfidence.of_tree(state.flat)
-        return GrownTrees(specification, model, state.edges, state.names(vocabulary), own)
+        names, codes = state.names(vocabulary), state.evidence.codes
+        others = {
+            each.name: int(
+                np.count_nonzero(codes[:, k] == len(names[k]) - 1)
+            )  # the bucket is the last branch
+            for k, each in full_attributes(specification.attributes, vocabulary)
+        }
+        return GrownTrees(specification, model, state.edges, names, own, others)
 
     @property
     def strategy_name(self) -> str:

@@ -113,6 +113,9 @@ BUDGET: Final = _of_a_model("budget", "Queries that may ever be answered.")
 CONFLICTS: Final = _of_a_model(
     "conflicts", "Answers that contradicted all earlier evidence on their instance."
 )
+OTHER_NAMES: Final = _of_a_model(
+    "other_names", "Values in the rows of the tree that are names beyond the bound of their attribute."
+)
 RECENT_ROWS: Final = _of_a_model(
     "recent_rows", "The last rows whose label came after their prediction, at most 1,000."
 )
@@ -133,6 +136,7 @@ MODEL: Final = (
     REFUSED,
     BUDGET,
     CONFLICTS,
+    OTHER_NAMES,
     RECENT_ROWS,
     RECENT_ACCURACY,
 )

@@ -28,7 +28,7 @@ from quercus.server.telemetry.metric_table import MetricRow
 from quercus.server.telemetry.metrics_page import start_page
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
-from quercus.server.wire.reports import accuracy_in
+from quercus.server.wire.reports import accuracy_in, other_names_in
 from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
@@ -119,19 +119,20 @@ _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]]
 )
 
 
-def _accuracy_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
-    """Yield the recent accuracy of each model for which it is known."""
-    rows, accuracy = _gauge_family(table.RECENT_ROWS), _gauge_family(table.RECENT_ACCURACY)
+def _report_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
+    """Yield what the grower reports of each model: names beyond a bound, and the recent accuracy where it is known."""
+    others, rows, accuracy = map(_gauge_family, (table.OTHER_NAMES, table.RECENT_ROWS, table.RECENT_ACCURACY))
     for record in records:
         try:
             blocks = accuracy_in(record.report)
+            others.add_metric((record.name,), other_names_in(record.report))
         except DecodeError:  # of a damaged model, which the status names
             continue
         count = sum(block.rows for block in blocks)
         if count:
             rows.add_metric((record.name,), count)
             accuracy.add_metric((record.name,), sum(block.expected for block in blocks) / count)
-    yield from (rows, accuracy)
+    yield from (others, rows, accuracy)
 
 
 class _ModelCollector(Collector):
@@ -162,7 +163,7 @@ class _ModelCollector(Collector):
             return
         up.add_metric((), 1)
         yield from (up, size, free, growers)
-        yield from _accuracy_families(records)
+        yield from _report_families(records)
         for row, value in _OF_A_MODEL:
             family = _gauge_family(row)
             for record in records:

@@ -130,7 +130,9 @@ def _check_rows(
     bad, why = column_faults(values[rows], column)
     if bad.any():
         row = int(rows[np.argmax(bad)])
-        raise InvalidInput(field, f"is {float(values[row])!r} in row {row}, attribute {column.name!r}, {why}")
+        raise InvalidInput(
+            field, f"is {float(values[row])!r} in row {row}, attribute {shown(column.name)}, {why}"
+        )
 
 
 def _decode_columns(
@@ -237,7 +239,7 @@ def _read_texts(
             text = data.decode("utf-8").strip()
         except UnicodeDecodeError as error:
             raise InvalidInput(
-                field, f"has a text in row {row} that is not UTF-8 at byte {error.start}"
+                f"{field}[{row}]", f"is {shown(data)}, which is not UTF-8 at byte {error.start}"
             ) from None
         if text in _MISSING and text not in column.index:
             continue

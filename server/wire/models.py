@@ -330,6 +330,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         accuracy=report.accuracy if report.accuracy.blocks else None,
         settled=report.settled if report.HasField("settled") else None,
         average_confidence=report.average_confidence if report.HasField("average_confidence") else None,
+        other_names=report.other_names,
     )
 
 

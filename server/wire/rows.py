@@ -116,19 +116,20 @@ def decode_rows(
 
 
 def encode_row(values: NDArray[np.float64], schema: ModelSchema) -> values_pb2.NamedRow:
-    """Convert one row, float64 (K,), to its form by name; missing values are left out."""
+    """Convert one row, float64 (K,), to its form by name; a missing value has no kind."""
     row = values_pb2.NamedRow()
     for column, value in zip(schema.columns, values.tolist(), strict=True):
+        cell = row.values[column.name]
         if math.isnan(value):
             continue
         if column.values is None:
-            row.values[column.name].number = value
+            cell.number = value
         else:
             index = int(value)
             if index < column.most:
-                row.values[column.name].nominal = column.values[index]
+                cell.nominal = column.values[index]
             else:
-                row.values[column.name].other = column.other_names
+                cell.other = column.other_names
     return row
 
 

@@ -104,6 +104,23 @@ def test_every_page_is_accessible(visit: Visit, seen: str, screen: str) -> None:
     assert found == []
 
 
+def test_the_name_of_a_column_is_not_cut_in_two(visit: Visit) -> None:
+    """Also beside long values, which on a phone have room enough to be read."""
+    page = visit("/create", viewport={"width": 390, "height": 844})
+    rows = "".join(f"{i % 7}.5,a text that tells what was seen of the pear number {i}\n" for i in range(30))
+    choose_file(page, f"firmness,remarks\n{rows}")
+    name = page.get_by_role("rowheader", name="firmness")
+    line = name.evaluate("(cell) => parseFloat(getComputedStyle(cell).lineHeight)")
+    inner = """(cell) => {
+        const range = document.createRange();
+        range.selectNodeContents(cell);
+        return range.getBoundingClientRect().height;
+    }"""
+    assert name.evaluate(inner) < 1.5 * line
+    texts = page.get_by_role("row", name="remarks").get_by_role("cell").last
+    assert texts.evaluate(inner) < 12 * line
+
+
 def test_zoomed_pages_do_not_scroll_sideways(visit: Visit, seen: str) -> None:
     """At 200 and 400 % of 1280 pixels, and with letters twice as large."""
     page = visit("/")

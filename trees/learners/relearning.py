@@ -18,9 +18,8 @@ from quercus.belief.evidence import ReportedLabel, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster, discount
-from quercus.specification.attributes import Attribute, Nominal
+from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.model import Specification
-from quercus.specification.parameters import MAX_VALUES
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.model import LearnedModel, fit, vacuous_model
@@ -244,17 +243,6 @@ def _recode_model(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree
     return replace(flat, branch=branch)
 
 
-class _SeenNominal(Nominal):
-    """A nominal attribute with a placeholder for every index of its column, that of the bucket too."""
-
-    __slots__ = ()
-
-    @property
-    def most_values(self) -> int:
-        """Maximum number of names, with the one that stands for the bucket."""
-        return MAX_VALUES + 1
-
-
 def _with_learned_values(
     declared: tuple[Attribute, ...], values: NDArray[np.float64]
 ) -> tuple[Attribute, ...]:
@@ -264,7 +252,7 @@ def _with_learned_values(
         if isinstance(attribute, Nominal):
             count = int(np.nanmax(column, initial=-1)) + 1
             learned = (f"learned value {i}" for i in range(count - len(attribute.values)))
-            found.append(_SeenNominal(attribute.name, (*attribute.values, *learned), attribute.missing))
+            found.append(WholeNominal(attribute.name, (*attribute.values, *learned), attribute.missing))
         else:
             found.append(attribute)
     return tuple(found)

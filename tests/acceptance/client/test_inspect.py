@@ -37,6 +37,10 @@ def test_a_file_is_looked_at_without_a_server(table: Path) -> None:
         ["a", "b"],
         [],
     )
+    spelled = table.with_name("spelled.csv")
+    spelled.write_text("on,class\n" + "True,a\nTRUE,b\nfalse,a\n" * 8)
+    (line,) = (x for x in quercus("inspect", str(spelled)).stdout.splitlines() if x.split()[:1] == ["on"])
+    assert line.split()[1:4] == ["names", "24", "2"]
     nameless = quercus("inspect", str(table), "--class", "kind")
     assert nameless.stderr.startswith(f"error: {table}: --class: no column 'kind'")
 

@@ -62,8 +62,8 @@ def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> No
     with Client(server) as client:
         assert [dict(each.values) for each in client.instances(name)] == [
             {"x": 1.0, "c": "p"},
-            {"c": "q"},
-            {"x": 2.0},
+            {"x": None, "c": "q"},
+            {"x": 2.0, "c": None},
         ]
 
 

@@ -54,8 +54,12 @@ def test_a_bound_of_an_attribute_in_a_specification(server: str, name: str, tmp_
         "warning: 20 of 20 rows: `machine` has 5 names never seen, as 101; those of 8 rows are beyond what the model "
         "keeps, and count as (other names)\n"
     )
+    with Client(server) as client:
+        client.wait_grown(name)
     shown = quercus("models", "show", name, server=server).stdout
-    assert "(3 names, the most it may have; others count as (other names))" in " ".join(shown.split())
+    assert "(3 names, the most it may have; others count as (other names), so far in 8 rows)" in " ".join(
+        shown.split()
+    )
     (attribute,) = json.loads(quercus("models", "show", name, "--json", server=server).stdout)[
         "specification"
     ]["attributes"]

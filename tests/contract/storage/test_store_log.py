@@ -317,12 +317,18 @@ def test_pushes_of_a_group_may_differ_in_width(store, helper):
 
 
 def test_a_repeated_push_with_old_numbers_of_values_is_stale_and_does_not_conflict(store, helper):
-    """Another server knows neither value: it gives "x" the number that "w" has, and must read the vocabulary again."""
+    """Another server knows neither value: it gives "x" the number that "w" has, and must read the vocabulary again.
+
+    A push beside it repeats a row, so that rows are compared with those in the store.
+    """
     helper.create()
     store.append_instances("m", ["a"], np.array([[0.0, 1.0]]), [b""], [NewValue(0, 0, "w")])
     store.append_instances("m", ["b"], np.array([[1.0, 1.0]]), [b""], [NewValue(0, 1, "x")])
-    with pytest.raises(Stale):
-        store.append_instances("m", ["b"], np.array([[0.0, 1.0]]), [b""], [NewValue(0, 0, "x")])
+    repeated = Push("m", ["a"], np.array([[0.0, 1.0]]), [b""])
+    late = Push("m", ["b"], np.array([[0.0, 1.0]]), [b""], [NewValue(0, 0, "x")])
+    known, outcome = store.append_group([repeated, late])
+    assert known == AppendedBatch(2, 0, 1)
+    assert isinstance(outcome, Stale)
 
 
 def test_a_refused_row_teaches_no_values(store, helper):

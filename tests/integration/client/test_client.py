@@ -1,8 +1,10 @@
 """The synchronous client against a live server."""
 
+import itertools
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -400,6 +402,39 @@ def test_watching_sees_the_tree_grow(client: Client, model: Model) -> None:
 def test_waiting_for_growth_that_does_not_come_ends(client: Client, model: Model) -> None:
     with pytest.raises(DeadlineExceeded, match=r"stood at 0 of 1000 after 0\.5 s"):
         client.wait_grown(model.name, 1000, timeout_s=0.5)
+
+
+def test_rows_that_the_server_returns_are_rows_to_classify_and_to_push(client: Client, name: str) -> None:
+    """Also those without a value, and with one that the model does not keep, wherever they are returned."""
+    attributes = [Nominal("X", ["a"], max_values=1), Numeric("y", edges=[1.0])]
+    client.create_model(name, Specification(attributes, ["o", "s"], budget=9))
+    rows = [["a", None], [None, None], ["b", None], ["a", 0.5]]
+    client.push(name, rows, [None, None, None, "s"], ids=["1", "2", "3", "4"])
+    client.wait_grown(name)
+    wanted = {
+        "1": {"X": "a", "y": None},
+        "2": {"X": None, "y": None},
+        "3": {"X": "(other names)", "y": None},
+        "4": {"X": "a", "y": 0.5},
+    }
+    assert {each.id: each.values for each in client.instances(name)} == wanted
+    assert client.get_instance(name, "2").values == wanted["2"]
+    with closing(client.queries(name, "ann", idle_s=60.0)) as asked:
+        query = next(asked)
+        assert query.values == wanted[query.instance]
+        client.answer(query, "o")
+    events = itertools.islice(client.watch_events(name, kinds=["instance"], with_values=True), 4)
+    assert [each.values for each in events] == list(wanted.values())
+    refused: list[RejectedRow] = []
+    client.push(name, [["a", None], ["b", 0.5]], ["s", "o"], ids=["4", "4"], on_rejected=refused.extend)
+    assert [each.values for each in refused] == [wanted["1"], {"X": "b", "y": 0.5}]
+    answers = {each.instance: each.values for each in client.answers(name, with_values=True)}
+    assert answers
+    assert all(values == wanted[instance] for instance, values in answers.items())
+    for i, values in enumerate(wanted.values()):
+        assert client.classify(name, [values]).labels
+        client.push(name, [values], ids=[f"again-{i}"])
+    assert [each.values for each in client.instances(name)][4:] == list(wanted.values())
 
 
 def test_no_server() -> None:

@@ -46,7 +46,7 @@ TYPED = {
 RIGHT = [
     {"on": "true", "code": "101", "hue": "n\u00e9e", "at": 86400.0},
     {"on": "false", "code": "102", "hue": "red", "at": 86400.0},
-    {},
+    dict.fromkeys(["on", "code", "hue", "at"]),
     {"on": "true", "code": "101", "hue": "n\u00e9e", "at": 86400.0},
 ]
 

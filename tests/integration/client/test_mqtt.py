@@ -92,7 +92,7 @@ def test_messages_become_rows_with_their_labels(
     assert client.get_model(made).instance_count == 302
     assert client.get_instance(made, "m-7").values == {"hue": "red", "size": 7.0}
     assert client.get_instance(made, "x").contour == (0.0, 1.0)
-    assert client.get_instance(made, "y").values == {}
+    assert client.get_instance(made, "y").values == {"hue": None, "size": None}
 
 
 def test_names_never_seen_are_told_once_for_each_attribute(
@@ -154,7 +154,7 @@ def test_an_attribute_that_no_message_had_is_rejected_and_later_it_may_be_absent
         tally = bridge(client, broker, made, rejected=rejected, batch_rows=1).run(most=4)
     assert (tally.stored, tally.rejected) == (2, 2)
     stored = {each.id: dict(each.values) for each in client.instances(made)}
-    assert stored == {"b": {"hue": "red", "size": 1.0}, "c": {"hue": "blue"}}
+    assert stored == {"b": {"hue": "red", "size": 1.0}, "c": {"hue": "blue", "size": None}}
     reasons = [json.loads(line)["reason"] for line in (tmp_path / "rejected.jsonl").read_text().splitlines()]
     assert "have no 'size', only 'hue'" in reasons[0]
     assert "no attribute 'Size'" in reasons[1]

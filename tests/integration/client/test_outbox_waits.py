@@ -102,6 +102,36 @@ def test_an_outbox_stops_at_what_lasts_and_keeps_its_rows(
         assert client.get_model(model).instance_count == 2
 
 
+def test_an_outbox_says_which_names_were_never_seen(
+    proxy: Proxy, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It says what one push of the same rows says, also of rows that an earlier process left in the file."""
+    specification = Specification([Nominal("machine", ["101", "102"]), Nominal("part", [])], ["o", "s"])
+    rows = [["101", "p"], ["101a", "p"], ["7b", "q"], ["101a", "q"]]
+    path = tmp_path / "rows.buffer"
+    with Client(proxy.address) as client:
+        client.create_model("outbox-pushed", specification)
+        wanted = client.push("outbox-pushed", rows).unseen
+        client.create_model("outbox-unseen", specification)
+        proxy.broken = grpc.StatusCode.UNAVAILABLE
+        outbox = client.outbox("outbox-unseen", path)
+        outbox.put(rows[:2])
+        with pytest.raises(DeadlineExceeded):
+            outbox.close(0.1)
+        proxy.broken = None
+        with client.outbox("outbox-unseen", path) as outbox:
+            outbox.put(rows[2:3])
+            outbox.flush(60)
+            outbox.put(rows[3:])
+            outbox.flush(60)
+            assert outbox.unseen == wanted
+    assert [each.text for each in wanted] == ["3 of 4 rows: `machine` has 2 names never seen, as 101a"]
+    said = [each.getMessage() for each in caplog.records if each.name == "quercus.client.outbox"]
+    (line,) = [each for each in said if "never seen" in each]
+    assert line.startswith("outbox-unseen: ")
+    assert "`machine` has" in line
+
+
 def test_rows_packed_for_a_given_specification_do_not_reach_another_model(
     shared_server: Serving, tmp_path: Path
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from integration.client.serving import Serving
 
 from quercus.cli import main
-from quercus.client import Client, Model, NotFound, Numeric, Specification
+from quercus.client import Client, Model, Nominal, NotFound, Numeric, Specification
 
 CASES = Path(__file__).parents[2] / "cases"
 WIRE = re.compile(
@@ -121,7 +121,50 @@ def test_a_refusal_names_what_the_user_wrote(
         client.get_model("refused-model")
 
 
+def run(monkeypatch: pytest.MonkeyPatch, serving: Serving, *arguments: str) -> int | str | None:
+    monkeypatch.setenv("QUERCUS_SERVER", serving.address)
+    monkeypatch.setattr(sys, "argv", ["quercus", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    return ended.value.code
+
+
+def read_rejected(path: Path) -> dict[str, dict[str, str]]:
+    """The refused rows by their lines."""
+    with path.open(newline="") as stream:
+        return {each["rejected_line"]: each for each in csv.DictReader(stream)}
+
+
 def test_wrong_rows_of_a_file_do_not_keep_the_others_out(
+    serving: Serving,
+    client: Client,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    client.create_model(name, Specification([Numeric("x")], ["down", "up"]))
+    file, kept = str(CASES / "rows_refused" / "in.csv"), tmp_path / "rejected.csv"
+    flags = ["--id-column", "file", "--labels", "--class", "kind", "--rejected", str(kept)]
+    assert run(monkeypatch, serving, "push", name, file, *flags) == 1
+    assert "--id-column rejected_id --labels --class kind\n" in capsys.readouterr().err
+    assert [each.id for each in client.instances(name)] == ["images/2026/01/a.jpg", "images/2026/01/d.jpg"]
+    rows = read_rejected(kept)
+    assert {line: (each["rejected_id"], each["x"]) for line, each in rows.items()} == {
+        "3": ("s3://bucket/b.png", "inf"),
+        "4": ("\U0001f469\u200d\U0001f52c", "two"),
+        "5": ("images/2026/01/c.jpg", "2.5"),
+        "6": ("images/2026/01/e.jpg", "4.5"),
+        "7": ("images/2026/01/f.jpg", "5.5"),
+        "8": ("images/2026/01/g.jpg", "6.5mm"),
+    }
+    assert "'kind' is the first that is absent" in rows["6"]["rejected_reason"]
+    assert "'right' is too much" in rows["7"]["rejected_reason"]
+    assert "'sideways' is not a class" in rows["5"]["rejected_reason"]
+    assert "malformed CSV" in rows["8"]["rejected_reason"]
+
+
+def test_wrong_rows_of_an_arff_file_do_not_keep_the_others_out(
     serving: Serving,
     client: Client,
     name: str,
@@ -129,23 +172,89 @@ def test_wrong_rows_of_a_file_do_not_keep_the_others_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     client.create_model(name, Specification([Numeric("x")], ["down", "up"]))
-    monkeypatch.setenv("QUERCUS_SERVER", serving.address)
-    file, kept = str(CASES / "rows_refused" / "in.csv"), tmp_path / "rejected.csv"
-    flags = ["--id-column", "file", "--labels", "--class", "kind", "--rejected", str(kept)]
-    monkeypatch.setattr(sys, "argv", ["quercus", "push", name, file, *flags])
-    with pytest.raises(SystemExit) as ended:
-        main.main()
-    assert ended.value.code == 1
-    assert [each.id for each in client.instances(name)] == ["images/2026/01/a.jpg", "images/2026/01/d.jpg"]
-    with kept.open(newline="") as stream:
-        rows = {each["rejected_line"]: each for each in csv.DictReader(stream)}
-    assert {line: (each["rejected_id"], each["x"]) for line, each in rows.items()} == {
-        "3": ("s3://bucket/b.png", "inf"),
-        "4": ("\U0001f469\u200d\U0001f52c", "two"),
-        "5": ("images/2026/01/c.jpg", "2.5"),
-        "6": ("images/2026/01/e.jpg", "4.5"),
-        "7": ("images/2026/01/f.jpg", "5.5"),
+    file, kept = str(CASES / "rows_refused_arff" / "in.arff"), tmp_path / "rejected.csv"
+    flags = ["--id-column", "file", "--labels", "--rejected", str(kept)]
+    assert run(monkeypatch, serving, "push", name, file, *flags) == 1
+    assert [each.id for each in client.instances(name)] == ["images/2026/01/a.jpg", "images/2026/01/j.jpg"]
+    rows = read_rejected(kept)
+    assert {line: (each["rejected_id"], each["x"], each["kind"]) for line, each in rows.items()} == {
+        "7": ("b.jpg", "2.5", ""),
+        "8": ("c.jpg", "3.5", "up"),
+        "9": ("d.jpg", "4.5", "sideways"),
+        "10": ("e.jpg", "", ""),
+        "11": ("", "", ""),
+        "12": ("g.jpg", "0", "up"),
+        "13": ("h.jpg", "two", "down"),
+        "14": ("i.jpg", "6.5", "down"),
     }
-    assert "'kind' is the first that is absent" in rows["6"]["rejected_reason"]
-    assert "'right' is too much" in rows["7"]["rejected_reason"]
-    assert "'sideways' is not a class" in rows["5"]["rejected_reason"]
+    for line, words in {
+        "7": "the row has 2 values, 3 are declared: 'kind' is absent",
+        "8": "more than the 3 declared values",
+        "9": "kind: 'sideways' is none of the declared values",
+        "10": "expected a value, found ','",
+        "11": "the quote ' is not closed",
+        "12": "'9' is not an attribute number",
+        "13": "x: 'two' is not a finite number",
+        "14": "the weight 'x' is not a number",
+    }.items():
+        assert words in rows[line]["rejected_reason"]
+
+
+def test_wrong_labels_of_a_label_file_are_refused_with_their_rows(
+    serving: Serving,
+    client: Client,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client.create_model(name, Specification([Numeric("x")], ["down", "up"]))
+    file, labels, kept = (tmp_path / each for each in ("x.csv", "labels.csv", "rejected.csv"))
+    file.write_text("x\n1\n2\n3\n")
+    labels.write_text("down,up\n1,0\n1\n0,1\n")
+    flags = ["--label-file", str(labels), "--rejected", str(kept)]
+    assert run(monkeypatch, serving, "push", name, str(file), *flags) == 1
+    assert [each.id for each in client.instances(name)] == ["0", "2"]
+    ((line, row),) = read_rejected(kept).items()
+    assert (line, row["rejected_id"], row["x"]) == ("3", "1", "2")
+    assert "labels.csv: line 3, column 2: the row has 1 cell" in row["rejected_reason"]
+
+
+def test_wrong_rows_of_a_file_to_classify_do_not_keep_the_others_out(
+    serving: Serving,
+    client: Client,
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Also those that only the server refuses: here rows without a value that the attribute must have."""
+    attributes = [Numeric("x"), Nominal("of", ["p", "q"], missing="reject")]
+    client.create_model(name, Specification(attributes, ["down", "up"]))
+    client.push(name, [[1.0, "p"]], ["up"])
+    client.wait_grown(name)
+    file, found, kept = (tmp_path / each for each in ("x.csv", "found.csv", "rejected.csv"))
+    file.write_text(
+        "id,of,x,kind\na,p,1,up\nb,p\nc,?,1,up\nd,q,two,up\ne,q,2,flat\nf,q,3,up\n,q,4,up\ng,,5,up\n"
+    )
+    flags = ["--id-column", "id", "--class", "kind", "-o", str(found)]
+    assert run(monkeypatch, serving, "classify", name, str(file), *flags) == 1
+    said = " ".join(capsys.readouterr().err.split())
+    assert "x.csv: line 3, column 3: the row has 2 cells" in said
+    assert "--rejected FILE" in said
+    assert not found.exists()
+    assert run(monkeypatch, serving, "classify", name, str(file), *flags, "--rejected", str(kept)) == 1
+    said = capsys.readouterr().err
+    assert f"6 rows were refused: {kept} has each" in said
+    assert "(2 of 2)" in said
+    with found.open(newline="") as stream:
+        assert [(each["id"], each["row"]) for each in csv.DictReader(stream)] == [("a", "0"), ("f", "5")]
+    rows = read_rejected(kept)
+    assert {line: each["id"] for line, each in rows.items()} == {
+        "3": "b", "4": "c", "5": "d", "6": "e", "8": "", "9": "g",
+    }  # fmt: skip
+    assert all(each["rejected_id"] == each["id"] for each in rows.values())
+    assert rows["4"]["rejected_reason"].startswith("of: ")
+    assert rows["5"]["rejected_reason"].startswith("x: 'two' is not a finite number")
+    file.write_text("id,of,x\na,p,1\n")
+    assert run(monkeypatch, serving, "classify", name, str(file), "--rejected", str(kept)) == 0
+    assert not kept.exists()

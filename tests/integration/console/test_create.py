@@ -170,18 +170,21 @@ def test_a_script_gets_the_sentences_alone(ann: Visitor) -> None:
 
 
 def test_rows_that_are_refused_do_not_keep_the_others_out(ann: Visitor, client: Client) -> None:
-    """Each is named by its line: without an id, with one that cannot be shown, with the id of another row."""
-    file = "file,size,kind\nimages/1.jpg,1,x\n,2,y\na\u202eb,3,x\nimages/1.jpg,4,y\nimages/2.jpg,5,y\n"
-    ann.upload("photos.csv", file.encode())
+    """Each is named by its line: without an id, with one that cannot be shown or is taken, with a cell too few."""
+    file = "file,size,kind\nimages/1.jpg,1,x\n,2,y\na\u202eb,3,x\nimages/1.jpg,4,y\nimages/2.jpg,5,y\nb,6\n"
+    page = ann.upload("photos.csv", file.encode())
+    assert "line 7, column 3: the row has 2 cells, the header has 3" in unescape(page.text)
     fields = FIELDS | {"model": "c-refused", "class": "kind", "id": "file"}
     page = ann.form("/create", fields)
     assert page.status == 200
-    assert "c-refused is made, without 3 rows" in page.text
+    assert "c-refused is made, without 4 rows" in page.text
+    assert "quercus push c-refused FILE --id-column file --labels --class kind<" in page.text
     found = re.findall(r"<tr><td>(\d+)</td><td class=\"break\">(.*?)</td></tr>", unescape(page.text))
     assert sorted((line, reason.split(" at position")[0]) for line, reason in found) == [
         ("3", "file: the id is missing"),
         ("4", "file: has the control character U+202E"),
         ("5", "file: instance images/1.jpg already exists in model c-refused with other values"),
+        ("7", "the row has 2 cells, the header has 3: 'kind' is the first that is absent"),
     ]
     assert [each.id for each in client.instances("c-refused")] == ["images/1.jpg", "images/2.jpg"]
 

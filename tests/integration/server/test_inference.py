@@ -208,7 +208,7 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['hue'][0]", "inf is no name"),
         ({"inputs": [SIZE]}, "inputs", "have no 'hue': send a tensor of ? or NaN"),
         ({"inputs": [SIZE, OTHER]}, "inputs[1].name", "must be an attribute"),
-        ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue']", "not UTF-8"),
+        ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue'][0]", "which is not UTF-8"),
         ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"x"])]}, "inputs['size'][0]", "must be a number"),
         ({"inputs": [typed("size", "BYTES", [1], bytes_contents=[b"3..2"])]}, "inputs['size'][0]", "rising order"),
         ({"inputs": [HUE, typed("size", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['size']", "finite"),
@@ -231,6 +231,28 @@ def test_what_is_wrong_is_named(
         stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
         with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, said, field=field):
             stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, **fields), timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("size", "field", "said"),
+    [
+        (typed("size", "BYTES", [3], bytes_contents=[b"1", b"2", b"two"]), "inputs['size'][2]",
+         "is 'two', must be a number, ?, or a range as 2..3"),
+        (typed("size", "FP64", [3], fp64_contents=[1.0, 2.0, float("-inf")]), "inputs['size']",
+         "is -inf in row 2, attribute 'size', must be a finite number"),
+        (typed("m", "FP64", [3, 2], fp64_contents=[0.0, 1.0, 0.0, 1.0, 7.0, 1.0]), "inputs['m']",
+         "is 7.0 in row 2, attribute 'hue', must be an index into its 2 values, 0 to 1"),
+    ],
+)  # fmt: skip
+def test_one_bad_row_is_named_by_column_row_value_and_bound(
+    size: Any, field: str, said: str, grown: str, tools: Any
+) -> None:
+    """The protocol has no error for a row: the request is refused whole."""
+    inputs = [size] if size.name == "m" else [typed("hue", "BYTES", [3], bytes_contents=[b"?"] * 3), size]
+    with grpc.insecure_channel(grown) as channel:
+        stub = open_inference_pb2_grpc.GRPCInferenceServiceStub(channel)
+        with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, said, field=field):
+            stub.ModelInfer(pb.ModelInferRequest(model_name=MODEL, inputs=inputs), timeout=30)
 
 
 def test_a_model_is_ready_once_it_has_a_tree(grown: str, live: Any, tools: Any) -> None:

@@ -21,8 +21,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.published import published_model
 
 from quercus import __version__
-from quercus.cli.common import accuracy_text
-from quercus.client import Client, InvalidArgument, Numeric
+from quercus.cli.common import accuracy_text, attribute_text
+from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
 from quercus.proto.v1 import instance_pb2, model_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
@@ -154,6 +154,31 @@ def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[
         63 / 66,
     )
     assert accuracy_text(found) == "95.5 % right of the last 66 labels that came after a prediction  █▇"
+
+
+@pytest.mark.parametrize("algorithm", ["active-forest", "abc45", "e2m", "c45"])
+def test_rows_with_names_beyond_the_bound_are_counted(growing: tuple[Any, int], algorithm: str) -> None:
+    """By attribute in `GetModel` and `models show`, together in the metrics; an attribute with room is not named."""
+    live, port = growing
+    name = f"others-{algorithm}"
+    with Client(live.server.address) as client:
+        attributes = [Nominal("A", ["a", "b"], max_values=3), Nominal("B", max_values=2), Nominal("C")]
+        client.create_model(name, Specification(attributes, ["low", "high"], algorithm=algorithm))
+        rows = [[None, "x", f"c{i}"] for i in range(20)]
+        client.push(name, rows, ["low", "high"] * 10)
+        client.wait_grown(name)
+        assert client.get_model(name).other_names == {}
+        rows = [[f"n{i % 5}", f"m{i % 4}", "c"] for i in range(20)]  # A keeps n0, B keeps m0
+        client.push(name, rows, ["low", "high"] * 10)
+        client.wait_grown(name)
+        found = client.get_model(name)
+    assert found.other_names == {"A": 16, "B": 15}
+    assert Page(port)("quercus_model_other_names", model=name) == 31
+    kinds = [
+        attribute_text(each, found.other_names.get(each.name, 0)) for each in found.specification.attributes
+    ]
+    assert "others count as (other names), so far in 16 rows)" in kinds[0]
+    assert "so far" not in kinds[2]
 
 
 def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., Any], tmp_path: Path) -> None:

@@ -157,7 +157,8 @@ def test_batch_id_makes_ids(api: Any, tools: Any) -> None:
     assert [(ack.rows_stored, ack.rows_known) for ack in api.push(request, request)] == [(2, 0), (0, 2)]
     listed = api.instances.ListInstances(instance_pb2.ListInstancesRequest(model="models/batchid"))
     assert [each.name for each in listed.instances] == [f"models/batchid/instances/b-{i}" for i in range(2)]
-    assert dict(listed.instances[1].values.values) == {"X": values_pb2.NamedValue(nominal="b")}
+    missing, known = values_pb2.NamedValue(), values_pb2.NamedValue(nominal="b")
+    assert dict(listed.instances[1].values.values) == {"X": known, "Y": missing}
 
 
 def test_model_is_named_once_a_stream(api: Any, tools: Any) -> None:
@@ -263,9 +264,9 @@ def test_new_nominal_values_are_learned(api: Any, tools: Any) -> None:
     assert back == [
         {"X": "a", "Y": "d"},
         {"X": "new", "Y": "d"},
-        {"Y": "other"},
-        {"X": "newer"},
-        {"X": "new"},
+        {"X": "", "Y": "other"},
+        {"X": "newer", "Y": ""},
+        {"X": "new", "Y": ""},
     ]
     api.push(tools.batch("learn", [[4, 2]]))  # learned values by index from now on
     tree = api.grown("learn", 6)

@@ -5,6 +5,7 @@ import gzip
 import io
 import lzma
 import os
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from quercus.client import Nominal, Numeric, Specification
-from quercus.files import FileError, FileTable, open_table, packing
+from quercus.files import FileError, FileTable, open_table, packing, read
 from quercus.files.errors import FileWarning
 from quercus.files.schema import Binding, infer_schema
 from quercus.files.table import MAX_LINE_BYTES
@@ -117,6 +118,27 @@ def test_a_value_that_is_too_long_is_named_with_its_line(tmp_path: Path) -> None
         infer_schema(opened, class_column=None)
     with pytest.raises(FileError, match=r"line 4, column 3 \(kind\): 'ww.* has 101 characters"):
         infer_schema(opened, class_column="kind", ignore=["tag"])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "{long},class\n1,a\n{long},b\n2,a\n3,b\n4,a\n5,b\n6,a\n7,b\n8,a\n9,b\n",
+        "{long},{long}\n1,2\n",
+        "{long},class\n1\n",
+        "x,class\n1,a,{long}\n",
+        "x,{long}\n1,a\n2,a\n",
+        "x,class\n1,{long}|a\n2,a\n",
+        "x,class\n1,a\n2,b\n3,{{{long}:1\n",
+    ],
+)
+def test_long_names_and_cells_are_cut_in_messages(tmp_path: Path, content: str) -> None:
+    """Only in flags, which are to be typed, a column has its whole name."""
+    long = "z" * 5_000
+    with pytest.raises(FileError) as caught:
+        read(table(tmp_path, "t.csv", content.format(long=long)).path, quietly=True)
+    said = re.sub(r"--[a-z]+ z+", "", caught.value.reason + caught.value.place)
+    assert len(said) < 600, said
 
 
 def test_a_pipe_is_refused_before_anything_is_read(tmp_path: Path) -> None:
@@ -255,7 +277,7 @@ BAD_ARFF = [
     (ARFF + "x,\u00a0,1\n", "line 5, column 3: the row has more than the 2 declared values"),
     ("@attribute a {x}\n@data x y\n", "line 2, column 2: the row has more than the 1 declared value"),
     (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
-    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values x, y"),
+    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values 'x', 'y'"),
     (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
     (ARFF + "'x\n", "line 5, column 1: the quote ' is not closed"),
     (ARFF + "'x'1\n", "line 5, column 1: expected ',' after the value, found '1'"),

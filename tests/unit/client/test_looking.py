@@ -39,6 +39,28 @@ def kinds(schema: FileSchema) -> list[tuple[str, str, Outcome, int]]:
     return [(each.kind, each.column, each.outcome, each.line) for each in schema.remarks]
 
 
+@pytest.mark.parametrize("ending", ["csv", "arff"])
+def test_wrong_rows_are_said_and_the_others_looked_at(tmp_path: Path, ending: str) -> None:
+    """If most rows are wrong, the file is refused: it is read in another way than is meant."""
+    path = tmp_path / f"t.{ending}"
+    header = {"csv": "x,class\n", "arff": "@relation t\n@attribute x real\n@attribute class {a,b}\n@data\n"}[
+        ending
+    ]
+    path.write_text(f"{header}1,a\n2\n3,b\n4,b,5\n")
+    schema = survey_file(open_table(path), Choices("class"))
+    (remark,) = schema.remarks
+    first = header.count("\n") + 2
+    assert (remark.kind, remark.outcome, remark.line) == ("rows", "said", first)
+    assert str(remark).startswith(f"line {first}, column 2: the row has 1 ")
+    assert ", and 1 more row is wrong; --rejected FILE (quercus push)" in str(remark)
+    assert (schema.rows, schema.labelled, roles(schema)) == (2, 2, {"x": "number"})
+    with pytest.raises(FileError, match=f"line {first}, column 2: the row has 1"):
+        read(path)  # a whole file: nobody would be told
+    path.write_text(f"{header}1,a\n2\n3\n")
+    with pytest.raises(FileError, match=f"line {first}, column 2: the row has 1"):
+        infer_schema(open_table(path), class_column="class")
+
+
 @pytest.mark.parametrize(
     ("case", "found"),
     [

@@ -9,11 +9,11 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.cli.specfile import from_dict, read_presentation, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
-from quercus.files import FileError, FileTable, open_table
+from quercus.files import FileError, FileTable, open_table, read
 from quercus.files.labels import open_labels, read_truth
 from quercus.files.schema import Binding, class_column, infer_schema
 from quercus.files.words import typed_classes
-from quercus.specification.written_labels import finite_number
+from quercus.specification.values import finite_number
 
 DATA = "colour,size,grade,class\nred,1,1,no\nblue,?,2,yes\n,2.5e1,1,no\n"
 
@@ -53,6 +53,31 @@ def test_arff_declares_kinds_and_order(tmp_path: Path) -> None:
     assert (schema.attributes, schema.classes) == ((Nominal("a", ("z", "b")), Numeric("n")), ("q", "p"))
 
 
+@pytest.mark.parametrize("ending", ["csv", "arff"])
+def test_names_beyond_the_bound_share_a_bucket_as_in_a_stream(tmp_path: Path, ending: str) -> None:
+    """The first names in the file are kept, of an ARFF file the first that are declared."""
+    names = [f"v{(7 * i) % 1_003}" for i in range(3_009)]
+    path, head = tmp_path / f"t.{ending}", "a,class\n"
+    if ending == "arff":
+        declared = ",".join(f"v{i}" for i in range(1_003))
+        head = f"@relation t\n@attribute a {{{declared}}}\n@attribute class {{0,1}}\n@data\n"
+    path.write_text(head + "".join(f"{name},{i % 2}\n" for i, name in enumerate(names)))
+    kept = [f"v{i}" for i in range(1_000)] if ending == "arff" else names[:1_000]
+    schema = infer_schema(open_table(path), class_column="class")
+    (attribute,) = schema.attributes
+    assert isinstance(attribute, Nominal)
+    assert set(attribute.values) == set(kept)
+    (remark,) = (each for each in schema.remarks if each.kind == "values")
+    assert remark.says == (
+        "has more than 1,000 different names: the first 1,000 are kept, and those of 9 rows count as (other names)"
+    )
+    assert names[remark.line - 1 - head.count("\n")] not in kept
+    data = read(path)
+    wanted = [attribute.values.index(name) if name in kept else 1_000 for name in names]
+    assert data.values[:, 0].tolist() == wanted
+    assert data.frame()["a"].tolist() == [name if name in kept else "(other names)" for name in names]
+
+
 @pytest.mark.parametrize(
     ("content", "options", "words"),
     [
@@ -63,8 +88,6 @@ def test_arff_declares_kinds_and_order(tmp_path: Path) -> None:
         ("a,class\n?,x\n?,y\n", {"class_column": "class"}, "no column left .*: a: has no value at all"),
         ("a,class\n1,x\n2,x\n", {"class_column": "class"}, "class column 'class' has 1 class; 2 to 64"),
         ("class\nx\ny\n", {"class_column": "class"}, "has no column left to learn from"),
-        ("a,class\n" + "".join(f"v{i % 1001},{i % 2}\n" for i in range(1500)), {"class_column": "class"},
-         "more than 1,000 distinct values; leave it out with --ignore a"),
     ],
 )  # fmt: skip
 def test_columns_that_cannot_be_used(

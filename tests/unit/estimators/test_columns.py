@@ -131,11 +131,6 @@ def test_what_is_neither_name_nor_number() -> None:
         FittedColumns.of(np.array([[{}], ["a"]], dtype=object))
 
 
-def test_a_column_with_too_many_names_is_named() -> None:
-    with pytest.raises(InvalidInput, match="column 'town', values: has 1001 values, at most 1000"):
-        FittedColumns.of(pd.DataFrame({"size": 1.0, "town": [f"v{i}" for i in range(1001)]}))
-
-
 def test_text_in_a_column_of_numbers() -> None:
     columns = FittedColumns.of(FRAME[["float"]])
     with pytest.raises(ValueError, match="column 'float' holds numbers: 'x' is no number"):
@@ -317,3 +312,38 @@ def test_a_class_is_found_in_any_spelling() -> None:
     assert found == [["false", "true"] * 5] * 3
     with pytest.raises(InvalidInput, match="'True' and 'true', which are one value, true"):
         C45Classifier().fit(X, ["True", "true"] * 5)
+
+
+def test_names_beyond_the_bound_share_a_bucket_as_in_a_served_model() -> None:
+    """The first 1,000 names in the order of the rows are kept, also over several calls; the others are told of."""
+    names = [f"v{(7 * i) % 1_003}" for i in range(3_009)]
+    rows = pd.DataFrame({"size": 1.0, "town": names})
+    kept = set(names[:1_000])
+    words = r"column 'town' has more than 1,000 names: .* those of 9 rows count as \(other names\)"
+    with pytest.warns(UserWarning, match=words):
+        columns = FittedColumns.of(rows)
+    (_, town) = columns.attributes
+    assert isinstance(town, Nominal)
+    assert set(town.values) == {*kept, "(other names)"}
+    assert town.values[-1] == "(other names)"
+    codes = columns.values(pd.DataFrame({"size": 1.0, "town": [*names, "new", None]}))[:, 1]
+    wanted = [town.values.index(name) if name in kept else 1_000 for name in names]
+    assert codes[:-1].tolist() == [*wanted, 1_000]
+    assert math.isnan(codes[-1])
+    grown = FittedColumns.of(rows[:500], as_they_come=True)
+    with pytest.warns(UserWarning, match="those of 9 rows"):
+        grown = grown.with_new_names(rows)
+    (_, town) = grown.attributes
+    assert isinstance(town, Nominal)
+    assert town.values == (*names[:1_000], "(other names)")
+
+
+@pytest.mark.parametrize("made", [ActiveForestClassifier(n_estimators=5), C45Classifier()])
+def test_estimators_learn_from_names_beyond_the_bound(made: Any) -> None:
+    """A name of the bucket tells the class, and so does one that comes only afterwards."""
+    names = [f"v{i}" for i in range(1_000)] + [f"w{i}" for i in range(1_000)]
+    X = pd.DataFrame({"town": names})
+    y = ["kept"] * 1_000 + ["beyond"] * 1_000
+    with pytest.warns(UserWarning, match="those of 1,000 rows"):
+        made.fit(X, y)
+    assert made.predict(pd.DataFrame({"town": ["w7", "never seen"]})).tolist() == ["beyond", "beyond"]
