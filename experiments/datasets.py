@@ -206,7 +206,7 @@ def read_set(
         if masses is None
         else tuple(_mass_function(label, index, masses) for label in found.labels or ())
     )
-    return DataSet(set_name(path), found.values, found.attributes, found.classes, targets, given)
+    return DataSet(set_name(path), found.values, found.whole_attributes, found.classes, targets, given)
 
 
 def _mass_function(label: object, index: Mapping[str, int], path: Path) -> MassFunction:

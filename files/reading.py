@@ -38,8 +38,8 @@ class FileData:
     classes
         The frame, in order; empty if the classes are unknown.
     values
-        (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing. Names
-        beyond the bound of an attribute are one value, the last.
+        (n, K) numbers of numeric attributes, indices of the values of nominal ones, NaN where missing. The
+        number of its values stands for names beyond the bound of an attribute.
     labels
         One a row, None when there are none: a class, a frozenset of classes, plausibilities (l,), a dict of frozensets
         to masses, or None where nothing is known.
@@ -63,6 +63,14 @@ class FileData:
     def __len__(self) -> int:
         return len(self.values)
 
+    @property
+    def whole_attributes(self) -> tuple[Attribute, ...]:
+        """The attributes with a value for each index in a column, also for names beyond the bound."""
+        return tuple(
+            WholeNominal.of(each) if isinstance(each, Nominal) and each.most_values in column else each
+            for each, column in zip(self.attributes, self.values.T, strict=True)
+        )
+
     def frame(self) -> pd.DataFrame:
         """The values as a pandas DataFrame: numeric columns of floats, nominal ones categorical.
 
@@ -74,7 +82,7 @@ class FileData:
         import pandas as pd  # noqa: PLC0415  (only who asks for a DataFrame needs it)
 
         columns: dict[str, object] = {}
-        for k, attribute in enumerate(self.attributes):
+        for k, attribute in enumerate(self.whole_attributes):
             column = self.values[:, k]
             if isinstance(attribute, Nominal):
                 codes = np.where(np.isnan(column), -1, column).astype(np.int64)
@@ -152,16 +160,12 @@ def read(
             warnings.warn(f"{table.path}: left out: {each}", FileWarning, stacklevel=2)
     classes = schema.classes if source is None else source.classes
     values, weights = _row_values(table, schema)
-    attributes_of_rows = tuple(
-        WholeNominal.of(each) if isinstance(each, Nominal) and each.most_values in column else each
-        for each, column in zip(schema.attributes, values.T, strict=True)
-    )
     truth: tuple[Label, ...] | None = None
     if column is not None:
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)
     labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
-    return FileData(table.path, attributes_of_rows, classes, values, labels, truth, weights, schema.remarks)
+    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
 
 
 def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | None:

@@ -145,3 +145,18 @@ def test_the_accuracy_is_that_of_the_predictions(mixed: Path, tmp_path: Path) ->
     said = quercus("induce", *asked).stderr
     assert f"accuracy {accuracy['right'] / 130:.4f} ({accuracy['right']} of 130); " in said
     assert "accuracy" not in json.loads(quercus("induce", str(mixed), "--json").stdout)
+
+
+def test_names_beyond_the_bound_are_learned_from_as_one_value(tmp_path: Path) -> None:
+    """As by a served model: the tree has a branch for them."""
+    file = tmp_path / "towns.csv"
+    numbers = [*range(1_000), *range(1_000), *(1_000 + i % 700 for i in range(1_400))]
+    rows = (f"t{i},{'kept' if i < 1_000 else 'beyond'}\n" for i in numbers)
+    file.write_text("town,class\n" + "".join(rows))
+    for algorithm in ("abc45", "c45"):
+        done = quercus("induce", str(file), "--algorithm", algorithm)
+        assert done.returncode == 0, done.stderr
+        assert "town, line 2002: has more than 1,000 different names: the first 1,000 are kept" in done.stderr
+        assert "those of 1,400 rows count as (other names)" in done.stderr
+        (line,) = (each for each in done.stdout.splitlines() if "(other names)" in each)
+        assert "(other names): beyond  n=1400" in line
