@@ -25,6 +25,7 @@ def serve(
     store: Annotated[str | None, configured_option(server.STORE, metavar="URL")] = None,
     host: Annotated[str | None, configured_option(server.HOST)] = None,
     port: Annotated[int | None, configured_option(server.PORT)] = None,
+    workers: Annotated[str | None, configured_option(server.WORKERS, metavar="N|auto")] = None,
     access: Annotated[str | None, configured_option(server.ACCESS)] = None,
     tls_cert: Annotated[str | None, configured_option(server.TLS_CERT, metavar="FILE")] = None,
     tls_key: Annotated[str | None, configured_option(server.TLS_KEY, metavar="FILE")] = None,
@@ -59,18 +60,19 @@ def serve(
 
         quercus serve
         quercus serve --store /var/lib/quercus/quercus.db --port 6000
+        quercus serve --workers auto
         quercus serve --limit max_models=50
         quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
     """
     with needs_server_extra("serve"):
-        from quercus.server.app import serve as run  # noqa: PLC0415  (the server extra)
-        from quercus.server.config import Config, read_limits  # noqa: PLC0415
+        from quercus.server.config import Config, read_limits  # noqa: PLC0415  (the server extra)
         from quercus.server.wire.errors import BadStart  # noqa: PLC0415
         from quercus.storage import shown_url  # noqa: PLC0415
     flags = {
         "store": store,
         "host": host,
         "port": port,
+        "workers": workers,
         "access": access,
         "tls_cert": tls_cert,
         "tls_key": tls_key,
@@ -90,6 +92,10 @@ def serve(
             markup=False,
             soft_wrap=True,
         )
+        if settings.workers > 1:
+            from quercus.server.workers.parent import serve_with_workers as run  # noqa: PLC0415
+        else:
+            from quercus.server.app import serve as run  # noqa: PLC0415  (the parent of workers needs none of it)
         run(settings)
     except BadStart as error:
         fail(str(error))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
 import os
 import signal
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 from grpc import aio
@@ -34,6 +36,7 @@ from quercus.proto.v1 import (
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import TokenAuthority
+from quercus.server.gate.audit import AuditLog
 from quercus.server.gate.damage import DamageInterceptor
 from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.grpc_limits import grpc_options
@@ -41,9 +44,16 @@ from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.listening import check_address, join_address
 from quercus.server.gate.observing import Observer
 from quercus.server.gate.open_files import room_for_connections
-from quercus.server.gate.registration import ByName
+from quercus.server.gate.registration import Services
 from quercus.server.gate.revocation import give_back_revoked
-from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, memory_of_machine
+from quercus.server.gate.throttle import (
+    CallRates,
+    CallsAtOnce,
+    MemoryWatch,
+    OpenStreams,
+    memory_of_machine,
+    resident_bytes,
+)
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.services.admin import AdminService
@@ -60,6 +70,9 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
+from quercus.server.workers.forwarding import SERVER_OPTIONS, Answer, Arrivals, Forwarder, internal_handler
+from quercus.server.workers.level import take_level
+from quercus.server.workers.post import KEEPER, Post
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 
 _log = logging.getLogger(__name__)
@@ -78,6 +91,7 @@ GROWER_HEALTH: Final = "quercus.v1.Grower"
 WRITES_HEALTH: Final = "quercus.v1.Writes"
 """And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
 LOOK_AT_PARTS_S: Final = 1.0
+LOOK_AT_OTHERS_S: Final = 0.02
 SWITCH_S: Final = 0.0005
 """Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
 
@@ -120,35 +134,58 @@ class Server:
     Parameters
     ----------
     config : configuration of the server.
+    post : the place of this process among the workers of the server; None: it is alone.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, post: Post | None = None) -> None:
+        self._post = post = post or Post.alone()
+        if not post.is_keeper:
+            config = config.model_copy(update={"grower": False})
         self._config = config
         tls = (config.tls_cert, config.tls_key, config.tls_client_ca)
         self._certificates = Certificates(*tls) if config.tls_cert else None
         self._tracing = Tracing()
-        self._store = open_store(config)
+        self._store = open_store(config, is_keeper=post.is_keeper)
         if self._store.is_read_only:  # a tree that is grown could not be stored
             config = self._config = config.model_copy(update={"grower": False})
-        self.core = ServiceCore(self._store, config)
+        self._writes = post.is_keeper or self._store.may_be_shared
+        self.core = ServiceCore(self._store, config, made=post.board.tally("changes"), writes=self._writes)
         self.supervisor = Supervisor(config)
-        self._metrics = Metrics(self._store)
+        self._metrics = Metrics(self._store, post.board.tally("under_way"))
         self._add_gauges()
         self._health = Health(self.core)
-        self._calls = ErrorInterceptor()
         self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
-        self._memory = MemoryWatch(config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()))
-        bounds = CallerLimits(
-            calls=CallsAtOnce(config.max_calls),
-            strangers=CallsAtOnce(max(1, config.max_calls // STRANGERS_PART), " of callers without a token"),
-            rates=CallRates(config.calls_per_s),
-            streams=OpenStreams(config.max_streams),
+        self._memory = MemoryWatch(
+            config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()), self._memory_of_all
+        )
+        board, shared = post.board, post.shared_board
+        strangers = max(1, config.max_calls // STRANGERS_PART)
+        self._bounds = CallerLimits(
+            calls=CallsAtOnce(config.max_calls, count=board.tally("calls")),
+            strangers=CallsAtOnce(strangers, " of callers without a token", board.tally("strangers")),
+            rates=CallRates(config.calls_per_s, board=shared),
+            streams=OpenStreams(config.max_streams, shared),
             memory=self._memory,
         )
-        self._guard = Guard(self.core, self._authority, bounds)
+        self._forwarder: Forwarder | None = None
+        if not post.is_keeper:
+            self._forwarder = Forwarder(post.socket_of(KEEPER), all_writes=not self._writes)
+        record = self._record_call if self._writes or self._forwarder is None else self._forwarder.record
+        self._audit = AuditLog(record, needs_tokens=config.needs_tokens)
+        self._services = self._make_services()
+        self._calls: list[ErrorInterceptor] = []
         self._server = self._make_server()
+        self._private = None if post.folder is None else self._make_private_server()
         self._watches: list[asyncio.Task[None]] = []
         self.port = 0
+
+    async def _record_call(self, who: str, action: str, target: str, outcome: str) -> None:
+        await self.core.write(self._store.access.record, who, action, target, outcome)
+
+    def _memory_of_all(self) -> int:
+        memory = self._post.board.tally("memory")
+        memory.set(resident_bytes())
+        return memory.total
 
     def _add_gauges(self) -> None:
         core, supervisor = self.core, self.supervisor
@@ -176,10 +213,14 @@ class Server:
         BadStart
             When the port is in use or the host is none of this machine.
         """
+        post = self._post
         try:
-            await asyncio.to_thread(check_address, self._config.host, self._config.port)
+            if post.folder is None:  # else the parent holds the port
+                await asyncio.to_thread(check_address, self._config.host, self._config.port)
             self.port = self._bind_port()
-            if self._config.metrics_port:
+            if self._private is not None:
+                self._private.add_insecure_port(post.socket_of(post.index))
+            if self._config.metrics_port and post.is_keeper:
                 names = self._config.metrics_names.split(",")
                 self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port, names)
         except BaseException:
@@ -187,7 +228,10 @@ class Server:
             raise
         self.core.start()
         self._memory.start()
+        if self._private is not None:
+            await self._private.start()
         await self._server.start()
+        post.board.tally("alive").set(1)
         if self._config.grower:
             await self.supervisor.start()
         await self._tell_health(well=True)
@@ -195,7 +239,7 @@ class Server:
             asyncio.create_task(self._follow_store(), name="quercus-health"),
             asyncio.create_task(self._follow_parts(), name="quercus-health-parts"),
         ]
-        if self._config.needs_tokens and not self._store.is_read_only:
+        if self._config.needs_tokens and not self._store.is_read_only and post.is_keeper:
             revoked = give_back_revoked(self.core)
             self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
 
@@ -211,14 +255,22 @@ class Server:
 
     async def _follow_parts(self) -> None:
         """Report, as separate services, the health of the grower and of writes. Runs until cancelled."""
+        board, waiting = self._post.board, self._post.board.tally("waiting")
         said: dict[str, bool] = {}
         while True:
             writable = not (self.core.writer.trouble or self.core.changes.trouble)
-            for name, well in ((GROWER_HEALTH, self.supervisor.is_well), (WRITES_HEALTH, writable)):
+            waiting.set(self.core.writer.queue_length)
+            if self._post.is_keeper:
+                board.set("grower_well", self.supervisor.is_well)
+                board.set("writable", writable)
+            elif not self._writes:
+                writable = bool(board.get("writable"))
+            take_level(board)
+            for name, well in ((GROWER_HEALTH, bool(board.get("grower_well"))), (WRITES_HEALTH, writable)):
                 if well == said.get(name):
                     continue
                 await self._set_health(name, well)
-                if name == GROWER_HEALTH and name in said:
+                if name == GROWER_HEALTH and name in said and self._post.is_keeper:
                     log_grower(self.supervisor.status())
                 said[name] = well
             await asyncio.sleep(LOOK_AT_PARTS_S)
@@ -272,11 +324,22 @@ class Server:
         until = time.monotonic() + self._config.grace_s
         await self._end_streams()
         await self._server.stop(max(0.0, until - time.monotonic()))
+        if self._private is not None:
+            await self._others_end(until)
+            await self._private.stop(max(0.0, until - time.monotonic()))
+        if self._forwarder is not None:
+            await self._forwarder.close()
         await self.supervisor.close()
         await self.core.close()
         await asyncio.to_thread(self._memory.close)
         await asyncio.to_thread(self._metrics.close)
         await asyncio.to_thread(self._tracing.close)
+
+    async def _others_end(self, until: float) -> None:
+        """Take calls of the other workers until these have ended, which the parent notices."""
+        alive = self._post.board.tally("alive")
+        while self._post.is_keeper and alive.elsewhere and time.monotonic() < until:
+            await asyncio.sleep(LOOK_AT_OTHERS_S)
 
     async def _end_streams(self) -> None:
         """Give clients time to read the end of their streams, with its reason, before connections are closed.
@@ -284,34 +347,73 @@ class Server:
         A connection that is closed while a client still sends on it is reset, and what the client has not read by
         then, such as acknowledgements, is lost.
         """
-        if self._calls.has_streams and await self._calls.streams_end(self._config.grace_s):
+        open_ones = [each.streams_end(self._config.grace_s) for each in self._calls if each.has_streams]
+        if open_ones and all(await asyncio.gather(*open_ones)):
             await asyncio.sleep(min(LINGER_S, self._config.grace_s))
 
+    def _make_services(self) -> Services:
+        """Return the services, which are the same wherever calls come from."""
+        services, core = Services(), self.core
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(core), services)
+        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(core), services)
+        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(core), services)
+        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(core), services)
+        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(core), services)
+        admin = AdminService(core, self.supervisor, self._post.board)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, services)
+        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceService(core), services)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, services)
+        enable_reflection((*SERVICES, health.SERVICE_NAME), services)
+        return services
+
     def _make_server(self) -> aio.Server:
-        config, damage = self._config, DamageInterceptor(self.core.damaged)
+        """Return the server of the port that everybody calls."""
+        config = self._config
+        self._calls.append(calls := ErrorInterceptor())
         server = aio.server(
             interceptors=[
                 Observer(self._metrics),
                 *self._tracing.interceptors,
-                self._calls,
-                self._guard,
-                damage,
+                calls,
+                Guard(self.core, self._authority, self._bounds, self._audit),
+                DamageInterceptor(self.core.damaged),
             ],
-            options=grpc_options(config.max_message_bytes, room_for_connections(config.max_connections)),
+            options=grpc_options(
+                config.max_message_bytes,
+                room_for_connections(-(-config.max_connections // self._post.board.count)),
+                shares_port=self._post.folder is not None,
+            ),
         )
-        added: Any = ByName(server)
-        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(self.core), added)
-        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(self.core), added)
-        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(self.core), added)
-        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(self.core), added)
-        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(self.core), added)
-        admin = AdminService(self.core, self.supervisor, self._metrics.calls_under_way)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, added)
-        inference = InferenceService(self.core)
-        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(inference, added)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, added)
-        enable_reflection((*SERVICES, health.SERVICE_NAME), added)
+        services = self._services.handlers
+        if self._forwarder is not None:
+            services = [self._forwarder.divide(each) for each in services]
+        server.add_generic_rpc_handlers(tuple(services))
         return server
+
+    def _make_private_server(self) -> aio.Server:
+        """Return the server of the socket that other workers call: they have admitted and counted what they forward."""
+        answers: dict[str, Answer] = {}
+        interceptors: list[Any] = []
+        services: list[Any] = []
+        if self._post.is_keeper:
+            self._calls.append(calls := ErrorInterceptor())
+            uncounted = replace(self._bounds, calls=CallsAtOnce(sys.maxsize))
+            interceptors = [
+                Arrivals(),
+                calls,
+                Guard(self.core, self._authority, uncounted, self._audit),
+                DamageInterceptor(self.core.damaged),
+            ]
+            answers["Record"] = self._record_line
+            services = self._services.handlers
+        server = aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
+        server.add_generic_rpc_handlers((internal_handler(answers), *services))
+        return server
+
+    async def _record_line(self, data: bytes) -> bytes:
+        who, action, target, outcome = json.loads(data)
+        await self._record_call(who, action, target, outcome)
+        return b""
 
 
 def serve(config: Config) -> None:
@@ -330,6 +432,24 @@ def serve(config: Config) -> None:
 
 
 async def _serve(config: Config) -> None:
+    await run_server(config, lambda address: print(f"listening on {address}", flush=True))
+
+
+async def run_server(
+    config: Config,
+    announce: Callable[[str], None],
+    post: Post | None = None,
+    watch: Callable[[Callable[[], None]], None] | None = None,
+) -> None:
+    """Run a server, or a worker of one, until a signal ends it.
+
+    Parameters
+    ----------
+    config : configuration of the server.
+    announce : called with its address once it accepts calls.
+    post : the place of this process among the workers of the server; None: it is alone.
+    watch : called with a function, safe for threads, that ends the server as SIGTERM does.
+    """
     signalled = asyncio.Event()
 
     def on_signal(number: int) -> None:
@@ -342,11 +462,13 @@ async def _serve(config: Config) -> None:
         loop.add_signal_handler(number, on_signal, number)
     hung_up = asyncio.Event()
     loop.add_signal_handler(signal.SIGHUP, hung_up.set)
-    server = Server(config)
+    if watch is not None:
+        watch(lambda: loop.call_soon_threadsafe(signalled.set) and None)
+    server = Server(config, post)
     await server.start()
     _collect_seldom()
     reloading = asyncio.create_task(_reload_forever(server, hung_up), name="quercus-reload")
-    print(f"listening on {server.address}", flush=True)
+    announce(server.address)
     await signalled.wait()
     _log.info("stopping")
     reloading.cancel()
@@ -369,8 +491,13 @@ async def _reload_forever(server: Server, asked: asyncio.Event) -> None:
         await server.reload_files()
 
 
-def open_store(config: Config) -> Store:
+def open_store(config: Config, *, is_keeper: bool = True) -> Store:
     """Open the store of a server, and claim it where the server grows trees.
+
+    Parameters
+    ----------
+    config : configuration of the server.
+    is_keeper : whether this process checks the store, and keeps space on its disk; else another worker does.
 
     Raises
     ------
@@ -378,9 +505,9 @@ def open_store(config: Config) -> Store:
         When it cannot be used, or another server grows its trees.
     """
     try:
-        store = _open_as_it_may_be(config)
+        store = _open_as_it_may_be(config, config.check_s if is_keeper else 0.0)
         try:
-            if not store.is_read_only:
+            if is_keeper and not store.is_read_only:
                 store.keep_reserve()
             if config.grower and not store.is_read_only:
                 store.claim(f"process {os.getpid()} (since {time.strftime('%Y-%m-%d %H:%M:%S %Z')})")
@@ -392,11 +519,11 @@ def open_store(config: Config) -> Store:
         raise BadStart(f"cannot use the store {shown_url(config.store)}: {error}") from error
 
 
-def _open_as_it_may_be(config: Config) -> Store:
+def _open_as_it_may_be(config: Config, check_s: float) -> Store:
     """Open the store; where it may not be written, to be read."""
     try:
-        return Store.open(config.store_url, check_s=config.check_s)
+        return Store.open(config.store_url, check_s=check_s)
     except ReadOnlyStore as error:
-        store = Store.open(config.store_url, check_s=config.check_s, read_only=True)
+        store = Store.open(config.store_url, check_s=check_s, read_only=True)
         _log.warning("%s; it is only read: rows and answers are refused, and no tree grows", error)
         return store

@@ -21,11 +21,13 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MessageLimits
+from quercus.server.workers.cores import SHARES_PORTS, usable_cores
 from quercus.specification import server
 from quercus.specification.environment import PREFIX, check_environment
 from quercus.specification.hosts import is_loopback
 from quercus.storage import file_url, is_url
 
+(AUTO,) = server.WORKERS.choices
 LIMITS: Final = tuple(each.name for each in server.LIMITS)
 
 
@@ -41,6 +43,7 @@ class Config(BaseSettings):
     store: str = server.STORE.default
     host: str = server.HOST.default
     port: int = server.PORT.default
+    workers: int = server.WORKERS.default
     access: str = server.ACCESS.default
     tls_cert: str = server.TLS_CERT.default
     tls_key: str = server.TLS_KEY.default
@@ -101,6 +104,13 @@ class Config(BaseSettings):
         """Pydantic would take True for 1."""
         if isinstance(value, bool):
             server.PARAMETERS[str(info.field_name)].check(value)
+        return value
+
+    @field_validator("workers", mode="before")
+    @classmethod
+    def _count_cores(cls, value: object) -> object:
+        if value == AUTO:
+            return min(usable_cores(), int(server.WORKERS.highest)) if SHARES_PORTS else 1
         return value
 
     @field_validator("*", mode="after")

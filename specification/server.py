@@ -11,6 +11,15 @@ STORE = Parameter(
 )
 HOST = Parameter("host", str, "127.0.0.1", "Address to listen on", 1)
 PORT = Parameter("port", int, 50051, "Port; 0: any free one", 0, 65535)
+WORKERS = Parameter(
+    "workers",
+    int,
+    1,
+    "Number of processes that answer calls; auto: one for each core that this process may use",
+    1,
+    64,
+    choices=("auto",),
+)
 ACCESS = Parameter(
     "access",
     str,

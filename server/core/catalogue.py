@@ -18,6 +18,7 @@ from quercus.server.wire.limits import MAX_CACHED_MODELS
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
+from quercus.server.workers.board import Tally
 from quercus.storage import BeyondLog, Change, FailedPrecondition, NotFound, StorageError, Store
 
 _log = logging.getLogger(__name__)
@@ -36,19 +37,26 @@ class Catalogue:
     store : the open store.
     read : runs a function in the threads that read the store.
     changes : the change signal.
+    made : number of changes that each worker of the server has made; None: this process is alone.
     """
 
-    def __init__(self, store: Store, read: Read, changes: ChangeSignal) -> None:
+    def __init__(self, store: Store, read: Read, changes: ChangeSignal, made: Tally | None = None) -> None:
         self._store = store
         self._read = read
         self._changed: dict[str, Change] = {}  # models with a newer tree, by name
         self._due = asyncio.Event()
         changes.add_listener(self._note_changes)
+        self._changes = changes
+        self._made = Tally() if made is None else made
+        self._seen = self._made.elsewhere
+        self._catching_up = asyncio.Lock()
         self._schemas: dict[str, ModelSchema] = {}
         self._classifiers: dict[str, TreeClassifier] = {}
 
     async def schema(self, model: str) -> ModelSchema:
         """Return the schema of a model; ``NotFound`` when there is none."""
+        if self._made.elsewhere != self._seen:
+            await self._catch_up()
         found = self._schemas.get(model)
         return found if found is not None else await self.reload_schema(model)
 
@@ -76,6 +84,8 @@ class Catalogue:
         Unavailable
             When its newest tree is older than `min_sequence`.
         """
+        if self._made.elsewhere != self._seen:
+            await self._catch_up()
         found = self._classifiers.get(model)
         if found is None or found.as_of < min_sequence:
             await self._read(check_reached, self._store, model, min_sequence)
@@ -102,6 +112,14 @@ class Catalogue:
                 return classifier, schema
             self.forget_model(model)  # it was deleted, and another has its name
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
+
+    async def _catch_up(self) -> None:
+        """Notice the changes that other workers have made, which they have acknowledged."""
+        async with self._catching_up:
+            while (made := self._made.elsewhere) != self._seen:
+                for change in await self._changes.catch_up(self._read):
+                    self._schemas.pop(change.name, None)  # it may have learned values
+                self._seen = made
 
     def forget_model(self, model: str) -> None:
         """Forget the schema and the tree of a model."""

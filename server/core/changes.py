@@ -6,8 +6,8 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
 
 from quercus.server.wire.limits import MAX_REMEMBERED_CHANGES
 from quercus.storage import Change
@@ -52,6 +52,9 @@ class ChangeSignal:
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._stopping = threading.Event()
+        self._newest = (
+            0  # number of the newest change that was told; at the first read everything has changed
+        )
         self._trouble = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._poll_store, name="quercus-changes", daemon=True)
@@ -118,6 +121,18 @@ class ChangeSignal:
         for listener in self._listeners:
             listener(())
 
+    async def catch_up(self, read: Callable[..., Awaitable[Any]]) -> Sequence[Change]:
+        """Read what has changed by now, tell it, and return it.
+
+        Parameters
+        ----------
+        read : runs a function in the threads that read the store.
+        """
+        changes: Sequence[Change] = await read(self._source.changes, self._newest)
+        if changes:
+            self.notify_waiting(changes)
+        return changes
+
     async def close(self) -> None:
         """Stop the thread and wake everyone a last time."""
         self._stopping.set()
@@ -126,14 +141,13 @@ class ChangeSignal:
 
     def _poll_store(self) -> None:
         token: int | None = None
-        newest = 0  # at the first read everything has changed
         pause_s = self._poll_s
         while not self._stopping.wait(pause_s):
             started = time.monotonic()
             try:
                 found = self._source.change_token()
                 if found != token:
-                    newest = self._read_changes(newest)
+                    self._read_changes()
             except Exception as error:
                 if not self._trouble:
                     _log.error("the store cannot be read: %s", error)
@@ -147,13 +161,11 @@ class ChangeSignal:
             took_s = time.monotonic() - started
             pause_s = max(self._poll_s, min(took_s / READ_SHARE, LONGEST_PAUSE_S))
 
-    def _read_changes(self, newest: int) -> int:
+    def _read_changes(self) -> None:
         """Read what changed and tell it."""
-        changes = self._source.changes(newest)
-        if not changes:
-            return newest
-        self._call_in_loop(self.notify_waiting, changes)
-        return changes[-1].number
+        if changes := self._source.changes(self._newest):
+            self._call_in_loop(self.notify_waiting, changes)
+            self._newest = changes[-1].number
 
     def _publish_trouble(self, trouble: str) -> None:
         """Wake the waiting calls, as after a change."""

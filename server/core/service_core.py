@@ -19,11 +19,12 @@ from quercus.server.core.estimates import Estimates
 from quercus.server.core.fair_queue import FairQueue
 from quercus.server.core.leasable_models import LeasableModels
 from quercus.server.core.model_status import ModelStatusCache
-from quercus.server.core.writer import Writer
+from quercus.server.core.writer import NoWriter, Writer
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import INLINE_BYTES, MessageLimits
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
+from quercus.server.workers.board import Tally
 from quercus.storage import GroupWork, Store
 
 P = ParamSpec("P")
@@ -39,16 +40,21 @@ class ServiceCore:
     ----------
     store : the open store; `close` closes it.
     config : configuration of the server.
+    made : number of changes that each worker of the server has made; None: this process is alone.
+    writes : whether this process writes to the store; else another worker does.
     """
 
-    def __init__(self, store: Store, config: Config) -> None:
+    def __init__(
+        self, store: Store, config: Config, made: Tally | None = None, *, writes: bool = True
+    ) -> None:
         self.store = store
         self.config = config
         self.stopping = asyncio.Event()
-        self.writer = Writer(store)
+        made = Tally() if made is None else made
+        self.writer = Writer(store, made) if writes else NoWriter(store, made)
         self.changes = ChangeSignal(store, config.poll_ms / 1000)
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
-        self.catalogue = Catalogue(store, self.read, self.changes)
+        self.catalogue = Catalogue(store, self.read, self.changes, made)
         self.model_statuses = ModelStatusCache(store, self.read, self.changes)
         self.damaged = DamagedModels(store, self.read)
         self.leasable_models = LeasableModels(store, self.read, self.changes)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
+from quercus.server.workers.board import Tally
 from quercus.storage import AppendedBatch, GroupWork, Push, StorageError, Store
 
 _log = logging.getLogger(__name__)
@@ -54,10 +55,12 @@ class Writer:
     Parameters
     ----------
     store : the open store.
+    made : number of changes that this worker has made; None: there are no others, who would look at it.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, made: Tally | None = None) -> None:
         self._store = store
+        self._made = Tally() if made is None else made
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
         self._gathered: list[_WriteJob] = []
@@ -259,6 +262,9 @@ class Writer:
             outcome = run()
         except Exception as error:
             outcome = error
+        self._made.add(
+            1
+        )  # before it is acknowledged: who is told of it must not be answered from older memory
         self._hand_back([(job, outcome)])
 
     def _commit_pushes(self, group: Sequence[_WriteJob]) -> None:
@@ -272,6 +278,8 @@ class Writer:
         except Exception as error:
             outcomes = [error] * len(group)
         self.commits += 1
+        if any(job.push is not None and job.push.new_values for job in group):
+            self._made.add(1)
         self._gap_s = min(time.monotonic() - started, GATHER_S)
         self._hand_back(list(zip(group, outcomes, strict=True)))
 
@@ -294,6 +302,22 @@ class Writer:
             else:
                 job.future.set_result(outcome)
         self._room.set()
+
+
+class NoWriter(Writer):
+    """The writer of a worker that only reads: what writes is another worker's."""
+
+    def start(self) -> None:
+        """Do nothing."""
+
+    async def close(self) -> None:
+        """Do nothing."""
+
+    def _hand_over(self, *more: _WriteJob | None) -> None:
+        raise RuntimeError("this worker only reads: a call that writes was not handed to the keeper")
+
+    def _gather_push(self, job: _WriteJob, rows: int) -> None:
+        self._hand_over(job)
 
 
 def size_bytes(push: Push) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, short_name
 from quercus.server.gate.throttle import CallRates
 from quercus.server.wire.errors import ResourceExhausted, to_failure
@@ -23,17 +23,21 @@ UNREAD_TARGET: Final = "unread"
 REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
 
 
+Record = Callable[[str, str, str, str], Awaitable[None]]
+"""Stores a line of the audit log: who, action, target and outcome."""
+
+
 class AuditLog:
     """The audit log of a server.
 
     Parameters
     ----------
-    core : common part of all services.
+    record : stores a line.
     needs_tokens : whether callers show tokens.
     """
 
-    def __init__(self, core: ServiceCore, needs_tokens: bool) -> None:
-        self._core = core
+    def __init__(self, record: Record, needs_tokens: bool) -> None:
+        self._record = record
         self._needs_tokens = needs_tokens
         self._refusals = CallRates(REFUSALS_PER_S)
 
@@ -59,7 +63,7 @@ class AuditLog:
         action = short_name(method).rpartition("/")[2]
         _log.info("%s %s %s: %s", who, action, target, outcome)
         try:
-            await self._core.write(self._core.store.access.record, who, action, target, outcome)
+            await self._record(who, action, target, outcome)
         except Exception as error:  # the call itself has ended; a failing store is reported elsewhere
             _log.error("the audit log could not be written: %s", error)
 

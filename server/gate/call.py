@@ -19,12 +19,14 @@ class Call:
     Parameters
     ----------
     context : context of a call of ``grpc.aio`` that has just begun.
+    forwarded_from : metadata in which another worker of this server names the caller; None: the caller is the peer.
     """
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, forwarded_from: str | None = None) -> None:
         self._context = context
-        self._peer: str = context.peer()
         self._metadata = tuple(context.invocation_metadata() or ())
+        given = dict(self._metadata).get(forwarded_from) if forwarded_from is not None else None
+        self._peer: str = context.peer() if given is None else given
         self.has_ended = False
 
     def mark_ended(self) -> None:
@@ -34,6 +36,11 @@ class Call:
     def peer(self) -> str:
         """Return the address of the caller, as gRPC writes it: ``ipv4:127.0.0.1:40001``."""
         return self._peer
+
+    def time_remaining(self) -> float | None:
+        """Return the seconds until the caller's deadline; None: there is none."""
+        left: float | None = self._context.time_remaining()
+        return left
 
     def invocation_metadata(self) -> tuple[Any, ...]:
         """Return the metadata of the caller."""

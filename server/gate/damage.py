@@ -35,8 +35,8 @@ class DamageInterceptor(WrappingInterceptor):
         self._damaged = damaged
 
     def _wrap_handler(self, method: str, handler: Handler) -> Handler:
-        if not method.startswith(_READING):
-            return handler
+        if not method.startswith(_READING) or handler.request_deserializer is None:
+            return handler  # it reads no model, or another worker does
         return wrap_handler(handler, unary=self._explain_unary, stream=self._explain_stream)
 
     def _explain_unary(self, behaviour: Any, streams_in: bool) -> Any:

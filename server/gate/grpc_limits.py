@@ -151,21 +151,29 @@ GRPC_LIMITS: Final = (
         0,
         "gRPC's own clients send pings that its servers would hang up on; pings cost next to nothing.",
     ),
-    GrpcLimit("grpc.so_reuseport", 0, "A second server on the port is an error."),
+    GrpcLimit(
+        "grpc.so_reuseport",
+        None,
+        "A second server on the port is an error; the workers of one server share it.",
+    ),
 )
 """Every limit of gRPC that can end a call, hold memory or close a connection."""
 
 
-def grpc_options(max_message_bytes: int, max_connections: int) -> list[tuple[str, int]]:
+def grpc_options(
+    max_message_bytes: int, max_connections: int, *, shares_port: bool = False
+) -> list[tuple[str, int]]:
     """Return the options of a server.
 
     Parameters
     ----------
     max_message_bytes : of a received message.
     max_connections : at a time.
+    shares_port : whether other processes, workers of the same server, listen on the port too.
     """
     given = {
         "grpc.max_receive_message_length": max_message_bytes,
         "grpc.max_allowed_incoming_connections": max_connections,
+        "grpc.so_reuseport": int(shares_port),
     }
     return [(each.option, given[each.option] if each.value is None else each.value) for each in GRPC_LIMITS]

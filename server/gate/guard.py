@@ -63,14 +63,17 @@ class Guard(WrappingInterceptor):
     core : common part of all services.
     authority : None: anyone may call, and only the audit log is written.
     bounds : bounds of callers.
+    audit : the audit log.
     """
 
-    def __init__(self, core: ServiceCore, authority: TokenAuthority | None, bounds: CallerLimits) -> None:
+    def __init__(
+        self, core: ServiceCore, authority: TokenAuthority | None, bounds: CallerLimits, audit: AuditLog
+    ) -> None:
         super().__init__()
         self._core = core
         self._authority = authority
         self._bounds = bounds
-        self._audit = AuditLog(core, needs_tokens=authority is not None)
+        self._audit = audit
         self._probes = ProbeReadings()
         self._refusing: dict[str, Handler] = {}
 
@@ -120,6 +123,8 @@ class Guard(WrappingInterceptor):
         return refuse
 
     def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+        if handler.request_deserializer is None:  # messages are for another worker, whose guard checks them
+            return wrap_handler(handler, unary=_unless_refused, stream=_unless_refused_stream)
         reader = MessageReader(handler.request_deserializer, self._core.read)
         if method.startswith(OPEN_PREFIX):
             return self._open_handler(handler, reader)
@@ -189,6 +194,24 @@ async def _refuse_unary(requests: Any, context: Any) -> None:
 async def _refuse_stream(requests: Any, context: Any) -> AsyncIterator[bytes]:
     _raise_refusal()
     yield b""
+
+
+def _unless_refused(behaviour: Any, _: bool) -> Any:
+    async def admitted(request: Any, context: Any) -> Any:
+        _raise_refusal()
+        return await behaviour(request, context)
+
+    return admitted
+
+
+def _unless_refused_stream(behaviour: Any, _: bool) -> Any:
+    async def admitted(request: Any, context: Any) -> AsyncIterator[Any]:
+        _raise_refusal()
+        async with aclosing(behaviour(request, context)) as responses:
+            async for response in responses:
+                yield response
+
+    return admitted
 
 
 class _GuardedMethod:

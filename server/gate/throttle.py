@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from quercus.server.wire.errors import ResourceExhausted
+from quercus.server.workers.board import Board, Tally
 
 _log = logging.getLogger(__name__)
 BURST_S: Final = 2.0
@@ -21,6 +23,9 @@ BURST_S: Final = 2.0
 
 MAX_CALLERS: Final = 10_000
 """Callers whose rate is remembered; the one quiet longest is forgotten first, and begins with a full bucket."""
+
+ROUNDING: Final = 0.001
+"""Part of a call that rounding may take from a bucket: its moment is a float of a clock that may stand at years."""
 
 MEMORY_POLL_S: Final = 0.25
 SHED_RETRY_S: Final = 1.0
@@ -31,17 +36,26 @@ SAFE_SHARE: Final = 0.9
 class CallRates:
     """A bucket of tokens a caller: each call takes one, time puts them back.
 
+    A bucket is kept as the moment when it will be full again.
+
     Parameters
     ----------
     calls_per_s : calls per second of one caller; 0: no bound.
-    clock : monotonic seconds.
+    clock : monotonic seconds, the same in all workers.
+    board : where the workers of a server keep the buckets together; None: this process is alone.
     """
 
-    def __init__(self, calls_per_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        calls_per_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        board: Board | None = None,
+    ) -> None:
         self._rate = calls_per_s
         self._most = max(1.0, calls_per_s * BURST_S)
         self._clock = clock
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens left, at
+        self._board = board
+        self._buckets: OrderedDict[str, float] = OrderedDict()
 
     def take_token(self, caller: str) -> None:
         """Admit a call.
@@ -54,17 +68,29 @@ class CallRates:
         if not self._rate:
             return
         now = self._clock()
-        left, at = self._buckets.pop(caller, (self._most, now))
-        left = min(self._most, left + (now - at) * self._rate)
-        allowed = left >= 1.0
-        self._buckets[caller] = (left - 1.0 if allowed else left, now)
-        if len(self._buckets) > MAX_CALLERS:
-            self._buckets.popitem(last=False)
-        if not allowed:
+        full_at = max(now, self._bucket_of(caller))
+        left = self._most - (full_at - now) * self._rate
+        if left < 1.0 - ROUNDING:
             raise ResourceExhausted(
                 f"calls_per_s: {caller} makes more than {self._rate:g} calls a second",
                 (1.0 - left) / self._rate,
             )
+        self._keep_bucket(caller, full_at + 1.0 / self._rate)
+
+    def _bucket_of(self, caller: str) -> float:
+        if self._board is not None:
+            return self._board.caller_time(caller)
+        if caller in self._buckets:
+            self._buckets.move_to_end(caller)
+        return self._buckets.get(caller, -math.inf)
+
+    def _keep_bucket(self, caller: str, full_at: float) -> None:
+        if self._board is not None:
+            self._board.keep_caller_time(caller, full_at)
+            return
+        self._buckets[caller] = full_at
+        if len(self._buckets) > MAX_CALLERS:
+            self._buckets.popitem(last=False)
 
 
 class CallsAtOnce:
@@ -74,12 +100,13 @@ class CallsAtOnce:
     ----------
     most : most calls at a time.
     whose : whose calls they are, for errors.
+    count : their number, in all workers together; None: this process is alone.
     """
 
-    def __init__(self, most: int, whose: str = "") -> None:
+    def __init__(self, most: int, whose: str = "", count: Tally | None = None) -> None:
         self._most = most
         self._whose = whose
-        self._count = 0
+        self._count = Tally() if count is None else count
 
     def count_call(self) -> None:
         """Count a call until its task ends.
@@ -89,17 +116,17 @@ class CallsAtOnce:
         ResourceExhausted
             When there are as many as there may be; it says when to try again.
         """
-        if self._count >= self._most:
+        if self._count.total >= self._most:
             raise ResourceExhausted(
                 f"max_calls: {self._most:,} calls{self._whose} are under way, the most there may be",
                 SHED_RETRY_S,
             )
         if (task := asyncio.current_task()) is not None:  # it always is
-            self._count += 1
+            self._count.add(1)
             task.add_done_callback(self._end_call)
 
     def _end_call(self, _: object) -> None:
-        self._count -= 1
+        self._count.add(-1)
 
 
 class OpenStreams:
@@ -108,11 +135,13 @@ class OpenStreams:
     Parameters
     ----------
     most : most open streams of one caller.
+    board : where the workers of a server count together; None: this process is alone.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, board: Board | None = None) -> None:
         self._most = most
         self._open: dict[str, int] = {}
+        self._board = board
 
     @contextmanager
     def count_stream(self, caller: str) -> Iterator[None]:
@@ -124,20 +153,27 @@ class OpenStreams:
             When the caller has as many open as it may.
         """
         count = self._open.get(caller, 0)
+        if self._board is not None:
+            count += self._board.streams_elsewhere(caller)
         if count >= self._most:
             raise ResourceExhausted(
                 f"max_streams: {caller} has {count} streams open, at most {self._most} are allowed: close some",
                 None,
             )
-        self._open[caller] = count + 1
+        self._add(caller, 1)
         try:
             yield
         finally:
-            left = self._open[caller] - 1
-            if left:
-                self._open[caller] = left
-            else:
-                del self._open[caller]
+            self._add(caller, -1)
+
+    def _add(self, caller: str, change: int) -> None:
+        if self._board is not None:
+            self._board.count_stream(caller, change)
+        count = self._open.get(caller, 0) + change
+        if count:
+            self._open[caller] = count
+        else:
+            del self._open[caller]
 
 
 class MemoryWatch:

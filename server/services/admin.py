@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
 from typing import Any, Final
 
 from quercus import __version__
@@ -18,6 +17,8 @@ from quercus.server.growth.supervisor import Supervisor
 from quercus.server.telemetry import logs
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.models import check_head, to_duration
+from quercus.server.workers.board import Board
+from quercus.server.workers.level import give_level
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import NotFound, Store, StoreBusy, StoreError
 
@@ -31,13 +32,16 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ----------
     core : common part of all services.
     supervisor : supervisor of the grower.
-    calls : number of calls in progress.
+    board : numbers of all workers of the server.
     """
 
-    def __init__(self, core: ServiceCore, supervisor: Supervisor, calls: Callable[[], float]) -> None:
+    def __init__(self, core: ServiceCore, supervisor: Supervisor, board: Board) -> None:
         self._core = core
         self._supervisor = supervisor
-        self._calls = calls
+        self._board = board
+        self._calls, self._memory, self._waiting = (
+            board.tally(name) for name in ("under_way", "memory", "waiting")
+        )
         self._started = time.monotonic()
 
     async def GetStatus(  # noqa: N802
@@ -52,9 +56,9 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             store_revision=core.store.revision,
             store_trouble=core.changes.trouble or only_read,
             grower=self._supervisor.status(),
-            calls=int(self._calls()),
-            writes_waiting=core.writer.queue_length,
-            memory_bytes=await asyncio.to_thread(resident_bytes),
+            calls=self._calls.total,
+            writes_waiting=core.writer.queue_length + self._waiting.elsewhere,
+            memory_bytes=await asyncio.to_thread(resident_bytes) + self._memory.elsewhere,
             tls=bool(config.tls_cert),
             tokens=config.needs_tokens,
             log_level=logs.current_level(),
@@ -89,7 +93,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Log more, or less, from now on."""
         LOG_LEVEL.check(request.level, "level")
         previous = logs.current_level()
-        logs.set_level(request.level)
+        give_level(self._board, request.level)
         self._supervisor.set_log_level(request.level)
         _log.warning("the log level is %s now, it was %s", request.level, previous)
         return admin_pb2.SetLogLevelResponse(previous=previous)

@@ -29,6 +29,7 @@ from quercus.server.telemetry.metrics_page import start_page
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
 from quercus.server.wire.reports import accuracy_in, other_names_in
+from quercus.server.workers.board import Tally
 from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
@@ -42,9 +43,10 @@ class Metrics:
     Parameters
     ----------
     store : the open store.
+    under_way : number of calls under way, in all workers; None: this process is alone.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, under_way: Tally | None = None) -> None:
         self.registry = CollectorRegistry()
         self.started = self._make_counter(table.STARTED)
         self.handled = self._make_counter(table.HANDLED)
@@ -57,7 +59,7 @@ class Metrics:
         )
         self.received = self._make_counter(table.RECEIVED)
         self.sent = self._make_counter(table.SENT)
-        self._under_way = 0
+        self._under_way = Tally() if under_way is None else under_way
         self.register_gauge(table.IN_FLIGHT, self.calls_under_way)
         self.registry.register(_ModelCollector(store))
         ProcessCollector(registry=self.registry)
@@ -66,15 +68,15 @@ class Metrics:
 
     def calls_under_way(self) -> int:
         """Return how many calls have begun and not ended."""
-        return self._under_way
+        return self._under_way.total
 
     def count_begin(self) -> None:
         """A call began."""
-        self._under_way += 1
+        self._under_way.add(1)
 
     def count_end(self) -> None:
         """A call ended."""
-        self._under_way -= 1
+        self._under_way.add(-1)
 
     def _make_counter(self, row: MetricRow) -> Counter:
         return Counter(row.name, row.sentence, row.labels, registry=self.registry)

@@ -1,0 +1,260 @@
+"""Calls that one worker hands to the keeper: whole, with the caller's credentials, deadline and request id.
+
+The bytes of messages pass unread. The worker that has the connection admits the call (token, memory, number of calls)
+and counts it; the guard of the keeper checks its messages, and the keeper's audit log, errors and trailing metadata
+are those that the caller sees.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Final
+
+import grpc
+from grpc import aio
+
+from quercus.server.gate.access import short_name
+from quercus.server.gate.call import Call
+from quercus.server.gate.grpc_limits import MAX_METADATA_BYTES, MAX_WAITING_CALLS, UNREQUESTED_CALL_S
+from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
+from quercus.server.gate.observing import REQUEST_ID
+from quercus.server.telemetry.logs import request_id, set_request_id
+from quercus.server.wire.errors import Unavailable
+
+CALLER: Final = "x-quercus-caller"
+"""Metadata between workers: the address of the caller."""
+
+READING: Final = frozenset(
+    {
+        "ModelService/GetModel",
+        "ModelService/ListModels",
+        "InstanceService/ListInstances",
+        "InstanceService/GetInstance",
+        "InstanceService/WatchEvents",
+        "QueryService/ListNeighbours",
+        "QueryService/ListQueries",
+        "QueryService/ListQueryHistory",
+        "QueryService/StreamAnswers",
+        "QueryService/ListLabellers",
+        "QueryService/GetLabellingPolicy",
+        "ClassifyService/Classify",
+        "ClassifyService/ClassifyStream",
+        "TreeService/GetTree",
+        "TreeService/WatchTree",
+        "TreeService/RenderTree",
+        "AdminService/GetCaller",
+    }
+)
+"""Methods of `quercus.v1` that write nothing: any worker answers them."""
+
+OF_KEEPER: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
+"""Methods that concern the whole server, which the keeper answers whatever the store."""
+
+FORWARDABLE: Final = "quercus.v1."
+INTERNAL: Final = "quercus.Worker"
+"""The service by which workers speak with each other; it is served at their private sockets alone."""
+
+WRITER_AWAY: Final = "the process that writes is being started again: send it again in a moment"
+_OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, "user-agent"})
+
+SOCKET_OPTIONS: Final = (
+    ("grpc.max_receive_message_length", -1),  # it was checked when it came, or the keeper has made it
+    ("grpc.max_send_message_length", -1),
+    ("grpc.max_metadata_size", 4 * MAX_METADATA_BYTES),
+    ("grpc.absolute_max_metadata_size", 4 * MAX_METADATA_BYTES),
+)
+CHANNEL_OPTIONS: Final = (
+    *SOCKET_OPTIONS,
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+SERVER_OPTIONS: Final = (
+    *SOCKET_OPTIONS,
+    ("grpc.server.max_pending_requests", MAX_WAITING_CALLS),
+    ("grpc.server.max_pending_requests_hard_limit", MAX_WAITING_CALLS),
+    ("grpc.server_max_unrequested_time_in_server", UNREQUESTED_CALL_S),
+)
+
+
+class Forwarder:
+    """Hands calls to the keeper.
+
+    Parameters
+    ----------
+    address : the keeper's private socket.
+    all_writes : whether all methods that write are the keeper's, and not only those of the whole server.
+    """
+
+    def __init__(self, address: str, all_writes: bool) -> None:
+        self._channel = aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._all_writes = all_writes
+        self._handlers: dict[str, Handler] = {}
+
+    async def close(self) -> None:
+        """End the connection."""
+        await self._channel.close()
+
+    def is_forwarded(self, method: str) -> bool:
+        """Return whether calls of a method are the keeper's; a new method is, until it is listed as one that reads."""
+        if not method.startswith(f"/{FORWARDABLE}"):
+            return False
+        name = short_name(method)
+        return name in OF_KEEPER or (self._all_writes and name not in READING)
+
+    def divide(self, handlers: Any) -> Any:
+        """Return the handlers of a service, with those of the keeper's methods replaced."""
+        return _Divided(handlers, self)
+
+    def handler_of(self, method: str, handler: Handler) -> Handler:
+        """Return a handler that hands calls over, in the place of the one that would answer them here."""
+        made = self._handlers.get(method)
+        if made is None:
+            behaviour = (
+                self._stream(method, handler) if handler.response_streaming else self._unary(method, handler)
+            )
+            made = self._handlers[method] = wrap_handler(
+                handler, unary=lambda *_: behaviour, stream=lambda *_: behaviour, codecs=(None, None)
+            )
+        return made
+
+    async def record(self, who: str, action: str, target: str, outcome: str) -> None:
+        """Store a line of the audit log, of a call that was refused here."""
+        call = self._channel.unary_unary(f"/{INTERNAL}/Record")
+        await call(json.dumps([who, action, target, outcome]).encode(), wait_for_ready=True, timeout=10.0)
+
+    def _unary(self, method: str, handler: Handler) -> Any:
+        make = self._channel.stream_unary if handler.request_streaming else self._channel.unary_unary
+        start = make(method)
+
+        async def forward(request: Any, context: Any) -> Any:
+            call = start(request, timeout=context.time_remaining(), metadata=_metadata_for(context))
+            try:
+                response = await call
+            except aio.AioRpcError as error:
+                await _pass_on(error, context)
+            context.set_trailing_metadata(tuple(await call.trailing_metadata()))
+            return response
+
+        return forward
+
+    def _stream(self, method: str, handler: Handler) -> Any:
+        make = self._channel.stream_stream if handler.request_streaming else self._channel.unary_stream
+        start = make(method)
+
+        async def forward(request: Any, context: Any) -> AsyncIterator[bytes]:
+            call = start(request, timeout=context.time_remaining(), metadata=_metadata_for(context))
+            try:
+                async for response in call:
+                    yield response
+                context.set_trailing_metadata(tuple(await call.trailing_metadata()))
+            except aio.AioRpcError as error:
+                await _pass_on(error, context)
+            finally:
+                call.cancel()
+
+        return forward
+
+
+def _metadata_for(context: Any) -> tuple[tuple[str, str | bytes], ...]:
+    kept = [
+        (key, value)
+        for key, value in context.invocation_metadata()
+        if key not in _OWN_METADATA and not key.startswith("grpc-")
+    ]
+    return (*kept, (REQUEST_ID, request_id()), (CALLER, context.peer()))
+
+
+async def _pass_on(error: aio.AioRpcError, context: Any) -> None:
+    """End a call as the keeper ended it; raises always."""
+    trailing = tuple(error.trailing_metadata() or ())
+    if error.code() is grpc.StatusCode.UNAVAILABLE and REQUEST_ID not in dict(trailing):
+        raise Unavailable(WRITER_AWAY)  # the connection failed: it is none of the keeper's own answers
+    await context.abort(error.code(), error.details() or "", trailing)
+
+
+class _Divided(grpc.GenericRpcHandler):  # type: ignore[misc]
+    def __init__(self, inner: Any, forwarder: Forwarder) -> None:
+        self._inner = inner
+        self._forwarder = forwarder
+
+    def service(self, handler_call_details: Any) -> Handler:
+        handler = self._inner.service(handler_call_details)
+        if handler is not None and self._forwarder.is_forwarded(handler_call_details.method):
+            return self._forwarder.handler_of(handler_call_details.method, handler)
+        return handler
+
+
+class Arrivals(WrappingInterceptor):
+    """The outermost interceptor of calls that other workers hand over: they have been counted and named there."""
+
+    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+        return wrap_handler(handler, unary=_arrived_unary, stream=_arrived_stream)
+
+
+def _arrived_call(context: Any) -> Call:
+    call = Call(context, CALLER)
+    if given := metadata_of(call, REQUEST_ID):
+        set_request_id(given)
+        call.set_trailing_metadata(((REQUEST_ID, given),))
+    return call
+
+
+def _arrived_unary(behaviour: Any, _: bool) -> Any:
+    async def arrived(request: Any, context: Any) -> Any:
+        call = _arrived_call(context)
+        try:
+            return await behaviour(request, call)
+        finally:
+            call.mark_ended()
+
+    return arrived
+
+
+def _arrived_stream(behaviour: Any, streams_in: bool) -> Any:
+    async def arrived(request: Any, context: Any) -> None:
+        call = _arrived_call(context)
+        asked = _until_ended(request, call) if streams_in else request
+        try:
+            async with aclosing(behaviour(asked, call)) as responses:
+                async for response in responses:
+                    await call.write(response)
+        finally:
+            call.mark_ended()
+
+    return arrived
+
+
+async def _until_ended(requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
+    """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
+    if call.has_ended:
+        return
+    async for request in requests:
+        yield request
+        if call.has_ended:
+            return
+
+
+Answer = Callable[[bytes], Awaitable[bytes]]
+
+
+def internal_handler(answers: dict[str, Answer]) -> Any:
+    """Return the service `INTERNAL` of a worker.
+
+    Parameters
+    ----------
+    answers : what answers each of its methods, bytes to bytes.
+    """
+
+    def method(answer: Answer) -> Handler:
+        async def run(request: bytes, context: Any) -> bytes:
+            return await answer(request)
+
+        return grpc.unary_unary_rpc_method_handler(run)
+
+    return grpc.method_handlers_generic_handler(
+        INTERNAL, {name: method(answer) for name, answer in answers.items()}
+    )

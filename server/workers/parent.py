@@ -1,0 +1,255 @@
+"""The parent of the workers of a server: it starts them, replaces those that end, and passes signals on.
+
+It serves nothing itself and holds nothing but the port, so there is little in it that could fail. If it is killed, the
+workers end in order, as after SIGTERM, and a service manager starts the server again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from quercus.server.config import Config
+from quercus.server.gate.listening import check_address, join_address
+from quercus.server.telemetry.logs import set_up_logging
+from quercus.server.wire.errors import BadStart
+from quercus.server.workers.board import Board
+from quercus.server.workers.cores import SHARES_PORTS
+from quercus.server.workers.level import take_level
+from quercus.server.workers.post import KEEPER
+
+_log = logging.getLogger(__name__)
+FIRST_DELAY_S: Final = 0.1
+LAST_DELAY_S: Final = 10.0
+HEALTHY_S: Final = 10.0
+"""A worker that ran for this time resets the delay of restarts."""
+
+MAX_SOCKET_PATH: Final = 90
+"""Longest path of the folder of sockets: the system allows 107 bytes for a socket."""
+
+
+def serve_with_workers(config: Config) -> None:
+    """Run a server of several processes until SIGTERM or SIGINT; a second signal ends them at once.
+
+    SIGHUP is passed on to all workers.
+
+    Raises
+    ------
+    BadStart
+        When the system cannot share a port, the store cannot be used or the port is taken.
+    """
+    if not SHARES_PORTS:
+        raise BadStart(
+            f"workers: is {config.workers}, and {sys.platform} does not divide the connections to a port among "
+            "processes, as Linux does with SO_REUSEPORT: leave workers at 1"
+        )
+    set_up_logging(config.log_level, config.log_format)
+    asyncio.run(_serve(config))
+
+
+async def _serve(config: Config) -> None:
+    folder = make_private_folder()
+    try:
+        parent = Parent(config, folder)
+        await parent.run()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def make_private_folder() -> Path:
+    """Make a folder that only this user may enter, with a path that is short enough for sockets."""
+    folder = Path(tempfile.mkdtemp(prefix="quercus-"))  # mode 0700
+    if len(os.fsencode(folder)) > MAX_SOCKET_PATH:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="quercus-", dir="/tmp"))
+    return folder
+
+
+class Parent:
+    """The workers of one server. Made and used in one event loop.
+
+    Parameters
+    ----------
+    config : configuration of the server.
+    folder : private folder for their sockets.
+    """
+
+    def __init__(self, config: Config, folder: Path) -> None:
+        self._config = config
+        self._folder = folder
+        self._key = secrets.token_bytes(16)
+        self._memory = os.memfd_create("quercus-workers")
+        self._board = Board(config.workers, self._memory)
+        self._processes: dict[int, asyncio.subprocess.Process] = {}
+        self._stopping = asyncio.Event()
+        self._held: list[socket.socket] = []
+
+    async def run(self) -> None:
+        """Start all, keep them running, and end them in order when a signal asks for it."""
+        config = self._config
+        check_address(config.host, config.port)
+        self._held, port = hold_port(config.host, config.port)
+        self._config = config = config.model_copy(update={"port": port})
+        self._listen_to_signals()
+        keeping: list[asyncio.Task[None]] = []
+        try:
+            await self._start_first()
+            _log.info("%d workers answer calls", config.workers)
+            print(f"listening on {join_address(config.host, port)}", flush=True)
+            keeping = [
+                asyncio.create_task(self._keep_running(worker), name=f"quercus-worker-{worker}")
+                for worker in range(config.workers)
+            ]
+            await self._stopping.wait()
+            _log.info("stopping")
+        finally:
+            for task in keeping:
+                task.cancel()
+            await self._end_all()
+            for each in self._held:
+                each.close()
+
+    def _listen_to_signals(self) -> None:
+        def end(number: int) -> None:
+            if self._stopping.is_set():
+                for process in self._processes.values():
+                    with contextlib.suppress(ProcessLookupError):
+                        process.kill()
+                shutil.rmtree(self._folder, ignore_errors=True)
+                os._exit(128 + number)
+            self._stopping.set()
+
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, end, number)
+        loop.add_signal_handler(signal.SIGHUP, self._signal_all, signal.SIGHUP)
+
+    def _signal_all(self, number: int) -> None:
+        for process in self._processes.values():
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    process.send_signal(number)
+
+    async def _start_first(self) -> None:
+        """Start all workers for the first time; ``BadStart`` says why one cannot."""
+        await asyncio.gather(*(self._spawn(worker) for worker in range(self._config.workers)))
+        if failure := await self._brief(KEEPER):  # it makes the store where there is none
+            raise BadStart(failure)
+        failures = await asyncio.gather(*(self._brief(worker) for worker in range(1, self._config.workers)))
+        for failure in failures:
+            if failure:
+                raise BadStart(failure)
+
+    async def _spawn(self, worker: int) -> None:
+        """Start the process of a worker, which gets ready for its brief."""
+        self._board.clear(worker)
+        self._processes[worker] = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "quercus.server.workers.worker", str(worker),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            pass_fds=(self._memory,),
+            process_group=0,  # Ctrl-C in the terminal is for the parent, which passes it on
+        )  # fmt: skip
+
+    async def _brief(self, worker: int) -> str:
+        """Tell a worker to begin, and wait until it accepts calls; return why it does not, empty if it does."""
+        process = self._processes[worker]
+        assert process.stdin is not None  # noqa: S101 - they were asked for
+        assert process.stdout is not None  # noqa: S101
+        # the pipe stays open: its end tells the worker that its parent has ended
+        with contextlib.suppress(ConnectionError):  # it has ended already, which its output tells
+            process.stdin.write(self._brief_text().encode() + b"\n")
+            await process.stdin.drain()
+        line = await process.stdout.readline()
+        told: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
+        if told.get("ready"):
+            return ""
+        code = await process.wait()
+        return str(told.get("failed") or f"worker {worker} ended with code {code} before it accepted calls")
+
+    def _brief_text(self) -> str:
+        brief = {
+            "count": self._config.workers,
+            "board": self._memory,
+            "key": self._key.hex(),
+            "folder": str(self._folder),
+            "config": self._config.model_dump(mode="json"),
+        }
+        return json.dumps(brief)
+
+    async def _keep_running(self, worker: int) -> None:
+        """Start a worker again whenever it ends."""
+        delay, started = FIRST_DELAY_S, time.monotonic()
+        what = f"worker {worker}" + (", which writes and grows trees," if worker == KEEPER else "")
+        while True:
+            process = self._processes[worker]
+            code = await process.wait()
+            self._forget(worker)
+            if time.monotonic() - started >= HEALTHY_S:
+                delay = FIRST_DELAY_S
+            take_level(self._board)
+            _log.warning("%s ended with code %s; starting it again in %.1f s", what, code, delay)
+            await asyncio.sleep(delay)
+            delay, started = min(2 * delay, LAST_DELAY_S), time.monotonic()
+            try:
+                await self._spawn(worker)
+                failure = await self._brief(worker)
+            except OSError as error:  # no memory or no process to be had: perhaps later
+                failure = str(error)
+            if failure:
+                _log.error("%s cannot be started: %s", what, failure)
+            else:
+                _log.warning("%s is there again (process %d)", what, self._processes[worker].pid)
+
+    def _forget(self, worker: int) -> None:
+        self._board.clear(worker)
+        if worker == KEEPER:
+            self._board.set("grower_well", 0)
+            self._board.set("writable", 0)
+
+    async def _end_all(self) -> None:
+        """End the workers; the keeper ends last by itself, because it sees that others are there."""
+        self._signal_all(signal.SIGTERM)
+
+        async def end(worker: int, process: asyncio.subprocess.Process) -> None:
+            await process.wait()
+            self._board.clear(worker)
+
+        await asyncio.gather(*(end(*each) for each in self._processes.items()))
+
+
+def hold_port(host: str, port: int) -> tuple[list[socket.socket], int]:
+    """Hold a port of a host, so that workers can come and go; return what holds it, and its number.
+
+    Parameters
+    ----------
+    host, port : address to listen on; port 0: any free one.
+    """
+    held: list[socket.socket] = []
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    for family, _, _, _, address in found:
+        with contextlib.suppress(OSError):  # of an address that cannot be bound, as gRPC passes over it too
+            each = socket.socket(family, socket.SOCK_STREAM)
+            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+            if family == socket.AF_INET6:
+                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            each.bind((address[0], port, *address[2:]))
+            port = each.getsockname()[1]
+            held.append(each)
+    if not held:  # taken since it was checked
+        raise BadStart(
+            f"cannot listen on {join_address(host, port)}: the port is in use; choose another with --port"
+        )
+    return held, port

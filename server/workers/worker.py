@@ -1,0 +1,65 @@
+"""One worker of a server: a process that its parent starts with the worker's number.
+
+The first line of its standard input is the brief. The end of the input, which comes when the parent ends however it
+ends, is taken as SIGTERM. On its standard output the worker says that it accepts calls, or why it cannot start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from quercus.server.app import SWITCH_S, run_server
+from quercus.server.config import Config
+from quercus.server.growth.child_process import private_output
+from quercus.server.telemetry.logs import set_up_logging
+from quercus.server.wire.errors import BadStart
+from quercus.server.workers.board import Board
+from quercus.server.workers.level import take_level
+from quercus.server.workers.post import Post
+
+
+def main() -> None:
+    """Run a worker until SIGTERM or the end of its parent."""
+    output = private_output()
+    brief = json.loads(sys.stdin.buffer.readline())
+    try:
+        config, post = _read_brief(int(sys.argv[1]), brief)
+        set_up_logging(config.log_level, config.log_format)
+        take_level(post.board)
+        sys.setswitchinterval(SWITCH_S)
+        asyncio.run(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
+    except BadStart as error:
+        _say(output, {"failed": str(error)})
+        sys.exit(1)
+
+
+def _read_brief(index: int, brief: dict[str, Any]) -> tuple[Config, Post]:
+    board = Board(brief["count"], brief["board"], index, bytes.fromhex(brief["key"]))
+    return Config(**brief["config"]), Post(index, board, Path(brief["folder"]))
+
+
+def _say(output: BinaryIO, message: dict[str, Any]) -> None:
+    output.write(json.dumps(message).encode() + b"\n")
+    output.flush()
+
+
+def _watch_parent(end: Callable[[], None]) -> None:
+    def watch() -> None:
+        while os.read(
+            sys.stdin.fileno(), 1024
+        ):  # unbuffered: a process cannot end while a thread reads a buffer
+            pass
+        end()
+
+    threading.Thread(target=watch, name="quercus-parent", daemon=True).start()
+
+
+if __name__ == "__main__":
+    main()
