@@ -52,7 +52,6 @@ from quercus.server.gate.throttle import (
     MemoryWatch,
     OpenStreams,
     memory_of_machine,
-    resident_bytes,
 )
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
@@ -70,6 +69,7 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
+from quercus.server.workers.asking import WorkerMetrics, tell_metrics
 from quercus.server.workers.forwarding import SERVER_OPTIONS, Answer, Arrivals, Forwarder, internal_handler
 from quercus.server.workers.level import take_level
 from quercus.server.workers.post import KEEPER, Post
@@ -151,14 +151,15 @@ class Server:
         self._writes = post.is_keeper or self._store.may_be_shared
         self.core = ServiceCore(self._store, config, made=post.board.tally("changes"), writes=self._writes)
         self.supervisor = Supervisor(config)
-        self._metrics = Metrics(self._store, post.board.tally("under_way"))
+        self._neighbours = WorkerMetrics(post) if post.is_keeper and post.folder is not None else None
+        self._metrics = self._make_metrics()
         self._add_gauges()
         self._health = Health(self.core)
         self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
-        self._memory = MemoryWatch(
-            config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()), self._memory_of_all
-        )
         board, shared = post.board, post.shared_board
+        self._memory = MemoryWatch(
+            config.max_memory_bytes or int(MEMORY_SHARE * memory_of_machine()), used=board.tally("memory")
+        )
         strangers = max(1, config.max_calls // STRANGERS_PART)
         self._bounds = CallerLimits(
             calls=CallsAtOnce(config.max_calls, count=board.tally("calls")),
@@ -182,10 +183,11 @@ class Server:
     async def _record_call(self, who: str, action: str, target: str, outcome: str) -> None:
         await self.core.write(self._store.access.record, who, action, target, outcome)
 
-    def _memory_of_all(self) -> int:
-        memory = self._post.board.tally("memory")
-        memory.set(resident_bytes())
-        return memory.total
+    def _make_metrics(self) -> Metrics:
+        under_way = self._post.board.tally("under_way")
+        if self._neighbours is None or self._post.folder is None:
+            return Metrics(self._store, under_way)
+        return Metrics(self._store, under_way, self._neighbours.ask, self._post.folder / "counted")
 
     def _add_gauges(self) -> None:
         core, supervisor = self.core, self.supervisor
@@ -333,6 +335,8 @@ class Server:
         await self.core.close()
         await asyncio.to_thread(self._memory.close)
         await asyncio.to_thread(self._metrics.close)
+        if self._neighbours is not None:
+            self._neighbours.close()
         await asyncio.to_thread(self._tracing.close)
 
     async def _others_end(self, until: float) -> None:
@@ -392,7 +396,7 @@ class Server:
 
     def _make_private_server(self) -> aio.Server:
         """Return the server of the socket that other workers call: they have admitted and counted what they forward."""
-        answers: dict[str, Answer] = {}
+        answers: dict[str, Answer] = {"Metrics": lambda _: tell_metrics(self._metrics.own_text)}
         interceptors: list[Any] = []
         services: list[Any] = []
         if self._post.is_keeper:

@@ -49,6 +49,7 @@ class Catalogue:
         self._changes = changes
         self._made = Tally() if made is None else made
         self._seen = self._made.elsewhere
+        self._caught = 0  # number of the newest change in it
         self._catching_up = asyncio.Lock()
         self._schemas: dict[str, ModelSchema] = {}
         self._classifiers: dict[str, TreeClassifier] = {}
@@ -62,7 +63,16 @@ class Catalogue:
 
     async def reload_schema(self, model: str) -> ModelSchema:
         """Read the schema again: others may have added nominal values."""
-        return self._keep_schema(model, await self._read(ModelSchema.read, self._store, model))
+        schema = await self._read_current(ModelSchema.read, model)
+        return self._keep_schema(model, schema)
+
+    async def _read_current(self, function: Callable[[Store, str], Any], model: str) -> Any:
+        """Read what is then remembered; again, if changes of other workers were noticed meanwhile."""
+        while True:
+            seen = self._seen
+            found = await self._read(function, self._store, model)
+            if seen == self._seen:
+                return found
 
     def _keep_schema(self, model: str, schema: ModelSchema) -> ModelSchema:
         """Keep a schema unless one that was read later is there: it names more values."""
@@ -117,8 +127,9 @@ class Catalogue:
         """Notice the changes that other workers have made, which they have acknowledged."""
         async with self._catching_up:
             while (made := self._made.elsewhere) != self._seen:
-                for change in await self._changes.catch_up(self._read):
+                for change in await self._changes.catch_up(self._read, self._caught):
                     self._schemas.pop(change.name, None)  # it may have learned values
+                    self._caught = change.number
                 self._seen = made
 
     def forget_model(self, model: str) -> None:
@@ -165,7 +176,7 @@ class Catalogue:
     async def _load_classifier(self, model: str) -> TreeClassifier:
         """Read the newest tree, and after it the schema, which then names all values that the tree knows."""
         loaded: TreeClassifier
-        loaded, schema = await self._read(_load_pair, self._store, model)
+        loaded, schema = await self._read_current(_load_pair, model)
         self._keep_schema(model, schema)
         known = self._classifiers.get(model)
         if known is not None and known.key == loaded.key and known.version > loaded.version:

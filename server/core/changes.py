@@ -121,14 +121,15 @@ class ChangeSignal:
         for listener in self._listeners:
             listener(())
 
-    async def catch_up(self, read: Callable[..., Awaitable[Any]]) -> Sequence[Change]:
-        """Read what has changed by now, tell it, and return it.
+    async def catch_up(self, read: Callable[..., Awaitable[Any]], seen: int) -> Sequence[Change]:
+        """Read what has changed since a change that the caller knows, tell it, and return it.
 
         Parameters
         ----------
         read : runs a function in the threads that read the store.
+        seen : number of that change.
         """
-        changes: Sequence[Change] = await read(self._source.changes, self._newest)
+        changes: Sequence[Change] = await read(self._source.changes, seen)
         if changes:
             self.notify_waiting(changes)
         return changes
@@ -141,13 +142,14 @@ class ChangeSignal:
 
     def _poll_store(self) -> None:
         token: int | None = None
+        newest = 0  # at the first read everything has changed
         pause_s = self._poll_s
         while not self._stopping.wait(pause_s):
             started = time.monotonic()
             try:
                 found = self._source.change_token()
                 if found != token:
-                    self._read_changes()
+                    newest = self._read_changes(newest)
             except Exception as error:
                 if not self._trouble:
                     _log.error("the store cannot be read: %s", error)
@@ -161,11 +163,13 @@ class ChangeSignal:
             took_s = time.monotonic() - started
             pause_s = max(self._poll_s, min(took_s / READ_SHARE, LONGEST_PAUSE_S))
 
-    def _read_changes(self) -> None:
+    def _read_changes(self, newest: int) -> int:
         """Read what changed and tell it."""
-        if changes := self._source.changes(self._newest):
-            self._call_in_loop(self.notify_waiting, changes)
-            self._newest = changes[-1].number
+        changes = self._source.changes(newest)
+        if not changes:
+            return newest
+        self._call_in_loop(self.notify_waiting, changes)
+        return changes[-1].number
 
     def _publish_trouble(self, trouble: str) -> None:
         """Wake the waiting calls, as after a change."""

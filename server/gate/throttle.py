@@ -177,17 +177,21 @@ class OpenStreams:
 
 
 class MemoryWatch:
-    """Watches the memory of this process; above a bound new work is refused until there is room again.
+    """Watches the memory of the server; above a bound new work is refused until there is room again.
 
     Parameters
     ----------
     most_bytes : the bound; 0: none.
     read : resident memory of the process, in bytes.
+    used : memory of all workers together, of which this process tells its own; None: this process is alone.
     """
 
-    def __init__(self, most_bytes: int, read: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, most_bytes: int, read: Callable[[], int] | None = None, used: Tally | None = None
+    ) -> None:
         self._most = most_bytes
         self._read = read or resident_bytes
+        self._used = Tally() if used is None else used
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
         self.is_full = False
@@ -206,7 +210,8 @@ class MemoryWatch:
 
     def compare_memory(self) -> None:
         """Compare the used memory with the bound."""
-        used = self._read()
+        self._used.set(self._read())
+        used = self._used.total
         full = used > self._most * (SAFE_SHARE if self.is_full else 1.0)
         if full != self.is_full:
             what = "refusing new work" if full else "taking work again"

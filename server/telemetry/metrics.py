@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -19,11 +20,13 @@ from prometheus_client import (
     PlatformCollector,
     ProcessCollector,
     disable_created_metrics,
+    generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from quercus.server.telemetry import metric_table as table
+from quercus.server.telemetry.metric_sums import Answers, SumOfWorkers
 from quercus.server.telemetry.metric_table import MetricRow
 from quercus.server.telemetry.metrics_page import start_page
 from quercus.server.wire.errors import BadStart
@@ -44,10 +47,22 @@ class Metrics:
     ----------
     store : the open store.
     under_way : number of calls under way, in all workers; None: this process is alone.
+    ask, kept : see `SumOfWorkers`; without them this process is alone.
+
+    Attributes
+    ----------
+    own : metrics of this process that are added up over the workers.
+    registry : metrics of the page.
     """
 
-    def __init__(self, store: Store, under_way: Tally | None = None) -> None:
-        self.registry = CollectorRegistry()
+    def __init__(
+        self,
+        store: Store,
+        under_way: Tally | None = None,
+        ask: Callable[[], Answers] = dict,
+        kept: Path | None = None,
+    ) -> None:
+        self.own = CollectorRegistry()
         self.started = self._make_counter(table.STARTED)
         self.handled = self._make_counter(table.HANDLED)
         self.seconds = Histogram(
@@ -55,16 +70,22 @@ class Metrics:
             table.HANDLING.sentence,
             table.HANDLING.labels,
             buckets=SECONDS,
-            registry=self.registry,
+            registry=self.own,
         )
         self.received = self._make_counter(table.RECEIVED)
         self.sent = self._make_counter(table.SENT)
+        ProcessCollector(registry=self.own)
         self._under_way = Tally() if under_way is None else under_way
+        self.registry = CollectorRegistry()
+        self.registry.register(SumOfWorkers(self.own, ask, kept))
         self.register_gauge(table.IN_FLIGHT, self.calls_under_way)
         self.registry.register(_ModelCollector(store))
-        ProcessCollector(registry=self.registry)
         PlatformCollector(registry=self.registry)
         self._stop: Callable[[], None] = lambda: None
+
+    def own_text(self) -> bytes:
+        """Return the metrics that each worker has, of this process, as the page would show them."""
+        return generate_latest(self.own)
 
     def calls_under_way(self) -> int:
         """Return how many calls have begun and not ended."""
@@ -79,7 +100,7 @@ class Metrics:
         self._under_way.add(-1)
 
     def _make_counter(self, row: MetricRow) -> Counter:
-        return Counter(row.name, row.sentence, row.labels, registry=self.registry)
+        return Counter(row.name, row.sentence, row.labels, registry=self.own)
 
     def register_gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
         """Register a function that reads a number for each request of the page."""

@@ -1,7 +1,9 @@
 """A server that is pushed to, labelled and asked all at once, while it, its grower and a learner are killed, often.
 
     python tests/support/torture.py 200
+    python tests/support/torture.py 200 3
 
+The second number is that of the server's workers: then the one that writes, others and their parent are killed.
 Rows are pushed and classified, queries answered, and labels stated unasked. After every kill the store is backed up
 while all goes on, and the backup is checked and restored. At the end everything that was acknowledged must be there
 once, no query may have answers from two holders, the budgets must hold, and what was grown must be what the same
@@ -38,6 +40,7 @@ from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
 from support.processes import children
+from support.workers import kill_worker, wait_until, workers_of
 from support.unbroken import (
     ASKED,
     ATTRIBUTES,
@@ -61,6 +64,7 @@ STATE_S = 0.1
 LONGEST_CALM_S = 1.5
 PROGRESS_S = 90.0
 TARGETS = ("server", "grower", "learner")
+WORKERS = ("writing worker", "other worker")
 assert access.ROLES  # the server's package is there: this is no client-only installation
 
 
@@ -87,12 +91,18 @@ class Torture:
     seed : of rows and of kills.
     budget : of each model.
     rest_s : between two pushes, and two classifications.
+    workers : processes that answer calls.
     """
 
     targets: tuple[str, ...] = TARGETS
 
-    def __init__(self, folder: Path, seed: int = 0, budget: int = 1000, rest_s: float = 0.01) -> None:
+    def __init__(
+        self, folder: Path, seed: int = 0, budget: int = 1000, rest_s: float = 0.01, workers: int = 1
+    ) -> None:
         self.folder = folder
+        self.workers = workers
+        if workers > 1:
+            self.targets = (*TARGETS, *WORKERS)
         self.rest_s = rest_s
         self.budget = budget
         self.rng = np.random.default_rng(seed)
@@ -109,7 +119,7 @@ class Torture:
 
     def begin(self) -> None:
         """Start what is tortured."""
-        self.serving = Serving(self.folder)
+        self.serving = Serving(self.folder, workers=self.workers)
         self.addresses = [self.serving.address]
 
     def end(self) -> None:
@@ -257,25 +267,38 @@ class Torture:
 
     def _kill(self, target: str) -> None:
         if target == "grower":
-            server = self.serving.process.pid
-            self._wait(lambda: children(server), "there is no grower")
-            for pid in children(server):
+            self._wait(self._growers, "there is no grower")
+            for pid in self._growers():
                 os.kill(pid, signal.SIGKILL)
         elif target == "learner":
             self._wait(self._learners, "no learner is there")
             for pid in self._learners():
                 with contextlib.suppress(ProcessLookupError):  # it has ended by itself
                     os.kill(pid, signal.SIGKILL)
+        elif target == "writing worker":
+            kill_worker(self.serving, 0)
+        elif target == "other worker":
+            kill_worker(self.serving, int(self.rng.integers(1, self.workers)))
         else:
+            workers = workers_of(self.serving.process.pid).values()
             self.serving.kill()
-            self.serving = Serving(self.folder, self.serving.port)
+            wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers))
+            self.serving = Serving(self.folder, self.serving.port, workers=self.workers)
         self.outcome.kills[target] += 1
         self._back_up()
+
+    def _growers(self) -> list[int]:
+        server = self.serving.process.pid
+        writer = server if self.workers == 1 else workers_of(server).get(0)
+        try:
+            return [] if writer is None else children(writer)
+        except FileNotFoundError:  # a worker that has just ended
+            return []
 
     def _learners(self) -> list[int]:
         """Processes of the grower that learn."""
         try:
-            return [pid for grower in children(self.serving.process.pid) for pid in children(grower)]
+            return [pid for grower in self._growers() for pid in children(grower)]
         except FileNotFoundError:  # a grower that has just ended
             return []
 
@@ -296,10 +319,10 @@ def show(outcome: Outcome) -> None:
 
 def main() -> None:
     """Torture for as many kills as the first argument says, and say what was reached."""
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 200
+    kills, workers = (int(given) for given in [*sys.argv[1:], *("200", "1")[len(sys.argv) - 1 :]])
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        outcome = Torture(Path(folder), seed=kills).run(kills, show)
+        outcome = Torture(Path(folder), seed=kills, workers=workers).run(kills, show)
     tell(outcome, time.monotonic() - started)
 
 

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 
+import grpc
 from integration.client.serving import Serving
 
 from quercus.client import Client
 from support.processes import children
 
+T = TypeVar("T")
 ESTABLISHED = "01"
 WAIT_S = 60.0
 MOST_TRIES = 200
@@ -47,22 +50,43 @@ def connections_of(pid: int, port: int) -> int:
     return len(inodes.intersection(open_files))
 
 
-def client_of_each(serving: Serving, closing: ExitStack, **settings: object) -> dict[int, Client]:
+def client_of_each(serving: Serving, closing: ExitStack, **settings: Any) -> dict[int, Client]:
     """Return a client of each worker, by its number."""
-    workers = workers_of(serving.process.pid)
-    found: dict[int, Client] = {}
-    for _ in range(MOST_TRIES):
-        before = {number: connections_of(pid, serving.port) for number, pid in workers.items()}
+
+    def connect() -> Client:
         client = Client(serving.address, **settings)
         client.wait_ready(WAIT_S)
+        return client
+
+    return _one_of_each(serving, closing, connect)
+
+
+def channel_of_each(serving: Serving, closing: ExitStack) -> dict[int, grpc.Channel]:
+    """Return a channel of gRPC to each worker, by its number; it does not connect anew by itself to another one."""
+
+    def connect() -> grpc.Channel:
+        channel = grpc.insecure_channel(serving.address, options=[("grpc.use_local_subchannel_pool", 1)])
+        grpc.channel_ready_future(channel).result(WAIT_S)
+        return channel
+
+    return _one_of_each(serving, closing, connect)
+
+
+def _one_of_each(serving: Serving, closing: ExitStack, connect: Callable[[], T]) -> dict[int, T]:
+    workers = workers_of(serving.process.pid)
+    found: dict[int, T] = {}
+    for _ in range(MOST_TRIES):
+        before = {number: connections_of(pid, serving.port) for number, pid in workers.items()}
+        made: Any = connect()
         (number,) = (
             number for number, pid in workers.items() if connections_of(pid, serving.port) > before[number]
         )
         if number in found:
-            client.close()
-            _wait_until(partial(_has_at_most, workers[number], serving.port, before[number]))
+            made.close()
+            wait_until(partial(_has_at_most, workers[number], serving.port, before[number]))
         else:
-            found[number] = closing.enter_context(client)
+            closing.callback(made.close)
+            found[number] = made
         if len(found) == len(workers):
             return found
     raise AssertionError(f"only the workers {sorted(found)} of {sorted(workers)} get connections")
@@ -74,12 +98,14 @@ def _has_at_most(pid: int, port: int, count: int) -> bool:
 
 def kill_worker(serving: Serving, number: int) -> None:
     """SIGKILL one worker, and wait until another has its place."""
+    wait_until(lambda: number in workers_of(serving.process.pid))
     pid = workers_of(serving.process.pid)[number]
     os.kill(pid, signal.SIGKILL)
-    _wait_until(lambda: workers_of(serving.process.pid).get(number, pid) != pid)
+    wait_until(lambda: workers_of(serving.process.pid).get(number, pid) != pid)
 
 
-def _wait_until(until: Callable[[], bool]) -> None:
+def wait_until(until: Callable[[], object]) -> None:
+    """Wait until something holds."""
     deadline = time.monotonic() + WAIT_S
     while not until():
         assert time.monotonic() < deadline

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from support.torture import TARGETS, Torture
+from support.torture import TARGETS, WORKERS, Torture
 from support.unbroken import ASKED, BATCH_ROWS
 
 pytestmark = pytest.mark.slow
@@ -11,9 +11,14 @@ KILLS = 6
 
 
 @pytest.mark.timeout(600)
-def test_nothing_acknowledged_is_lost_however_often_processes_are_killed(tmp_path: Path) -> None:
-    outcome = Torture(tmp_path, seed=3, rest_s=0.1).run(KILLS)
-    assert outcome.kills == dict.fromkeys(TARGETS, KILLS // len(TARGETS))
+@pytest.mark.parametrize(("workers", "targets"), [(1, TARGETS), (2, (TARGETS[0], *WORKERS))])
+def test_nothing_acknowledged_is_lost_however_often_processes_are_killed(
+    tmp_path: Path, workers: int, targets: tuple[str, ...]
+) -> None:
+    torture = Torture(tmp_path, seed=3, rest_s=0.1, workers=workers)
+    torture.targets = targets
+    outcome = torture.run(KILLS)
+    assert outcome.kills == dict.fromkeys(targets, KILLS // len(targets))
     assert outcome.calm == KILLS // 2
     assert len(outcome.pushed) >= BATCH_ROWS * outcome.calm
     assert outcome.classified >= outcome.calm

@@ -2,31 +2,60 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
+import threading
 import time
+import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+import grpc
 import pytest
+from google.rpc import error_details_pb2
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_status import rpc_status
 from integration.client.serving import Serving
-from support.processes import children
-from support.workers import client_of_each, workers_of
+from prometheus_client.parser import text_string_to_metric_families
+from support.processes import children, resident_bytes
+from support.workers import channel_of_each, client_of_each, kill_worker, wait_until, workers_of
 
 from quercus.client import AlreadyExists, Client, Nominal, NotFound, Numeric, Specification
+from quercus.proto.v1 import (
+    classify_pb2,
+    classify_pb2_grpc,
+    model_pb2,
+    model_pb2_grpc,
+    query_pb2,
+    query_pb2_grpc,
+    tree_pb2,
+    tree_pb2_grpc,
+)
 
-SPECIFICATION = Specification([Numeric("x"), Nominal("kind", ("plain",))], ("a", "b"))
+SPECIFICATION = Specification([Numeric("x"), Nominal("kind", ("plain",))], ("a", "b"), budget=100)
+ROWS = [[1.0, "plain"], [5.0, "plain"]] * 20
+LABELS = ["a", "b"] * 20
 WAIT_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
-    started = Serving(tmp_path_factory.mktemp("workers"), workers=2)
+def metrics_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture(scope="module")
+def serving(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Serving]:
+    settings = {"max_streams": 4, "max_calls": 12, "metrics_port": metrics_port}
+    started = Serving(tmp_path_factory.mktemp("workers"), workers=2, **settings)
     yield started
     started.kill()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def pair(serving: Serving) -> Iterator[tuple[Client, Client]]:
     """A client of the keeper, and one of the other worker."""
     with ExitStack() as closing:
@@ -34,33 +63,215 @@ def pair(serving: Serving) -> Iterator[tuple[Client, Client]]:
         yield clients[0], clients[1]
 
 
+@pytest.fixture
+def channels(serving: Serving) -> Iterator[tuple[grpc.Channel, grpc.Channel]]:
+    """A channel to the keeper, and one to the other worker."""
+    with ExitStack() as closing:
+        found = channel_of_each(serving, closing)
+        yield found[0], found[1]
+
+
 def test_each_worker_writes_and_reads_what_the_other_has_acknowledged(pair: tuple[Client, Client]) -> None:
     for turn, (one, other) in enumerate((pair, pair[::-1])):
         name = f"turns-{turn}"
         one.create_model(name, SPECIFICATION)
         assert other.model(name).name == name
-        assert other.push(name, [[1.0, "plain"], [5.0, "plain"]] * 20, ["a", "b"] * 20).stored == 40
+        assert other.push(name, ROWS, LABELS).stored == 40
         one.wait_grown(name)
         assert [each.classify(name, [[5.0, "plain"]]).labels[0] for each in pair] == ["b", "b"]
         with pytest.raises(AlreadyExists, match=name):
             other.create_model(name, SPECIFICATION)
-        assert other.lease(name, "ann").idle
+        for k in range(10):  # a name that another worker has learned a moment ago is known
+            one.push(name, [[1.0, f"new {k}"]])
+            assert other.classify(name, [[1.0, f"new {k}"]]).unseen == ()
         one.delete_model(name)
         with pytest.raises(NotFound):
             other.classify(name, [[5.0, "plain"]])
 
 
-def _is_gone(pid: int) -> bool:
-    return not Path(f"/proc/{pid}").exists()
+def test_queries_are_leased_through_one_worker_and_answered_through_another(
+    pair: tuple[Client, Client],
+) -> None:
+    one, other = pair
+    one.create_model("asking", SPECIFICATION)
+    one.push("asking", ROWS)
+    leased = []
+    while len(leased) < 4:
+        lease = (one, other)[len(leased) % 2].lease("asking", "ann", wait_s=WAIT_S)
+        (query,) = lease.queries
+        report = (other, one)[len(leased) % 2].answer(query, "a")
+        leased.append(report.committed_sequence)
+    assert leased == sorted(set(leased))
+    with other.stream_queries("asking", "bob", prefetch=1) as stream:
+        query = next(iter(stream))
+        stream.answer(query, "b")
+    assert len(list(one.answers("asking"))) == 5
 
 
-def _wait_until(pids: list[int]) -> None:
-    deadline = time.monotonic() + WAIT_S
-    while not all(map(_is_gone, pids)):
-        assert time.monotonic() < deadline, "a process outlives its server"
-        time.sleep(0.02)
+def test_errors_and_request_ids_are_those_of_the_keeper(channels: tuple[grpc.Channel, grpc.Channel]) -> None:
+    seen = set()
+    for channel in channels:
+        stub = model_pb2_grpc.ModelServiceStub(channel)
+        request = model_pb2.DeleteModelRequest(name="models/none")
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.DeleteModel(request, metadata=[("x-request-id", "mine")], timeout=WAIT_S)
+        info = error_details_pb2.ResourceInfo()
+        assert rpc_status.from_call(caught.value).details[0].Unpack(info)
+        trailing = [value for key, value in caught.value.trailing_metadata() if key == "x-request-id"]
+        seen.add((caught.value.code(), caught.value.details(), info.resource_name, *trailing))
+    assert len(seen) == 1
+    assert seen.pop()[0::2] == (grpc.StatusCode.NOT_FOUND, "none")
 
 
+def test_a_deadline_and_a_caller_that_leaves_end_the_call_at_the_keeper(
+    pair: tuple[Client, Client], channels: tuple[grpc.Channel, grpc.Channel]
+) -> None:
+    pair[0].create_model("waiting", SPECIFICATION)
+    stub = query_pb2_grpc.QueryServiceStub(channels[1])
+    request = query_pb2.LeaseQueriesRequest(model="models/waiting", labeller="ann")
+    request.wait.FromSeconds(60)
+    with pytest.raises(grpc.RpcError) as caught:
+        stub.LeaseQueries(request, timeout=0.5)
+    assert caught.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
+    leaving = stub.LeaseQueries.future(request)
+    wait_until(lambda: pair[0].status().calls == 2)
+    leaving.cancel()
+    for client in pair:
+        wait_until(lambda client=client: client.status().calls == 1)
+    pair[0].push("waiting", ROWS[:2])
+    (query,) = pair[0].lease("waiting", "bob", wait_s=WAIT_S).queries[:1]  # nobody who has left was given it
+    assert query.name
+
+
+def test_limits_hold_for_all_workers_together(
+    pair: tuple[Client, Client], channels: tuple[grpc.Channel, grpc.Channel]
+) -> None:
+    pair[0].create_model("watched", SPECIFICATION)
+    pair[0].push("watched", ROWS, LABELS)
+    pair[0].wait_grown("watched")
+    request = tree_pb2.WatchTreeRequest(model="models/watched")
+    watches = []
+    for channel in (*channels, *channels):
+        watches.append(tree_pb2_grpc.TreeServiceStub(channel).WatchTree(request, timeout=WAIT_S))
+        next(watches[-1])
+    for channel in channels:
+        with pytest.raises(grpc.RpcError, match="has 4 streams open, at most 4 are allowed"):
+            next(tree_pb2_grpc.TreeServiceStub(channel).WatchTree(request, timeout=WAIT_S))
+    pair[0].create_model("empty", SPECIFICATION)
+    waiting = query_pb2.LeaseQueriesRequest(model="models/empty", labeller="ann")
+    waiting.wait.FromSeconds(60)
+    calls = [
+        query_pb2_grpc.QueryServiceStub(channel).LeaseQueries.future(waiting)
+        for channel in (*channels, *channels, *channels, *channels)
+    ]
+    get = model_pb2.GetModelRequest(name="models/empty")
+
+    def is_full() -> bool:
+        for channel in channels:
+            try:
+                model_pb2_grpc.ModelServiceStub(channel).GetModel(get, timeout=WAIT_S)
+            except grpc.RpcError as error:
+                if "max_calls: 12 calls are under way" not in error.details():
+                    raise
+            else:
+                return False
+        return True
+
+    wait_until(is_full)
+    for call in (*calls, *watches):
+        call.cancel()
+    wait_until(lambda: not is_full())
+
+
+@pytest.mark.slow
+def test_metrics_and_status_are_those_of_all_workers_and_outlive_them(
+    serving: Serving, pair: tuple[Client, Client], metrics_port: int
+) -> None:
+    before = _listed(metrics_port)
+    for client in pair:
+        for _ in range(5):
+            list(client.models())
+    assert _listed(metrics_port) - before == 10
+    workers = workers_of(serving.process.pid)
+    assert pair[1].status().grower_pid in children(workers[0])
+    assert pair[1].status().grower == "running"
+    assert pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0])
+    kill_worker(serving, 1)
+    assert _listed(metrics_port) - before == 10
+    kill_worker(serving, 0)
+    wait_until(lambda: _page_is_there(metrics_port))
+    assert _listed(metrics_port) - before == 10
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_is_replaced_and_calls_of_others_go_on(serving: Serving) -> None:
+    with ExitStack() as closing:
+        channels = channel_of_each(serving, closing)
+        keeper, other = (client_of_each(serving, closing, outage_s=WAIT_S)[number] for number in (0, 1))
+        keeper.create_model("killed", SPECIFICATION)
+        keeper.push("killed", ROWS, LABELS)
+        keeper.wait_grown("killed")
+        watch = tree_pb2_grpc.TreeServiceStub(channels[0]).WatchTree(
+            tree_pb2.WatchTreeRequest(model="models/killed"), timeout=WAIT_S
+        )
+        next(watch)
+        kill_worker(serving, 1)
+        assert other.classify("killed", [[5.0, "plain"]]).labels == ["b"]
+        assert other.push("killed", [[5.0, "plain"]], ["b"]).stored == 1
+        assert next(watch).tree.version  # of the tree that the push made
+
+        channels |= channel_of_each(serving, closing)
+        stop, counts, wrong = threading.Event(), [0], []
+
+        def classify() -> None:
+            stub = classify_pb2_grpc.ClassifyServiceStub(channels[1])
+            request = classify_pb2.ClassifyRequest(model="models/killed")
+            request.rows.packed.values.extend([5.0, 0.0])
+            while not stop.is_set():
+                try:
+                    stub.Classify(request, timeout=WAIT_S)
+                    counts[0] += 1
+                except grpc.RpcError as error:
+                    wrong.append(error)
+                    return
+
+        thread = threading.Thread(target=classify)
+        thread.start()
+        health = health_pb2_grpc.HealthStub(channels[1])
+        asked = health_pb2.HealthCheckRequest(service="quercus.v1.Writes")
+        wait_until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
+        os.kill(workers_of(serving.process.pid)[0], signal.SIGKILL)
+        began = time.monotonic()
+        assert other.push("killed", [[1.0, "plain"]], ["a"]).stored == 1  # it waits for the next keeper
+        print(f"written {time.monotonic() - began:.2f} s after the writer was killed")
+        assert keeper.model("killed").sequence_committed == 42  # nothing that was acknowledged is lost
+        wait_until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
+        stop.set()
+        thread.join()
+        assert (wrong, counts[0] > 10) == ([], True)
+
+
+def _listed(port: int) -> float:
+    """Number of calls of ListModels that the page of metrics tells."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=WAIT_S) as page:
+        families = list(text_string_to_metric_families(page.read().decode()))
+    return sum(
+        sample.value
+        for family in families
+        for sample in family.samples
+        if sample.name == "grpc_server_handled_total" and sample.labels["grpc_method"] == "ListModels"
+    )
+
+
+def _page_is_there(port: int) -> bool:
+    try:
+        _listed(port)
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> None:
     """Nor when the parent is killed; the next server takes port and store."""
@@ -74,7 +285,7 @@ def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> 
             serving.kill()
         else:
             assert serving.stop() == 0
-        _wait_until([*workers, *growers])
+        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (*workers, *growers)))
     again = Serving(tmp_path, serving.port)
     with Client(again.address) as client:
         assert client.model("kept").name == "kept"
