@@ -72,6 +72,7 @@ from quercus.server.wire.limits import MEMORY_SHARE
 from quercus.server.workers.asking import WorkerMetrics, tell_metrics
 from quercus.server.workers.forwarding import SERVER_OPTIONS, Answer, Arrivals, Forwarder, internal_handler
 from quercus.server.workers.level import take_level
+from quercus.server.workers.line import LineServer, chain_of
 from quercus.server.workers.post import KEEPER, Post
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 
@@ -170,12 +171,13 @@ class Server:
         )
         self._forwarder: Forwarder | None = None
         if not post.is_keeper:
-            self._forwarder = Forwarder(post.socket_of(KEEPER), all_writes=not self._writes)
+            self._forwarder = Forwarder(post.socket_of(KEEPER), post.line, all_writes=not self._writes)
         record = self._record_call if self._writes or self._forwarder is None else self._forwarder.record
         self._audit = AuditLog(record, needs_tokens=config.needs_tokens)
         self._services = self._make_services()
         self._calls: list[ErrorInterceptor] = []
         self._server = self._make_server()
+        self._line: LineServer | None = None
         self._private = None if post.folder is None else self._make_private_server()
         self._watches: list[asyncio.Task[None]] = []
         self.port = 0
@@ -232,6 +234,10 @@ class Server:
         self._memory.start()
         if self._private is not None:
             await self._private.start()
+        if self._line is not None:
+            await self._line.start(post.line)
+        if self._forwarder is not None:
+            await self._forwarder.start()
         await self._server.start()
         post.board.tally("alive").set(1)
         if self._config.grower:
@@ -329,6 +335,8 @@ class Server:
         if self._private is not None:
             await self._others_end(until)
             await self._private.stop(max(0.0, until - time.monotonic()))
+        if self._line is not None:
+            await self._line.stop(max(0.0, until - time.monotonic()))
         if self._forwarder is not None:
             await self._forwarder.close()
         await self.supervisor.close()
@@ -410,6 +418,7 @@ class Server:
             ]
             answers["Record"] = self._record_line
             services = self._services.handlers
+            self._line = LineServer(chain_of(interceptors, services))
         server = aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
         server.add_generic_rpc_handlers((internal_handler(answers), *services))
         return server

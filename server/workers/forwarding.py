@@ -22,6 +22,8 @@ from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_
 from quercus.server.gate.observing import REQUEST_ID
 from quercus.server.telemetry.logs import request_id, set_request_id
 from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.workers.line import AWAY, CallLine
 
 CALLER: Final = "x-quercus-caller"
 """Metadata between workers: the address of the caller."""
@@ -56,7 +58,6 @@ FORWARDABLE: Final = "quercus.v1."
 INTERNAL: Final = "quercus.Worker"
 """The service by which workers speak with each other; it is served at their private sockets alone."""
 
-WRITER_AWAY: Final = "the process that writes is being started again: send it again in a moment"
 _OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, "user-agent"})
 
 SOCKET_OPTIONS: Final = (
@@ -85,17 +86,24 @@ class Forwarder:
 
     Parameters
     ----------
-    address : the keeper's private socket.
+    address : the keeper's private socket, for gRPC.
+    line : the keeper's socket for small calls.
     all_writes : whether all methods that write are the keeper's, and not only those of the whole server.
     """
 
-    def __init__(self, address: str, all_writes: bool) -> None:
+    def __init__(self, address: str, line: str, all_writes: bool) -> None:
         self._channel = aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+        self._line = CallLine(line)
         self._all_writes = all_writes
         self._handlers: dict[str, Handler] = {}
 
+    async def start(self) -> None:
+        """Connect to the keeper."""
+        await self._line.start()
+
     async def close(self) -> None:
-        """End the connection."""
+        """End the connections."""
+        await self._line.close()
         await self._channel.close()
 
     def is_forwarded(self, method: str) -> bool:
@@ -131,6 +139,8 @@ class Forwarder:
         start = make(method)
 
         async def forward(request: Any, context: Any) -> Any:
+            if not handler.request_streaming and len(request) <= INLINE_BYTES:
+                return await self._forward_small(method, request, context)
             call = start(request, timeout=context.time_remaining(), metadata=_metadata_for(context))
             try:
                 response = await call
@@ -140,6 +150,13 @@ class Forwarder:
             return response
 
         return forward
+
+    async def _forward_small(self, method: str, request: bytes, context: Any) -> bytes:
+        reply = await self._line.call(method, request, _metadata_for(context))
+        if reply.code is not grpc.StatusCode.OK:
+            await context.abort(reply.code, reply.details, reply.trailing)
+        context.set_trailing_metadata(reply.trailing)
+        return reply.data
 
     def _stream(self, method: str, handler: Handler) -> Any:
         make = self._channel.stream_stream if handler.request_streaming else self._channel.unary_stream
@@ -172,7 +189,7 @@ async def _pass_on(error: aio.AioRpcError, context: Any) -> None:
     """End a call as the keeper ended it; raises always."""
     trailing = tuple(error.trailing_metadata() or ())
     if error.code() is grpc.StatusCode.UNAVAILABLE and REQUEST_ID not in dict(trailing):
-        raise Unavailable(WRITER_AWAY)  # the connection failed: it is none of the keeper's own answers
+        raise Unavailable(AWAY)  # the connection failed: it is none of the keeper's own answers
     await context.abort(error.code(), error.details() or "", trailing)
 
 

@@ -49,5 +49,13 @@ class Post:
 
     def socket_of(self, worker: int) -> str:
         """Return the address at which a worker takes calls of other workers."""
+        return f"unix:{self._path(str(worker))}"
+
+    @property
+    def line(self) -> str:
+        """The path of the keeper's socket for small calls."""
+        return self._path("line")
+
+    def _path(self, name: str) -> str:
         assert self.folder is not None  # noqa: S101 - nobody calls a process that is alone
-        return f"unix:{self.folder / str(worker)}"
+        return str(self.folder / name)

@@ -40,7 +40,6 @@ from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
 from support.processes import children
-from support.workers import kill_worker, wait_until, workers_of
 from support.unbroken import (
     ASKED,
     ATTRIBUTES,
@@ -55,6 +54,7 @@ from support.unbroken import (
     specifications,
     truth,
 )
+from support.workers import kill_worker, wait_until, workers_of
 
 OUTAGE_S = 120.0
 SETTLE_S = 120.0
