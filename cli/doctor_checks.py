@@ -198,6 +198,20 @@ def _speaks_http2(config: Config) -> bool:
         return False
 
 
+def check_workers(config: Config) -> CheckFinding:
+    """Check that there are cores for all workers, and that the system lets them share a port."""
+    from quercus.server.workers.cores import SHARES_PORTS, usable_cores  # noqa: PLC0415  (the server extra)
+
+    cores = usable_cores()
+    text = f"{config.workers} on {cores} {'core' if cores == 1 else 'cores'}"
+    if config.workers > 1 and not SHARES_PORTS:
+        text = f"{config.workers}, and {sys.platform} does not divide connections among processes"
+        return CheckFinding("workers", "fault", text, "leave workers at 1, or run the server on Linux")
+    if config.workers > cores:
+        return CheckFinding("workers", "warning", text, f"no more workers than cores: --workers {cores}")
+    return CheckFinding("workers", "ok", text)
+
+
 def check_certificate(config: Config) -> CheckFinding:
     """Check that certificate and key belong together, and how long the certificate is valid."""
     from quercus.server.gate.certificate_dates import certificate_end  # noqa: PLC0415  (the server extra)
@@ -275,7 +289,7 @@ def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
         else:
             yield CheckFinding("configuration", "ok", "every key is known and within its bounds")
             yield from _store_findings(config)
-            for check in (check_port, check_certificate):
+            for check in (check_port, check_workers, check_certificate):
                 yield check(config)
     yield check_clock()
     if importlib.util.find_spec("resource"):

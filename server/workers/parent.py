@@ -36,6 +36,9 @@ LAST_DELAY_S: Final = 10.0
 HEALTHY_S: Final = 10.0
 """A worker that ran for this time resets the delay of restarts."""
 
+PLACES: Final = ("/tmp", "/dev/shm")
+"""Places of the folder of sockets where the temporary folder is none, as in a container that is only read."""
+
 MAX_SOCKET_PATH: Final = 90
 """Longest path of the folder of sockets: the system allows 107 bytes for a socket."""
 
@@ -69,12 +72,23 @@ async def _serve(config: Config) -> None:
 
 
 def make_private_folder() -> Path:
-    """Make a folder that only this user may enter, with a path that is short enough for sockets."""
-    folder = Path(tempfile.mkdtemp(prefix="quercus-"))  # mode 0700
-    if len(os.fsencode(folder)) > MAX_SOCKET_PATH:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="quercus-", dir="/tmp"))
-    return folder
+    """Make a folder that only this user may enter, with a path that is short enough for sockets.
+
+    Raises
+    ------
+    BadStart
+        When there is no place for it.
+    """
+    for place in (None, *PLACES):  # None: the system's, or that of TMPDIR
+        with contextlib.suppress(OSError):
+            folder = Path(tempfile.mkdtemp(prefix="quercus-", dir=place))  # mode 0700
+            if len(os.fsencode(folder)) <= MAX_SOCKET_PATH:
+                return folder
+            folder.rmdir()
+    raise BadStart(
+        "workers: need a folder for their sockets, and no temporary folder can be written whose path is short: "
+        "set TMPDIR to one, such as a file system in memory"
+    )
 
 
 class Parent:

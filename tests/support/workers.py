@@ -50,11 +50,13 @@ def connections_of(pid: int, port: int) -> int:
     return len(inodes.intersection(open_files))
 
 
-def client_of_each(serving: Serving, closing: ExitStack, **settings: Any) -> dict[int, Client]:
+def client_of_each(
+    serving: Serving, closing: ExitStack, scheme: str = "", **settings: Any
+) -> dict[int, Client]:
     """Return a client of each worker, by its number."""
 
     def connect() -> Client:
-        client = Client(serving.address, **settings)
+        client = Client(scheme + serving.address, **settings)
         client.wait_ready(WAIT_S)
         return client
 
@@ -88,7 +90,7 @@ def _one_of_each(serving: Serving, closing: ExitStack, connect: Callable[[], T])
             closing.callback(made.close)
             found[number] = made
         if len(found) == len(workers):
-            return found
+            return dict(sorted(found.items()))
     raise AssertionError(f"only the workers {sorted(found)} of {sorted(workers)} get connections")
 
 

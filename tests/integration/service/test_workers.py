@@ -19,10 +19,20 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from integration.client.serving import Serving
 from prometheus_client.parser import text_string_to_metric_families
+from support.papers import Papers
 from support.processes import children, resident_bytes
 from support.workers import channel_of_each, client_of_each, kill_worker, wait_until, workers_of
 
-from quercus.client import AlreadyExists, Client, Nominal, NotFound, Numeric, Specification
+from quercus.client import (
+    AlreadyExists,
+    Client,
+    Nominal,
+    NotFound,
+    Numeric,
+    PermissionDenied,
+    Specification,
+    Unauthenticated,
+)
 from quercus.proto.v1 import (
     classify_pb2,
     classify_pb2_grpc,
@@ -33,6 +43,8 @@ from quercus.proto.v1 import (
     tree_pb2,
     tree_pb2_grpc,
 )
+from quercus.server.gate import access
+from quercus.storage import Store, file_url
 
 SPECIFICATION = Specification([Numeric("x"), Nominal("kind", ("plain",))], ("a", "b"), budget=100)
 ROWS = [[1.0, "plain"], [5.0, "plain"]] * 20
@@ -249,6 +261,71 @@ def test_a_worker_that_is_killed_is_replaced_and_calls_of_others_go_on(serving: 
         stop.set()
         thread.join()
         assert (wrong, counts[0] > 10) == ([], True)
+
+
+@pytest.mark.slow
+def test_certificates_tokens_audit_and_log_level_reach_all_workers(tmp_path: Path) -> None:
+    ours, theirs = Papers(tmp_path, "ours"), Papers(tmp_path, "theirs")
+    with Store.open(file_url(tmp_path / "quercus.db")) as store, ExitStack() as closing:
+        token, _ = access.issue_token(store.access, "op", ["operator"])
+        log = closing.enter_context((tmp_path / "log").open("w"))
+        serving = Serving(tmp_path, workers=2, stderr=log, access="tokens", grower=False, **ours.server)
+        closing.callback(serving.kill)
+        trusted = {"scheme": "tls://", "ca": ours.ca, "token": token}
+        keeper, other = client_of_each(serving, closing, **trusted).values()
+
+        late, _ = access.issue_token(store.access, "late", ["reader"])  # made while the server runs
+        for client in client_of_each(serving, closing, **(trusted | {"token": late})).values():
+            with pytest.raises(
+                PermissionDenied, match="late has the role reader; ModelService/CreateModel needs"
+            ):
+                client.create_model("m", SPECIFICATION)
+        other.create_model("m", SPECIFICATION)
+        forged = token[:-8] + "00000000"
+        for client in client_of_each(serving, closing, **(trusted | {"token": forged})).values():
+            with pytest.raises(Unauthenticated, match="not known"):
+                client.delete_model("m")
+        audit = [
+            (each.who.partition(" at ")[0], each.action, each.outcome)
+            for each in store.access.newest_audit(10)
+        ]
+        assert set(audit) == {
+            ("late", "CreateModel", "PERMISSION_DENIED"),
+            ("op", "CreateModel", "OK"),
+            ("a stranger", "DeleteModel", "UNAUTHENTICATED"),
+        }
+
+        assert keeper.set_log_level("debug") == "info"
+        wait_until(lambda: [*other.models()] and "ListModels OK" in (tmp_path / "log").read_text())
+
+        for mine, new in ((ours.cert, theirs.cert), (ours.key, theirs.key)):
+            mine.write_bytes(new.read_bytes())
+        serving.process.send_signal(signal.SIGHUP)
+        wait_until(lambda: (tmp_path / "log").read_text().count("certificates are read again") == 2)
+        client_of_each(serving, closing, "tls://", ca=theirs.ca, token=token)
+        assert serving.stop() == 0
+
+
+@pytest.mark.slow
+def test_workers_on_postgresql_write_by_themselves(postgres_url: str, tmp_path: Path) -> None:
+    serving = Serving(tmp_path, store=postgres_url, workers=2)
+    with ExitStack() as closing:
+        closing.callback(serving.kill)
+        keeper, other = client_of_each(serving, closing, outage_s=0).values()
+        for turn, (one, another) in enumerate(((keeper, other), (other, keeper))):
+            one.create_model(f"m{turn}", SPECIFICATION)
+            assert another.push(f"m{turn}", ROWS, LABELS).stored == 40
+            one.wait_grown(f"m{turn}")
+            assert another.classify(f"m{turn}", [[5.0, "plain"]]).labels == ["b"]
+        assert other.status().grower == "running"
+        kill_worker(serving, 0)
+        assert other.push("m0", [[5.0, "plain"]], ["b"]).stored == 1  # it waits for nobody
+        assert other.lease("m1", "ann").idle
+        keeper_of_now = client_of_each(serving, closing)[0]
+        keeper_of_now.delete_model("m0")
+        with pytest.raises(NotFound):
+            other.classify("m0", [[5.0, "plain"]])
+        assert serving.stop() == 0
 
 
 def _listed(port: int) -> float:

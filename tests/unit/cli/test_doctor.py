@@ -178,3 +178,18 @@ def test_on_a_terminal_each_fix_has_its_arrow(store: Path) -> None:
     shown = runner.invoke(app, arguments, env={"COLUMNS": "80"}).stdout
     assert "→ mkdir -p" in shown
     assert max(map(len, shown.splitlines())) <= 80
+
+
+def test_more_workers_than_cores(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: {0, 1})
+    for given, state, text in (
+        ("2", "ok", "2 on 2 cores"),
+        ("3", "warning", "3 on 2 cores"),
+        ("auto", "ok", "2 on 2 cores"),
+    ):
+        monkeypatch.setenv("QUERCUS_WORKERS", given)
+        found = doctor("--store", str(store), "--port", "0")[1]["workers"]
+        assert (found["state"], found["found"]) == (state, text)
+    monkeypatch.setattr("quercus.server.workers.cores.SHARES_PORTS", False)
+    monkeypatch.setenv("QUERCUS_WORKERS", "3")
+    assert doctor("--store", str(store), "--port", "0")[1]["workers"]["state"] == "fault"
