@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from grpc import aio
@@ -366,16 +367,17 @@ class Server:
     def _make_services(self) -> Services:
         """Return the services, which are the same wherever calls come from."""
         services, core = Services(), self.core
-        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(core), services)
-        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(core), services)
-        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(core), services)
-        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(core), services)
-        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(core), services)
+        added: Any = services
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(core), added)
+        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(core), added)
+        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(core), added)
+        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(core), added)
+        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(core), added)
         admin = AdminService(core, self.supervisor, self._post.board)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, services)
-        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceService(core), services)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, services)
-        enable_reflection((*SERVICES, health.SERVICE_NAME), services)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, added)
+        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceService(core), added)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, added)
+        enable_reflection((*SERVICES, health.SERVICE_NAME), added)
         return services
 
     def _make_server(self) -> aio.Server:
@@ -452,7 +454,7 @@ async def run_server(
     config: Config,
     announce: Callable[[str], None],
     post: Post | None = None,
-    watch: Callable[[Callable[[], None]], None] | None = None,
+    watch: Callable[[Callable[[], object]], None] | None = None,
 ) -> None:
     """Run a server, or a worker of one, until a signal ends it.
 
@@ -476,7 +478,7 @@ async def run_server(
     hung_up = asyncio.Event()
     loop.add_signal_handler(signal.SIGHUP, hung_up.set)
     if watch is not None:
-        watch(lambda: loop.call_soon_threadsafe(signalled.set) and None)
+        watch(partial(loop.call_soon_threadsafe, signalled.set))
     server = Server(config, post)
     await server.start()
     _collect_seldom()

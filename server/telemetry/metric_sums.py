@@ -20,7 +20,7 @@ CUMULATIVE: Final = frozenset({"counter", "histogram"})
 sums to have begun anew."""
 
 BEGINNINGS: Final = frozenset({"process_start_time_seconds"})
-"""Of these the least number counts: the server began when its first process did."""
+"""Metrics of which the least number counts: the server began when its first process did."""
 
 Answers = Mapping[int, tuple[int, str]]
 """By worker: the id of its process, and its metrics in the text format of Prometheus."""

@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import grpc
 
@@ -34,10 +34,8 @@ class WorkerMetrics:
 
     def ask(self) -> Answers:
         """Ask all of them at once; return what those say that answer."""
-        calls = {
-            worker: channel.unary_unary(f"/{INTERNAL}/Metrics").future(
-                b"", timeout=ANSWER_S, wait_for_ready=True
-            )
+        calls: dict[int, Any] = {
+            worker: _metrics_method(channel).future(b"", timeout=ANSWER_S, wait_for_ready=True)
             for worker, channel in self._channels.items()
         }
         found: dict[int, tuple[int, str]] = {}
@@ -53,6 +51,10 @@ class WorkerMetrics:
         """End the connections."""
         for channel in self._channels.values():
             channel.close()
+
+
+def _metrics_method(channel: grpc.Channel) -> Any:
+    return channel.unary_unary(f"/{INTERNAL}/Metrics")
 
 
 async def tell_metrics(own_text: Callable[[], bytes]) -> bytes:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import MutableSequence
 from functools import lru_cache
 from typing import Final
 
@@ -17,7 +16,7 @@ CELL: Final = 8
 """Bytes of a cell, which the processor writes at once."""
 
 OF_WORKERS: Final = ("alive", "under_way", "calls", "strangers", "memory", "waiting", "changes")
-"""What each worker has a number of: whether it runs, calls under way, those of them that are bounded, those of callers
+"""Numbers that each worker has: whether it runs, calls under way, those of them that are bounded, those of callers
 without a token, bytes of memory, writes that wait, and changes of models that it has made."""
 
 OF_ALL: Final = ("grower_well", "writable", "level")
@@ -38,8 +37,8 @@ class Tally:
     mine : the place of this process's number among them.
     """
 
-    def __init__(self, cells: MutableSequence[int] | None = None, mine: int = 0) -> None:
-        self._cells: MutableSequence[int] = [0] if cells is None else cells
+    def __init__(self, cells: memoryview[int] | None = None, mine: int = 0) -> None:
+        self._cells: memoryview[int] | list[int] = [0] if cells is None else cells
         self._mine = mine
 
     @property

@@ -1,4 +1,4 @@
-"""How many processor cores this process may use, and whether several processes can share a port."""
+"""The processor cores that this process may use, and whether several processes can share a port."""
 
 from __future__ import annotations
 

@@ -131,11 +131,11 @@ class Forwarder:
 
     async def record(self, who: str, action: str, target: str, outcome: str) -> None:
         """Store a line of the audit log, of a call that was refused here."""
-        call = self._channel.unary_unary(f"/{INTERNAL}/Record")
+        call: Any = self._channel.unary_unary(f"/{INTERNAL}/Record")
         await call(json.dumps([who, action, target, outcome]).encode(), wait_for_ready=True, timeout=10.0)
 
     def _unary(self, method: str, handler: Handler) -> Any:
-        make = self._channel.stream_unary if handler.request_streaming else self._channel.unary_unary
+        make: Any = self._channel.stream_unary if handler.request_streaming else self._channel.unary_unary
         start = make(method)
 
         async def forward(request: Any, context: Any) -> Any:
@@ -159,7 +159,7 @@ class Forwarder:
         return reply.data
 
     def _stream(self, method: str, handler: Handler) -> Any:
-        make = self._channel.stream_stream if handler.request_streaming else self._channel.unary_stream
+        make: Any = self._channel.stream_stream if handler.request_streaming else self._channel.unary_stream
         start = make(method)
 
         async def forward(request: Any, context: Any) -> AsyncIterator[bytes]:
@@ -193,7 +193,7 @@ async def _pass_on(error: aio.AioRpcError, context: Any) -> None:
     await context.abort(error.code(), error.details() or "", trailing)
 
 
-class _Divided(grpc.GenericRpcHandler):  # type: ignore[misc]
+class _Divided(grpc.GenericRpcHandler):
     def __init__(self, inner: Any, forwarder: Forwarder) -> None:
         self._inner = inner
         self._forwarder = forwarder

@@ -105,7 +105,7 @@ def _decode_metadata(parts: Sequence[bytes]) -> tuple[tuple[str, str | bytes], .
 
 
 class Reply(NamedTuple):
-    """How the keeper ended a call."""
+    """The end of a call at the keeper."""
 
     code: grpc.StatusCode
     details: str
@@ -190,7 +190,8 @@ class CallLine:
         if frames is None:
             raise Unavailable(AWAY)
         number = next(self._numbers)
-        ended = self._waiting[number] = asyncio.get_running_loop().create_future()
+        ended: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
+        self._waiting[number] = ended
         frames.send(encode_frame(CALL, number, [method.encode(), data, *_encode_metadata(metadata)]))
         try:
             return await ended
@@ -232,7 +233,7 @@ class CallLine:
 
 
 class CallDetails(NamedTuple):
-    """What interceptors learn of a call before it is admitted."""
+    """The part of a call that interceptors see before it is admitted."""
 
     method: str
     invocation_metadata: Metadata
@@ -252,10 +253,11 @@ def chain_of(interceptors: Sequence[aio.ServerInterceptor], services: Sequence[A
     async def find(details: Any) -> Handler:
         return next((found for each in services if (found := each.service(details)) is not None), None)
 
-    chained: FindHandler = find
+    chained: Any = find
     for each in reversed(interceptors):
         chained = partial(each.intercept_service, chained)
-    return chained
+    found: FindHandler = chained
+    return found
 
 
 class LineServer:

@@ -36,7 +36,7 @@ LAST_DELAY_S: Final = 10.0
 HEALTHY_S: Final = 10.0
 """A worker that ran for this time resets the delay of restarts."""
 
-PLACES: Final = ("/tmp", "/dev/shm")
+PLACES: Final = ("/tmp", "/dev/shm")  # noqa: S108 - a new folder of mode 0700 is made there
 """Places of the folder of sockets where the temporary folder is none, as in a container that is only read."""
 
 MAX_SOCKET_PATH: Final = 90

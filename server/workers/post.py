@@ -39,7 +39,7 @@ class Post:
 
     @property
     def is_keeper(self) -> bool:
-        """Whether this process has what exists once."""
+        """True if this process has what exists once."""
         return self.index == KEEPER
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 import threading
 from collections.abc import Callable
@@ -27,7 +28,7 @@ from quercus.server.workers.post import Post
 
 def main() -> None:
     """Run a worker until SIGTERM or the end of its parent."""
-    output = private_output()
+    output, parent = private_output(), os.getppid()
     brief = json.loads(sys.stdin.buffer.readline())
     try:
         config, post = _read_brief(int(sys.argv[1]), brief)
@@ -35,6 +36,8 @@ def main() -> None:
         take_level(post.board)
         sys.setswitchinterval(SWITCH_S)
         asyncio.run(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
+        if os.getppid() != parent and post.folder is not None:  # else the parent removes it
+            shutil.rmtree(post.folder, ignore_errors=True)
     except BadStart as error:
         _say(output, {"failed": str(error)})
         sys.exit(1)
@@ -50,7 +53,7 @@ def _say(output: BinaryIO, message: dict[str, Any]) -> None:
     output.flush()
 
 
-def _watch_parent(end: Callable[[], None]) -> None:
+def _watch_parent(end: Callable[[], object]) -> None:
     def watch() -> None:
         while os.read(
             sys.stdin.fileno(), 1024

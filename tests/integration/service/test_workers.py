@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
+import subprocess
 import threading
 import time
 import urllib.request
@@ -17,7 +18,7 @@ import pytest
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
-from integration.client.serving import Serving
+from integration.client.serving import QUERCUS, Serving
 from prometheus_client.parser import text_string_to_metric_families
 from support.papers import Papers
 from support.processes import children, resident_bytes
@@ -348,6 +349,36 @@ def _page_is_there(port: int) -> bool:
     return True
 
 
+def _folder_of(worker: int) -> Path:
+    """Folder of the sockets of a worker's server, from the sockets at which the system says it listens."""
+    lines = Path(f"/proc/{worker}/net/unix").read_text().splitlines()
+    inodes = {os.readlink(entry) for entry in Path(f"/proc/{worker}/fd").iterdir() if entry.is_symlink()}
+    paths = [
+        fields[7] for fields in map(str.split, lines) if len(fields) > 7 and f"socket:[{fields[6]}]" in inodes
+    ]
+    return Path(paths[0]).parent
+
+
+@pytest.mark.slow
+def test_what_stands_in_the_way_of_a_start_is_told_in_words(serving: Serving, tmp_path: Path) -> None:
+    for flags, said in (
+        (
+            ("--port", str(serving.port), "--store", str(tmp_path / "other.db")),
+            "the port is in use by another program",
+        ),
+        (("--port", "0", "--store", serving.store), "is served by process"),
+        (("--port", "0", "--store", str(tmp_path / "missing" / "a.db")), "cannot use the store"),
+    ):
+        refused = subprocess.run(
+            [QUERCUS, "serve", "--workers", "2", *flags],
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+        )
+        assert (refused.returncode, said in refused.stderr, "Traceback" in refused.stderr) == (1, True, False)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> None:
@@ -356,13 +387,27 @@ def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> 
     workers = list(workers_of(serving.process.pid).values())
     growers = [grower for pid in workers for grower in children(pid)]
     assert (len(workers), len(growers)) == (2, 1)
-    with Client(serving.address) as client:
+    folder = _folder_of(workers[0])
+    with ExitStack() as closing:
+        client = client_of_each(serving, closing)[1]
         client.create_model("kept", SPECIFICATION)
         if how is signal.SIGKILL:
             serving.kill()
         else:
+            request = query_pb2.LeaseQueriesRequest(model="models/kept", labeller="ann")
+            request.wait.FromSeconds(60)
+            waiting = [
+                query_pb2_grpc.QueryServiceStub(channel).LeaseQueries.future(request, timeout=WAIT_S)
+                for channel in channel_of_each(serving, closing).values()
+            ]
+            wait_until(lambda: client.status().calls == 3)
             assert serving.stop() == 0
+            assert [len(call.result().queries) for call in waiting] == [
+                0,
+                0,
+            ]  # they end in order, and at once
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in (*workers, *growers)))
+    assert not folder.exists()
     again = Serving(tmp_path, serving.port)
     with Client(again.address) as client:
         assert client.model("kept").name == "kept"

@@ -1,4 +1,4 @@
-"""What the workers of a server share: counts, limits, buckets, frames, and the cores that there are."""
+"""The things that workers of a server share: counts, limits, buckets, frames, and the cores that there are."""
 
 import asyncio
 import os
