@@ -42,7 +42,6 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self._calls, self._memory, self._waiting = (
             board.tally(name) for name in ("under_way", "memory", "waiting")
         )
-        self._started = time.monotonic()
 
     async def GetStatus(  # noqa: N802
         self, request: admin_pb2.GetStatusRequest, context: Any
@@ -52,7 +51,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         only_read = f"can only be read: {core.writer.trouble}" if core.writer.trouble else ""
         status = admin_pb2.GetStatusResponse(
             version=__version__,
-            uptime=to_duration(time.monotonic() - self._started),
+            uptime=to_duration((time.monotonic_ns() - self._board.get("started")) / 1e9),
             store_revision=core.store.revision,
             store_trouble=core.changes.trouble or only_read,
             grower=self._supervisor.status(),

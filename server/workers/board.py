@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+import time
 from functools import lru_cache
 from typing import Final
 
@@ -19,8 +20,9 @@ OF_WORKERS: Final = ("alive", "under_way", "calls", "strangers", "memory", "wait
 """Numbers that each worker has: whether it runs, calls under way, those of them that are bounded, those of callers
 without a token, bytes of memory, writes that wait, and changes of models that it has made."""
 
-OF_ALL: Final = ("grower_well", "writable", "level")
-"""Numbers of the whole server, which the keeper writes: whether grower and writes are well, and the log level."""
+OF_ALL: Final = ("started", "grower_well", "writable", "level")
+"""Numbers of the whole server: nanoseconds of the monotonic clock at its start; and, which the keeper writes, whether
+grower and writes are well, and the log level."""
 
 ROWS: Final = 4
 WIDTH: Final = 4096
@@ -93,6 +95,8 @@ class Board:
         self._times = view[times_at * CELL :].cast("d")
         self._places = lru_cache(maxsize=10_000)(self._find_places)
         self._key = key
+        if not self.get("started"):
+            self.set("started", time.monotonic_ns())
 
     def tally(self, name: str) -> Tally:
         """Return the numbers of all workers under a name of `OF_WORKERS`."""

@@ -22,7 +22,7 @@ from quercus.server.growth.child_process import private_output
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.wire.errors import BadStart
 from quercus.server.workers.board import Board
-from quercus.server.workers.level import take_level
+from quercus.server.workers.level import given_level
 from quercus.server.workers.post import Post
 
 
@@ -33,7 +33,6 @@ def main() -> None:
     try:
         config, post = _read_brief(int(sys.argv[1]), brief)
         set_up_logging(config.log_level, config.log_format)
-        take_level(post.board)
         sys.setswitchinterval(SWITCH_S)
         asyncio.run(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
         if os.getppid() != parent and post.folder is not None:  # else the parent removes it
@@ -45,7 +44,8 @@ def main() -> None:
 
 def _read_brief(index: int, brief: dict[str, Any]) -> tuple[Config, Post]:
     board = Board(brief["count"], brief["board"], index, bytes.fromhex(brief["key"]))
-    return Config(**brief["config"]), Post(index, board, Path(brief["folder"]))
+    values = brief["config"] | {"log_level": given_level(board) or brief["config"]["log_level"]}
+    return Config(**values), Post(index, board, Path(brief["folder"]))
 
 
 def _say(output: BinaryIO, message: dict[str, Any]) -> None:

@@ -32,7 +32,9 @@ from quercus.client import (
     Numeric,
     PermissionDenied,
     Specification,
+    Status,
     Unauthenticated,
+    Unavailable,
 )
 from quercus.proto.v1 import (
     classify_pb2,
@@ -299,6 +301,13 @@ def test_certificates_tokens_audit_and_log_level_reach_all_workers(tmp_path: Pat
         assert keeper.set_log_level("debug") == "info"
         wait_until(lambda: [*other.models()] and "ListModels OK" in (tmp_path / "log").read_text())
 
+        began = other.status().uptime_s
+        kill_worker(serving, 0)
+        with Client(f"tls://{serving.address}", ca=ours.ca, token=token) as client:
+            client.wait_ready(WAIT_S)
+            wait_until(lambda: _status_of(client) is not None)
+            assert (client.status().log_level, client.status().uptime_s > began) == ("debug", True)
+
         for mine, new in ((ours.cert, theirs.cert), (ours.key, theirs.key)):
             mine.write_bytes(new.read_bytes())
         serving.process.send_signal(signal.SIGHUP)
@@ -327,6 +336,13 @@ def test_workers_on_postgresql_write_by_themselves(postgres_url: str, tmp_path: 
         with pytest.raises(NotFound):
             other.classify("m0", [[5.0, "plain"]])
         assert serving.stop() == 0
+
+
+def _status_of(client: Client) -> Status | None:
+    try:
+        return client.status()
+    except Unavailable:
+        return None
 
 
 def _listed(port: int) -> float:
