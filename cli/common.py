@@ -280,6 +280,7 @@ def model_json(model: Model) -> dict[str, Any]:
         "accuracy": accuracy_json(model.accuracy),
         "average_confidence": model.average_confidence and asdict(model.average_confidence),
         "other_names": dict(model.other_names),
+        "growth_stopped": model.growth_stopped,
     }
 
 

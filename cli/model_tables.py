@@ -66,6 +66,7 @@ def print_model(model: Model) -> None:
             f"{model.queries_refused:,} refused, {model.queries_open:,} open, {model.conflicts:,} conflicts",
         ),
         ("tree", f"version {model.tree_version}, {lag_text(model)}"),
+        *([("growth stopped", model.growth_stopped)] if model.growth_stopped else []),
         ("accuracy", accuracy_text(model.accuracy)),
         *_words_on_accuracy(model),
     ]

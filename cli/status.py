@@ -29,7 +29,8 @@ def status(
 ) -> None:
     """Show the state of a server: its store, its grower, and waiting work.
 
-    Exit code 1 when the store cannot be used, a model of it is damaged, or the grower is not healthy.
+    Exit code 1 when the store cannot be used, a model of it is damaged or grown no further, or the grower is not
+    healthy.
 
     Try:
 
@@ -63,6 +64,7 @@ def _print_status(address: str, state: Status) -> None:
         *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
         ("models", f"{state.models:,}" + (", those of your token" if state.restricted else "")),
         *(("damaged", f"{name}: {reason}") for name, reason in state.damaged.items()),
+        *(("stopped", f"{name}: {reason}") for name, reason in state.stopped.items()),
         ("calls", f"{state.calls:,} under way, {state.writes_waiting:,} writes waiting"),
         ("memory", _size_text(state.memory_bytes)),
         ("log level", state.log_level),
@@ -72,7 +74,7 @@ def _print_status(address: str, state: Status) -> None:
         if key in hidden:
             continue
         is_fault = (
-            key == "damaged"
+            key in {"damaged", "stopped"}
             or (key == "store" and state.store_trouble)
             or (key == "grower" and not state.is_grower_healthy)
         )

@@ -197,6 +197,7 @@ def model_from_proto(message: model_pb2.Model) -> Model:
         if message.HasField("average_confidence")
         else None,
         other_names={each.attribute: each.rows for each in message.other_names},
+        growth_stopped=message.growth_stopped,
     )
 
 
@@ -236,6 +237,7 @@ def status_from_proto(message: admin_pb2.GetStatusResponse) -> Status:
         growers=tuple(GrowerMember(each.place, each.models, each.own) for each in message.growers),
         restricted=message.restricted,
         damaged={each.model: each.reason for each in message.damaged},
+        stopped={each.model: each.reason for each in message.stopped},
     )
 
 

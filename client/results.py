@@ -129,6 +129,7 @@ class Model:
     ``other_names``: rows of its tree that hold a name beyond the bound of an attribute, by attribute.
     ``settled``: no split is contested and every leaf has a labelled row; None if the model makes queries anyway, or if
     this is not known.
+    ``growth_stopped``: why it is grown no further, and how it can be; empty if it is grown.
     """
 
     name: str
@@ -149,6 +150,7 @@ class Model:
     settled: bool | None = None
     average_confidence: AverageConfidence | None = None
     other_names: Mapping[str, int] = field(default_factory=dict)
+    growth_stopped: str = ""
 
     @property
     def budget(self) -> int:
@@ -188,7 +190,7 @@ class Status:
     ``writes_waiting``: writes that wait for the writer; ``store_trouble``: the reason why the store cannot be used,
     empty if it can; ``growers``: those that share the store, if several may; ``restricted``: the token is for some
     models, only these are counted, and numbers of the whole server are 0; ``damaged``: models whose stored data are
-    damaged, each with the reason.
+    damaged, each with the reason; ``stopped``: models that are grown no further, each with the reason.
     """
 
     version: str
@@ -214,6 +216,7 @@ class Status:
     growers: tuple[GrowerMember, ...] = ()
     restricted: bool = False
     damaged: Mapping[str, str] = field(default_factory=dict)
+    stopped: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_grower_healthy(self) -> bool:
@@ -234,8 +237,8 @@ class Status:
 
     @property
     def is_healthy(self) -> bool:
-        """True if the store can be used, no model of it is damaged, and the grower is healthy."""
-        return not (self.store_trouble or self.damaged) and self.is_grower_healthy
+        """True if the store can be used, all its models are sound and grown, and the grower is healthy."""
+        return not (self.store_trouble or self.damaged or self.stopped) and self.is_grower_healthy
 
 
 @dataclass(frozen=True)

@@ -72,6 +72,7 @@ class Config(BaseSettings):
     max_learning_cost: int = server.MAX_LEARNING_COST.default
     max_batch_rows: int = server.MAX_BATCH_ROWS.default
     max_memory_bytes: int = server.MAX_MEMORY_BYTES.default
+    max_model_memory_bytes: int = server.MAX_MODEL_MEMORY_BYTES.default
     check_s: float = server.CHECK_S.default
     grower: bool = server.GROWER.default
     grower_ttl_s: float = server.GROWER_TTL_S.default

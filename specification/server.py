@@ -155,6 +155,14 @@ MAX_MEMORY_BYTES = Parameter(
     0,
     2**63,
 )
+MAX_MODEL_MEMORY_BYTES = Parameter(
+    "max_model_memory_bytes",
+    int,
+    0,
+    "Bytes of memory above which a large model is grown no further; 0: a quarter of the machine's memory",
+    0,
+    2**63,
+)
 CHECK_S = Parameter(
     "check_s",
     float,
@@ -191,6 +199,7 @@ LIMITS = (
     MAX_NAME_CHARACTERS,
     MAX_LEARNING_COST,
     MAX_MEMORY_BYTES,
+    MAX_MODEL_MEMORY_BYTES,
     CHECK_S,
     KEEP_TREES,
     AGENDA_SHARE,

@@ -86,6 +86,18 @@ class GrowthCalls(StoreCalls):
             clock = self._clock_of(connection)
             agendas.follow_agenda(connection, model, as_of, agenda, key=key, clock=clock, fence=fence)
 
+    def replace_report(self, model: str, report: bytes, *, key: int, fence: Fence | None = None) -> None:
+        """Replace `ModelRecord.report`; do nothing if the model is deleted (or is not the one of `key`).
+
+        Raises
+        ------
+        Fenced
+            Another grower has taken the model.
+        """
+        with self._database.write(announced=True) as connection:
+            clock = self._clock_of(connection)
+            agendas.replace_report(connection, model, report, key=key, clock=clock, fence=fence)
+
     def has_queries(self, model: str) -> bool:
         """Return whether any query that the newest agenda named is open or leased."""
         with self._database.read() as connection:

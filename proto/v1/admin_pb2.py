@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cquercus/proto/v1/admin.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\"\x12\n\x10GetStatusRequest\"\xa4\x03\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0estore_revision\x18\x03 \x01(\t\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x15\n\rstore_trouble\x18\x05 \x01(\t\x12(\n\x06grower\x18\x06 \x01(\x0b\x32\x18.quercus.v1.GrowerStatus\x12\x0e\n\x06models\x18\x07 \x01(\x03\x12\r\n\x05\x63\x61lls\x18\x08 \x01(\x03\x12\x16\n\x0ewrites_waiting\x18\t \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\n \x01(\x03\x12\x0b\n\x03tls\x18\x0b \x01(\x08\x12\x0e\n\x06tokens\x18\x0c \x01(\x08\x12\x11\n\tlog_level\x18\r \x01(\t\x12)\n\x07growers\x18\x0e \x03(\x0b\x32\x18.quercus.v1.GrowerMember\x12\x12\n\nrestricted\x18\x0f \x01(\x08\x12)\n\x07\x64\x61maged\x18\x10 \x03(\x0b\x32\x18.quercus.v1.DamagedModel\"-\n\x0c\x44\x61magedModel\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\":\n\x0cGrowerMember\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x01(\x03\x12\x0b\n\x03own\x18\x03 \x01(\x08\"\xb4\x02\n\x0cGrowerStatus\x12-\n\x05state\x18\x01 \x01(\x0e\x32\x1e.quercus.v1.GrowerStatus.State\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x10\n\x08restarts\x18\x03 \x01(\x03\x12&\n\x03lag\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\n\n\x02\x61t\x18\x05 \x01(\t\x12\x10\n\x08learning\x18\x06 \x03(\t\x12\x0f\n\x07waiting\x18\x07 \x03(\t\x12\x15\n\rwaiting_count\x18\x08 \x01(\x03\"h\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSTATE_OFF\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x14\n\x10STATE_RESTARTING\x10\x03\x12\x10\n\x0cSTATE_SILENT\x10\x04\"\x12\n\x10GetCallerRequest\"u\n\x11GetCallerResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x12\n\nall_models\x18\x03 \x01(\x08\x12\x0e\n\x06models\x18\x04 \x03(\t\x12\x0e\n\x06tokens\x18\x05 \x01(\x08\x12\x0f\n\x07methods\x18\x06 \x03(\t\"#\n\x12SetLogLevelRequest\x12\r\n\x05level\x18\x01 \x01(\t\"\'\n\x13SetLogLevelResponse\x12\x10\n\x08previous\x18\x01 \x01(\t2\xf2\x01\n\x0c\x41\x64minService\x12H\n\tGetStatus\x12\x1c.quercus.v1.GetStatusRequest\x1a\x1d.quercus.v1.GetStatusResponse\x12H\n\tGetCaller\x12\x1c.quercus.v1.GetCallerRequest\x1a\x1d.quercus.v1.GetCallerResponse\x12N\n\x0bSetLogLevel\x12\x1e.quercus.v1.SetLogLevelRequest\x1a\x1f.quercus.v1.SetLogLevelResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1cquercus/proto/v1/admin.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\"\x12\n\x10GetStatusRequest\"\xcf\x03\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0estore_revision\x18\x03 \x01(\t\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x15\n\rstore_trouble\x18\x05 \x01(\t\x12(\n\x06grower\x18\x06 \x01(\x0b\x32\x18.quercus.v1.GrowerStatus\x12\x0e\n\x06models\x18\x07 \x01(\x03\x12\r\n\x05\x63\x61lls\x18\x08 \x01(\x03\x12\x16\n\x0ewrites_waiting\x18\t \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\n \x01(\x03\x12\x0b\n\x03tls\x18\x0b \x01(\x08\x12\x0e\n\x06tokens\x18\x0c \x01(\x08\x12\x11\n\tlog_level\x18\r \x01(\t\x12)\n\x07growers\x18\x0e \x03(\x0b\x32\x18.quercus.v1.GrowerMember\x12\x12\n\nrestricted\x18\x0f \x01(\x08\x12)\n\x07\x64\x61maged\x18\x10 \x03(\x0b\x32\x18.quercus.v1.DamagedModel\x12)\n\x07stopped\x18\x11 \x03(\x0b\x32\x18.quercus.v1.StoppedModel\"-\n\x0cStoppedModel\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"-\n\x0c\x44\x61magedModel\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\":\n\x0cGrowerMember\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x01(\x03\x12\x0b\n\x03own\x18\x03 \x01(\x08\"\xb4\x02\n\x0cGrowerStatus\x12-\n\x05state\x18\x01 \x01(\x0e\x32\x1e.quercus.v1.GrowerStatus.State\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x10\n\x08restarts\x18\x03 \x01(\x03\x12&\n\x03lag\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\n\n\x02\x61t\x18\x05 \x01(\t\x12\x10\n\x08learning\x18\x06 \x03(\t\x12\x0f\n\x07waiting\x18\x07 \x03(\t\x12\x15\n\rwaiting_count\x18\x08 \x01(\x03\"h\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSTATE_OFF\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x14\n\x10STATE_RESTARTING\x10\x03\x12\x10\n\x0cSTATE_SILENT\x10\x04\"\x12\n\x10GetCallerRequest\"u\n\x11GetCallerResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x12\n\nall_models\x18\x03 \x01(\x08\x12\x0e\n\x06models\x18\x04 \x03(\t\x12\x0e\n\x06tokens\x18\x05 \x01(\x08\x12\x0f\n\x07methods\x18\x06 \x03(\t\"#\n\x12SetLogLevelRequest\x12\r\n\x05level\x18\x01 \x01(\t\"\'\n\x13SetLogLevelResponse\x12\x10\n\x08previous\x18\x01 \x01(\t2\xf2\x01\n\x0c\x41\x64minService\x12H\n\tGetStatus\x12\x1c.quercus.v1.GetStatusRequest\x1a\x1d.quercus.v1.GetStatusResponse\x12H\n\tGetCaller\x12\x1c.quercus.v1.GetCallerRequest\x1a\x1d.quercus.v1.GetCallerResponse\x12N\n\x0bSetLogLevel\x12\x1e.quercus.v1.SetLogLevelRequest\x1a\x1f.quercus.v1.SetLogLevelResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,23 +35,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATUSREQUEST']._serialized_start=76
   _globals['_GETSTATUSREQUEST']._serialized_end=94
   _globals['_GETSTATUSRESPONSE']._serialized_start=97
-  _globals['_GETSTATUSRESPONSE']._serialized_end=517
-  _globals['_DAMAGEDMODEL']._serialized_start=519
-  _globals['_DAMAGEDMODEL']._serialized_end=564
-  _globals['_GROWERMEMBER']._serialized_start=566
-  _globals['_GROWERMEMBER']._serialized_end=624
-  _globals['_GROWERSTATUS']._serialized_start=627
-  _globals['_GROWERSTATUS']._serialized_end=935
-  _globals['_GROWERSTATUS_STATE']._serialized_start=831
-  _globals['_GROWERSTATUS_STATE']._serialized_end=935
-  _globals['_GETCALLERREQUEST']._serialized_start=937
-  _globals['_GETCALLERREQUEST']._serialized_end=955
-  _globals['_GETCALLERRESPONSE']._serialized_start=957
-  _globals['_GETCALLERRESPONSE']._serialized_end=1074
-  _globals['_SETLOGLEVELREQUEST']._serialized_start=1076
-  _globals['_SETLOGLEVELREQUEST']._serialized_end=1111
-  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1113
-  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1152
-  _globals['_ADMINSERVICE']._serialized_start=1155
-  _globals['_ADMINSERVICE']._serialized_end=1397
+  _globals['_GETSTATUSRESPONSE']._serialized_end=560
+  _globals['_STOPPEDMODEL']._serialized_start=562
+  _globals['_STOPPEDMODEL']._serialized_end=607
+  _globals['_DAMAGEDMODEL']._serialized_start=609
+  _globals['_DAMAGEDMODEL']._serialized_end=654
+  _globals['_GROWERMEMBER']._serialized_start=656
+  _globals['_GROWERMEMBER']._serialized_end=714
+  _globals['_GROWERSTATUS']._serialized_start=717
+  _globals['_GROWERSTATUS']._serialized_end=1025
+  _globals['_GROWERSTATUS_STATE']._serialized_start=921
+  _globals['_GROWERSTATUS_STATE']._serialized_end=1025
+  _globals['_GETCALLERREQUEST']._serialized_start=1027
+  _globals['_GETCALLERREQUEST']._serialized_end=1045
+  _globals['_GETCALLERRESPONSE']._serialized_start=1047
+  _globals['_GETCALLERRESPONSE']._serialized_end=1164
+  _globals['_SETLOGLEVELREQUEST']._serialized_start=1166
+  _globals['_SETLOGLEVELREQUEST']._serialized_end=1201
+  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1203
+  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1242
+  _globals['_ADMINSERVICE']._serialized_start=1245
+  _globals['_ADMINSERVICE']._serialized_end=1487
 # @@protoc_insertion_point(module_scope)

@@ -55,6 +55,7 @@ class GetStatusResponse(_message.Message):
     GROWERS_FIELD_NUMBER: _builtins.int
     RESTRICTED_FIELD_NUMBER: _builtins.int
     DAMAGED_FIELD_NUMBER: _builtins.int
+    STOPPED_FIELD_NUMBER: _builtins.int
     version: _builtins.str
     """Version of the package."""
     store_revision: _builtins.str
@@ -90,6 +91,10 @@ class GetStatusResponse(_message.Message):
     def damaged(self) -> _containers.RepeatedCompositeFieldContainer[Global___DamagedModel]:
         """Models that cannot be served because their stored data are damaged, at most 100."""
 
+    @_builtins.property
+    def stopped(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoppedModel]:
+        """Models that are grown no further, at most 100."""
+
     def __init__(
         self,
         *,
@@ -109,14 +114,40 @@ class GetStatusResponse(_message.Message):
         growers: _abc.Iterable[Global___GrowerMember] | None = ...,
         restricted: _builtins.bool = ...,
         damaged: _abc.Iterable[Global___DamagedModel] | None = ...,
+        stopped: _abc.Iterable[Global___StoppedModel] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grower", b"grower", "uptime", b"uptime"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "damaged", b"damaged", "grower", b"grower", "growers", b"growers", "log_level", b"log_level", "memory_bytes", b"memory_bytes", "models", b"models", "restricted", b"restricted", "store_bytes", b"store_bytes", "store_revision", b"store_revision", "store_trouble", b"store_trouble", "tls", b"tls", "tokens", b"tokens", "uptime", b"uptime", "version", b"version", "writes_waiting", b"writes_waiting"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "damaged", b"damaged", "grower", b"grower", "growers", b"growers", "log_level", b"log_level", "memory_bytes", b"memory_bytes", "models", b"models", "restricted", b"restricted", "stopped", b"stopped", "store_bytes", b"store_bytes", "store_revision", b"store_revision", "store_trouble", b"store_trouble", "tls", b"tls", "tokens", b"tokens", "uptime", b"uptime", "version", b"version", "writes_waiting", b"writes_waiting"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
+
+@_typing.final
+class StoppedModel(_message.Message):
+    """A model that is grown no further: it would take more memory than the server allows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    reason: _builtins.str
+    """`Model.growth_stopped`."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "reason", b"reason"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoppedModel: _TypeAlias = StoppedModel  # noqa: Y015
 
 @_typing.final
 class DamagedModel(_message.Message):

@@ -784,6 +784,7 @@ class Model(_message.Message):
     SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
+    GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """models/{model}"""
     sequence_committed: _builtins.int
@@ -808,6 +809,10 @@ class Model(_message.Message):
     """For a model that asks while a split is contested: whether the newest tree is settled (no split is contested, and every
     leaf has a labelled row). An unsettled one without open queries has no row left to ask about. Absent if that is not
     known, as for learners that learn again from all evidence.
+    """
+    growth_stopped: _builtins.str
+    """Why the model is grown no further, and how it can be: growing it takes more memory than the server allows. Its newest
+    tree classifies, and rows and answers are taken. Empty for all other models.
     """
     @_builtins.property
     def specification(self) -> Global___Specification: ...
@@ -850,10 +855,11 @@ class Model(_message.Message):
         settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Iterable[Global___OtherNames] | None = ...,
+        growth_stopped: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
@@ -978,8 +984,11 @@ class GrowthReport(_message.Message):
     SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
+    STOPPED_ABOVE_BYTES_FIELD_NUMBER: _builtins.int
     settled: _builtins.bool
     """See Model."""
+    stopped_above_bytes: _builtins.int
+    """Bytes of memory, the bound above which the model is grown no further; 0: it is grown."""
     @_builtins.property
     def accuracy(self) -> Global___RecentAccuracy: ...
     @_builtins.property
@@ -993,10 +1002,11 @@ class GrowthReport(_message.Message):
         settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Iterable[Global___OtherNames] | None = ...,
+        stopped_above_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "other_names", b"other_names", "settled", b"settled"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "other_names", b"other_names", "settled", b"settled", "stopped_above_bytes", b"stopped_above_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015

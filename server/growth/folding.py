@@ -29,7 +29,7 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
-from quercus.server.wire.reports import accuracy_in, encode_report
+from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store
 
@@ -81,7 +81,8 @@ class LogFolder:
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
         # the newest tree may have come without; where there are no rows, there is nothing to ask
         self._is_agenda_due = record.tree_version > 0 and record.instance_count > 0
-        self._outdated = _is_outdated(store, record)
+        # one that was grown no further shows so until its next tree
+        self._outdated = _is_outdated(store, record) or stopped_above(record.report) > 0
         self._published_at = -math.inf
         self._cost_s = 0.0  # of the last publication
         self._lag_logged_at = -math.inf  # that the tree lags
@@ -137,8 +138,12 @@ class LogFolder:
         if save_at > time.monotonic():
             self.wake_at = min(self.wake_at, save_at)
         elif not self._awaited:
-            self._saved.save_engine(self._engine, FoldedPart(self._folded, self._other_events))
+            self.save_growth()
         return done
+
+    def save_growth(self) -> None:
+        """Save the growth, so that another process can continue from here."""
+        self._saved.save_engine(self._engine, FoldedPart(self._folded, self._other_events))
 
     def _fold_or_publish(self, record: ModelRecord, others_behind: bool) -> bool:
         self._log_lag(record)

@@ -1,5 +1,8 @@
 """The grower: one process that folds every model's log into trees. ``python -m quercus.server.growth.grower URL``.
 
+Models take turns by the time that they take, not by steps: first the one that took least lately. Those whose steps are
+long grow in processes of their own (`quercus.server.growth.model_processes`), which run this module for one model.
+
 It shares nothing with the server but the store, and ends at once when its standard input ends: that is the
 server's death, however it came. Being killed is harmless: a tree is published in one transaction, and the log
 has everything.
@@ -14,9 +17,11 @@ import os
 import signal
 import socket
 import sys
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final
 
@@ -26,11 +31,20 @@ from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.growth.heartbeat import HeartbeatWriter
-from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError
-from quercus.server.growth.saved_growth import remove_orphaned_files
-from quercus.server.growth.sharing import GrowerShare
+from quercus.server.growth.heartbeat import HeartbeatWriter, LearningQueue
+from quercus.server.growth.learner_pool import LEARNERS, LearnerPool, LearningFailedError
+from quercus.server.growth.model_processes import (
+    LEAVE,
+    NO_WORK_LEFT,
+    WORK_LEFT,
+    ExceededModel,
+    ModelProcesses,
+)
+from quercus.server.growth.recent_time import RecentTime
+from quercus.server.growth.saved_growth import SavedGrowth, remove_orphaned_files
+from quercus.server.growth.sharing import GrowerShare, OneModelShare
 from quercus.server.telemetry import logs
+from quercus.server.wire.reports import stop_text, stopped_above, with_stop
 from quercus.specification.pauses import growing_pause_s
 from quercus.specification.server import (
     AGENDA_SHARE,
@@ -49,6 +63,20 @@ NICENESS: Final = 5  # where they compete for a core, answering goes before grow
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 TAKE_RETRY_S: Final = 0.1
+ROUND_S: Final = 0.1
+"""Seconds of steps after which a round ends, so that models that have changed meanwhile get their turn."""
+
+LONG_STEP_S: Final = 0.5
+"""CPU seconds of a step that keeps others waiting."""
+
+LONG_STEPS: Final = 2
+"""Number of long steps, one after the other, after which a model grows in a process of its own."""
+
+LARGE_MODEL: Final = 10_000_000
+"""Rows times attributes times classes from which on a model grows in a process of its own, however long its steps."""
+
+BYTES_OF_LARGE: Final = 100
+"""A model is large already with one in so many of the bytes that it may take: what it takes is measured there alone."""
 STORE_RETRY_S: Final = (
     5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
 )
@@ -68,6 +96,7 @@ class Grower:
     notify_damage : called with the name of a model that cannot be read, and the reason; without one when it can be read
         again, or is gone.
     share : which models are this grower's, where several share the store; None: all are.
+    apart : processes of large models; None: all models grow here.
     """
 
     def __init__(
@@ -80,7 +109,8 @@ class Grower:
         learners: LearnerPool | None = None,
         notify: Callable[[str], object] = lambda _: None,
         notify_damage: Callable[[str, str], object] = lambda *_: None,
-        share: GrowerShare | None = None,
+        share: GrowerShare | OneModelShare | None = None,
+        apart: ModelProcesses | None = None,
     ) -> None:
         self._store = store
         self._keep = keep
@@ -90,6 +120,7 @@ class Grower:
         self._notify = notify
         self._notify_damage = notify_damage
         self._share = share
+        self._apart = apart
         self._members: Sequence[str] = ()  # of the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
         self._failures: dict[int, int] = {}
@@ -97,29 +128,104 @@ class Grower:
         self._seen = 0  # number of the newest change that was read
         self._busy: set[int] = set()  # changed, or worked on in the last round
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
+        self._saved_apart: dict[int, SavedGrowth] = {}  # of models that grow in processes of their own
+        self._damaged_apart: dict[str, str] = {}  # the same, of processes of models
+        self._recent = RecentTime()
+        self._long_steps: dict[int, int] = {}  # one after the other
+        self._sizes: dict[int, int] = {}  # attributes times classes
 
     def run_round(self) -> bool:
-        """Give every model that may have something to do one step; return whether any had.
+        """Give models that may have something to do a step, in the order of their turns; return whether any had.
 
         A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
-        step when it begins and one when it has ended.
+        step when it begins and one when it has ended. A round ends early rather than keep others waiting: the models
+        that are left come in the next one, in the order of then.
         """
+        begun = time.monotonic()
         self._follow_changes()
+        self._follow_processes()
         ended = self._learners.collect_ended()
         self._busy |= {key for key in ended if key in self._models and key not in self._failures}
         now = time.monotonic()
         due = self._busy | {key for key, at in self._wake_at.items() if at <= now}
-        records = self._store.models_of(sorted(due)) if due else []
-        for gone in due - {record.key for record in records}:
+        records = {record.key: record for record in (self._store.models_of(sorted(due)) if due else [])}
+        for gone in due - records.keys():
             self._forget_gone(gone)
-        behind = {record.key for record in records if self._is_behind(record)}
-        for record in records:
-            self._step_model(record, bool(behind - {record.key}))
+        for key in [key for key, record in records.items() if self._grows_elsewhere(record)]:
+            del records[key]
+        behind = {record.key for record in records.values() if self._is_behind(record)}
+        left_s = max(ROUND_S, time.monotonic() - begun)  # what it takes to begin a round counts as well
+        for key in self._recent.in_turn(records, now):
+            left_s -= self._step_model(records[key], bool(behind - {key}))
+            if left_s <= 0.0:
+                break
         return bool(self._busy)
+
+    def _grows_elsewhere(self, record: ModelRecord) -> bool:
+        """Move a large model into a process of its own; return whether it was, or is grown no further."""
+        apart, key = self._apart, record.key
+        if apart is None:
+            return False
+        try:
+            is_stopped = 0 < apart.most_bytes <= stopped_above(record.report)
+            if not (is_stopped or self._is_large(record, apart.most_bytes)):
+                return False
+        except Exception:  # it is damaged: its step finds out how
+            return False
+        if not is_stopped:
+            if key in self._models:
+                self._models[key].save_growth()
+            apart.add_model(key, record.name)
+            self._saved_apart[key] = SavedGrowth(self._store, record)
+        self._busy.discard(key)
+        self._drop_folder(key)
+        self._forget_turns(key)
+        if self._share is not None:
+            self._share.return_later(key)
+        return True
+
+    def _is_large(self, record: ModelRecord, most_bytes: int) -> bool:
+        """Return whether a model is large, or its last steps were long; `most_bytes` is what it may take, 0: any."""
+        key = record.key
+        most = min(LARGE_MODEL, most_bytes // BYTES_OF_LARGE) if most_bytes else LARGE_MODEL
+        if key not in self._sizes:
+            specification = specification_of(record.initial_specification)
+            self._sizes[key] = len(specification.attributes) * specification.frame.size
+        return record.instance_count * self._sizes[key] >= most or self._long_steps.get(key, 0) >= LONG_STEPS
+
+    def _follow_processes(self) -> None:
+        """Follow what has become of the processes of large models."""
+        if self._apart is None:
+            return
+        for exceeded in self._apart.collect_exceeded():
+            self._stop_growing(exceeded, self._apart.most_bytes)
+        before, self._damaged_apart = self._damaged_apart, self._apart.damaged
+        for name in {*before, *self._damaged_apart}:
+            if (reason := self._damaged_apart.get(name, "")) != before.get(name):
+                self._notify_damage(name, reason)
+
+    def _stop_growing(self, exceeded: ExceededModel, most_bytes: int) -> None:
+        """Grow a model no further, and say so: in the log, and in what its status shows."""
+        key, name = exceeded.key, exceeded.name
+        with suppress(NotFound, Fenced):  # it is deleted, or another's to grow
+            record = self._store.get_model(name)
+            if record.key == key:
+                fence = None if self._share is None else self._share.get_fence(key, name)
+                report = with_stop(record.report, most_bytes)
+                self._store.replace_report(name, report, key=key, fence=fence)
+                _log.error(
+                    "model %s takes %.0f MB and is grown no further: %s",
+                    name,
+                    exceeded.used_bytes / 1e6,
+                    stop_text(most_bytes),
+                )
+        if self._apart is not None:
+            self._apart.drop_model(key)
 
     def _follow_changes(self) -> None:
         """Read which models changed; those that failed wait for their time."""
         if self._share is not None and (members := self._share.members) is not self._members:
+            self._end_processes_of_others()
             self._share.release_others()  # first: where the store fails, it is tried again
             self._members, self._seen = members, 0  # what belonged to others until now has changed as well
         for change in self._store.changes(self._seen):
@@ -128,8 +234,16 @@ class Grower:
                 self._forget_gone(change.key)
             elif not self._is_owned(change.key):
                 self._forget_model(change.key)
+            elif self._apart is not None and change.key in self._apart:
+                self._apart.note_change(change.key)
             elif change.key not in self._failures and not self._is_resting(change):
                 self._busy.add(change.key)
+
+    def _end_processes_of_others(self) -> None:
+        """End the processes of models that belong to other growers now."""
+        for key in self._apart.keys if self._apart is not None else ():
+            if not self._is_owned(key):
+                self._forget_model(key)
 
     def _is_resting(self, change: Change) -> bool:
         """Return whether the model waits for its time to wake, and the change consists only of rows."""
@@ -141,7 +255,9 @@ class Grower:
 
     @property
     def is_settled(self) -> bool:
-        """True if the growers that share the store are those of the last round."""
+        """True if the growers that share the store are those of the last round, and no process has ended since."""
+        if self._apart is not None and self._apart.has_news:
+            return False
         return self._share is None or self._share.members is self._members
 
     def _forget_model(self, key: int) -> None:
@@ -149,15 +265,26 @@ class Grower:
             self._share.return_later(key)
         self._busy.discard(key)
         self._drop_folder(key)
+        if self._apart is not None:
+            self._apart.drop_model(key)
+        self._saved_apart.pop(key, None)
         self._forget_damage(key)
-        for known in (self._failures, self._wake_at):
+        self._forget_turns(key)
+        self._failures.pop(key, None)
+
+    def _forget_turns(self, key: int) -> None:
+        self._recent.forget_model(key)
+        for known in (self._wake_at, self._long_steps, self._sizes):
             known.pop(key, None)
 
     def _forget_gone(self, key: int) -> None:
         """Forget a model that was deleted, with its saved growth."""
         if key in self._models:
             self._models[key].forget_saved()
+        saved = self._saved_apart.get(key)
         self._forget_model(key)
+        if saved is not None:  # its process is gone by now, and writes it no more
+            saved.remove_file()
         if self._share is not None:
             self._share.drop_model(key)
 
@@ -171,8 +298,10 @@ class Grower:
         if folding is not None:
             folding.close()
 
-    def _step_model(self, record: ModelRecord, others_behind: bool) -> None:
+    def _step_model(self, record: ModelRecord, others_behind: bool) -> float:
+        """Take a step of a model; return the seconds that it took."""
         key = record.key
+        begun, computed = time.monotonic(), time.thread_time()
         self._busy.discard(key)
         self._wake_at.pop(key, None)
         self._notify(record.name)
@@ -190,6 +319,10 @@ class Grower:
             if folding.wake_at < math.inf:
                 self._wake_at[key] = folding.wake_at
         self._notify("")
+        now, computed = time.monotonic(), time.thread_time() - computed
+        self._recent.add_seconds(key, computed, now)
+        self._long_steps[key] = self._long_steps.get(key, 0) + 1 if computed >= LONG_STEP_S else 0
+        return now - begun
 
     def _leave_to_other(self, record: ModelRecord) -> None:
         """Another grower has the model. It gives it back in a moment, where the model is to be grown here."""
@@ -199,13 +332,21 @@ class Grower:
             self._wake_at[record.key] = time.monotonic() + TAKE_RETRY_S
 
     def close(self) -> None:
-        """End the processes that learn."""
+        """End the processes that learn, and those of large models."""
         self._learners.close()
+        if self._apart is not None:
+            self._apart.close()
+
+    def save_growth(self) -> None:
+        """Save the growth of all models, so that other processes can continue from here."""
+        for folding in self._models.values():
+            folding.save_growth()
 
     @property
     def wake_at(self) -> float:
         """Monotonic time when the next round has work, even if the store does not change until then."""
-        return min(self._wake_at.values(), default=math.inf)
+        apart = math.inf if self._apart is None else self._apart.wake_at
+        return min(apart, *self._wake_at.values(), math.inf)
 
     def _is_behind(self, record: ModelRecord) -> bool:
         folding = self._models.get(record.key)
@@ -268,23 +409,41 @@ class Grower:
 
 
 def run_grower(
-    store: Store, poll_s: float, grower: Grower, learners: LearnerPool, pulse: HeartbeatWriter
-) -> None:
-    """Grow for ever: rounds while there is work, then wait for the store to change or a learning to end."""
+    store: Store,
+    poll_s: float,
+    grower: Grower,
+    learners: LearnerPool,
+    pulse: HeartbeatWriter,
+    may_end: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Grow until `may_end`: rounds while there is work, then wait for the store to change or a learning to end.
+
+    Returns
+    -------
+    bool
+        Whether there was work left at the end.
+    """
     delay = FIRST_RETRY_S
     while True:
         try:
             token = store.change_token()
-            while grower.run_round():
+            while is_busy := grower.run_round():
                 token = store.change_token()
+                if may_end():
+                    break
             until = grower.wake_at
             while (
-                grower.is_settled and store.change_token() == token and (left := until - time.monotonic()) > 0
+                not may_end()
+                and grower.is_settled
+                and store.change_token() == token
+                and (left := until - time.monotonic()) > 0
             ):
                 pulse.report_model("")
                 if learners.wait_for_end(min(poll_s, left)):
                     break
             delay = FIRST_RETRY_S
+            if may_end():
+                return is_busy or until < math.inf
         except StorageError as error:
             _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
             pulse.report_model("")
@@ -304,29 +463,52 @@ def main() -> None:
     parser.add_argument("--agenda-share", type=float, default=AGENDA_SHARE.default)
     parser.add_argument("--member", default="", help="identity among the growers that share the store")
     parser.add_argument("--ttl-s", type=float, default=GROWER_TTL_S.default)
+    parser.add_argument("--max-model-memory-bytes", type=int, default=0)
+    parser.add_argument("--only", type=int, help="number of the one model that this process grows")
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
-    learners = LearnerPool(arguments.url, arguments.log_format)
+    member = arguments.member or uuid.uuid4().hex
+    apart = None
+    if arguments.only is None:
+        same = ["--member", member, "--poll-ms", str(arguments.poll_ms), "--log-format", arguments.log_format,
+                "--keep-trees", str(arguments.keep_trees), "--agenda-share", str(arguments.agenda_share),
+                "--snapshot-interval-s", str(arguments.snapshot_interval_s)]  # fmt: skip
+        command = [sys.executable, "-m", "quercus.server.growth.grower", arguments.url, *same]
+        apart = ModelProcesses(command, arguments.max_model_memory_bytes)
+    learners = LearnerPool(
+        arguments.url, arguments.log_format, most=LEARNERS if arguments.only is None else 1
+    )
+    is_leaving = threading.Event()
 
     def on_line(line: str) -> None:
-        if line in LOG_LEVELS:  # how much to log
+        if line == LEAVE:
+            is_leaving.set()
+        elif line in LOG_LEVELS:  # how much to log
             logs.set_level(line)
             learners.set_log_level(line)
+            if apart is not None:
+                apart.set_log_level(line)
 
     end_with_parent(on_line)
     memory_release.keep_small()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
-    os.nice(NICENESS)
+    os.nice(NICENESS)  # a process of one model adds to that of its grower
     output = private_output()
-    pulse = HeartbeatWriter(output.fileno(), learners.learning_queue)
+    pulse = HeartbeatWriter(output.fileno(), partial(_learning_queue, learners, apart))
     store = Store.open(arguments.url)
-    remove_orphaned_files(store)
-    share = None
-    if store.may_be_shared:
-        share = GrowerShare(store, arguments.member or uuid.uuid4().hex, _process_place(), arguments.ttl_s)
-        share.start()
-        signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # so that it leaves, and others need not wait
+    share: GrowerShare | OneModelShare | None = None
+    group = None
+    if arguments.only is not None:
+        share = one = OneModelShare(store, member, arguments.only)
+    else:
+        remove_orphaned_files(store)
+        if store.may_be_shared:
+            share = group = GrowerShare(store, member, _process_place(), arguments.ttl_s)
+            group.start()
+            signal.signal(
+                signal.SIGTERM, lambda *_: sys.exit()
+            )  # so that it leaves, and others need not wait
     grower = Grower(
         store,
         arguments.keep_trees,
@@ -336,12 +518,35 @@ def main() -> None:
         notify=pulse.report_model,
         notify_damage=pulse.report_damage,
         share=share,
+        apart=apart,
     )
     try:
-        run_grower(store, arguments.poll_ms / 1000, grower, learners, pulse)
+        if arguments.only is None:
+            run_grower(store, arguments.poll_ms / 1000, grower, learners, pulse)
+        else:
+            is_work_left = run_grower(
+                store,
+                arguments.poll_ms / 1000,
+                grower,
+                learners,
+                pulse,
+                lambda: one.is_gone or is_leaving.is_set(),
+            )
+            if not one.is_gone:
+                grower.save_growth()
+                sys.exit(WORK_LEFT if is_work_left else NO_WORK_LEFT)
     finally:
-        if share is not None:
-            share.close()
+        grower.close()
+        if group is not None:
+            group.close()
+
+
+def _learning_queue(learners: LearnerPool, apart: ModelProcesses | None) -> LearningQueue:
+    """Return which models grow in other processes, and which wait for one."""
+    queue = learners.learning_queue()
+    if apart is None:
+        return queue
+    return LearningQueue((*queue.learning, *apart.working), (*queue.waiting, *apart.waiting))
 
 
 def _process_place() -> str:

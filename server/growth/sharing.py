@@ -125,6 +125,49 @@ class GrowerShare:
             self._members = found
 
 
+class OneModelShare:
+    """The share of a grower that grows one model alone, for the member that owns it.
+
+    Parameters
+    ----------
+    store : open in this process.
+    member : identity of the grower that owns the model.
+    key : the model.
+    """
+
+    members: Sequence[str] = ()
+
+    def __init__(self, store: Store, member: str, key: int) -> None:
+        self._store, self._member, self._key = store, member, key
+        self._fence: Fence | None = None
+        self.is_gone = False
+        """True once the model is deleted."""
+
+    def is_responsible(self, key: int) -> bool:
+        """Return whether this is the model."""
+        return key == self._key
+
+    def get_fence(self, key: int, name: str) -> Fence | None:
+        """Return the right to publish trees of the model; `Fenced` while another member has it."""
+        if self._fence is None and self._store.may_be_shared:
+            self._fence = self._store.take_model(key, self._member)
+            if self._fence is None:
+                raise Fenced(name)
+        return self._fence
+
+    def return_later(self, key: int) -> None:
+        """Another member has the model."""
+        if key == self._key:
+            self._fence = None
+
+    def drop_model(self, key: int) -> None:
+        """The model is gone."""
+        self.is_gone |= key == self._key
+
+    def release_others(self) -> None:
+        """Do nothing: the owner gives the model back."""
+
+
 def owner_of(key: int, members: Iterable[str]) -> str | None:
     """Return the member to which a model belongs; None when there is none.
 

@@ -13,7 +13,9 @@ from typing import Final
 
 from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
+from quercus.server.gate.throttle import memory_of_machine
 from quercus.server.growth.heartbeat import Heartbeat
+from quercus.server.wire.limits import MODEL_MEMORY_SHARE
 from quercus.storage import without_secrets
 
 _log = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ class Supervisor:
             "--snapshot-interval-s", str(config.snapshot_interval_s),
             "--agenda-share", str(config.agenda_share),
             "--member", self.member, "--ttl-s", str(config.grower_ttl_s),
+            "--max-model-memory-bytes",
+            str(config.max_model_memory_bytes or int(MODEL_MEMORY_SHARE * memory_of_machine())),
         ]  # fmt: skip
         self._process: asyncio.subprocess.Process | None = None
         self._task: asyncio.Task[None] | None = None

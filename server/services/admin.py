@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from quercus import __version__
 from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
-from quercus.server.core.damaged_models import DamagedModels
+from quercus.server.core.damaged_models import MOST_NAMED, DamagedModels
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
 from quercus.server.gate.throttle import resident_bytes
@@ -19,6 +19,7 @@ from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.models import check_head, to_duration
 from quercus.server.workers.board import Board
 from quercus.server.workers.level import give_level
+from quercus.server.wire.reports import stop_text, stopped_above
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import NotFound, Store, StoreBusy, StoreError
 
@@ -141,6 +142,8 @@ def _read_status(
                 damaged.note_unreadable(name, error)
             continue
         if principal.may_touch(name):
+            if len(status.stopped) < MOST_NAMED and (reason := stop_text(stopped_above(record.report))):
+                status.stopped.add(model=name, reason=reason)
             status.models += 1
             lag_s = max(lag_s, record.lag_s)
     status.grower.lag.CopyFrom(to_duration(lag_s))

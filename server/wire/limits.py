@@ -15,6 +15,9 @@ from quercus.specification.parameter import with_parameter_docs
 MEMORY_SHARE: Final = 0.75
 """Share of the machine's memory that the server uses before it refuses work, unless configured."""
 
+MODEL_MEMORY_SHARE: Final = 0.25
+"""Share of the machine's memory that growing one model takes at most, unless configured."""
+
 MAX_PAGE: Final = 1000
 """Entries of one page of a listing."""
 

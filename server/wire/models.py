@@ -18,6 +18,7 @@ from quercus.server.wire.algorithms import decode_algorithm
 from quercus.server.wire.displays import check_drawable_curves, check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
+from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
@@ -331,6 +332,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         settled=report.settled if report.HasField("settled") else None,
         average_confidence=report.average_confidence if report.HasField("average_confidence") else None,
         other_names=report.other_names,
+        growth_stopped=stop_text(report.stopped_above_bytes),
     )
 
 

@@ -51,6 +51,30 @@ def encode_report(
     ).SerializeToString()
 
 
+def with_stop(report: bytes, most_bytes: int) -> bytes:
+    """Return a report that says that the model is grown no further, since that takes more than `most_bytes`."""
+    changed = model_pb2.GrowthReport.FromString(report)
+    changed.stopped_above_bytes = most_bytes
+    return changed.SerializeToString()
+
+
+def stopped_above(report: bytes) -> int:
+    """Return the bound of memory, in bytes, above which the model is grown no further; 0 if it is grown."""
+    return int(model_pb2.GrowthReport.FromString(report).stopped_above_bytes)
+
+
+def stop_text(most_bytes: int) -> str:
+    """Return why a model is grown no further, and how it can be; empty for 0 bytes: it is grown."""
+    if not most_bytes:
+        return ""
+    return (
+        f"growing it takes more than {most_bytes / 1e6:,.0f} MB of memory, the limit of a model "
+        "(max_model_memory_bytes). Its newest tree classifies, and rows and answers are taken. To grow it further, "
+        f"start the server with a higher limit (quercus serve --limit max_model_memory_bytes={2 * most_bytes}), or "
+        "make a model with fewer attributes, classes or rows"
+    )
+
+
 def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:
     """Return how right predictions were, the oldest block first."""
     blocks = model_pb2.GrowthReport.FromString(report).accuracy.blocks

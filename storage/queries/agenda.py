@@ -126,6 +126,18 @@ def follow_agenda(
     _follow_agenda(connection, row, Agenda(as_of, entries, row.tree_version), grown, now)
 
 
+def replace_report(
+    connection: Connection, name: str, report: bytes, *, key: int, clock: Clock, fence: Fence | None = None
+) -> None:
+    """Replace the report about the model; its tree and queries stay."""
+    held = _held_model(connection, name, key, clock)
+    if held is not None:
+        row, now = held
+        check_fence(connection, row.id, name, fence)
+        grown = {"newest_version": row.tree_version, "grown": row.sequence_grown, "told": report}
+        _follow_agenda(connection, row, None, grown, now)
+
+
 def has_queries(connection: Connection, name: str) -> bool:
     """Return whether the model has queries: open ones, or leased ones that are open again when they are returned."""
     live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
