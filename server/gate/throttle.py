@@ -237,10 +237,10 @@ class MemoryWatch:
             self.compare_memory()
 
 
-def resident_bytes(process: int | str = "self") -> int:
-    """Return the resident memory of a process, by default this one; 0 where the system does not tell as Linux does."""
+def resident_bytes() -> int:
+    """Return the resident memory of this process; 0 where the system does not tell in the way of Linux."""
     try:
-        with open(f"/proc/{process}/statm", encoding="ascii") as file:
+        with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0

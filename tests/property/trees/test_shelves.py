@@ -79,7 +79,7 @@ def audit(tree: GrowingTree, rows: int) -> None:
             put_by.append(held)
     taken = np.concatenate([live, *put_by])
     assert np.unique(taken).size == taken.size == nodes.used_count
-    assert size == tree._shelves.size <= max(shelves.LEAST_ROOM, growing.SHELVED * live.size)
+    assert size == tree._shelves.size <= max(growing.LEAST_ROOM, growing.SHELVED * live.size)
     assert len(tree._shelves._age) == sum(len(shelf) for shelf in tree._shelves._of.values())
     deep = nodes.depth[taken] >= tree._deepest
     counted = nodes.block[taken] >= 0
@@ -127,7 +127,7 @@ def test_what_comes_back_is_batch_induction(
     alpha: float, kinds: np.ndarray, max_depth: int | None, least_room: int, shelved: int,
     seen: Counter[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(shelves, "LEAST_ROOM", least_room)
+    monkeypatch.setattr(growing, "LEAST_ROOM", least_room)
     monkeypatch.setattr(growing, "SHELVED", shelved)
     rng = np.random.default_rng([int(10 * alpha), max_depth or 0])
     spec, tally = specification(alpha, max_depth), Tally()
@@ -151,3 +151,21 @@ def test_what_comes_back_is_batch_induction(
         assert seen["off the shelf"] > seen["back"] > 0
     else:
         assert seen["back"] == 0
+
+
+def test_shelves_are_bounded_in_bytes(seen: Counter[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nodes with many counts leave their shelves although many more nodes might be there, and the tree is the same."""
+    rng, kinds = np.random.default_rng(3), PRECISE
+    spec, tally = specification(1.0, None), Tally()
+    evidence, state = Evidence(spec), GrowthState(spec, small=6)
+    for _ in range(LOOKS // 2):
+        event = noise(rng, 20, kinds)
+        evidence.take(event)
+        state = grow(state, [event])
+        tree = state._live._grown_tree()
+        bytes_of_node = tree._tally.held_bytes / tree.nodes.used_count
+        monkeypatch.setattr(growing, "SHELF_BYTES", int(20 * bytes_of_node))  # from the next look on
+        assert_same(state, evidence, 3, tally)
+        audit(tree, evidence.size)
+        assert tree._shelves.size <= 40, "twenty nodes of the look before, and what they have grown since"
+    assert seen["off the shelf"] > seen["back"] > 0

@@ -46,7 +46,13 @@ from quercus.trees.tree.splits import NO_SPLIT
 
 SMALL = 128  # rows; nodes with fewer keep no counts,
 THIN_ROWS = 16  # nor do those with fewer for each value of an attribute: their counts would be mostly zeros
-SHELVED = 2  # most nodes on shelves, as a multiple of the tree's nodes
+SHELVED = (
+    2  # most nodes on shelves, as a multiple of the tree's nodes; LEAST_ROOM of them however small it is,
+)
+LEAST_ROOM = 4096
+SHELF_BYTES = (
+    64 << 20
+)  # but no more than take so many bytes: with many attributes and classes a node may take 300 kB
 SWEEP_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 
@@ -132,9 +138,15 @@ class GrowingTree:
         changes = RowChanges(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
             changes = self._decide_level(changes)
-        self._shelves.shrink_to(SHELVED * (self.nodes.used_count - self._shelves.size))
+        self._shelves.shrink_to(self._shelf_room())
         for solver in {*self._interval_solvers}:
             solver.end_look()
+
+    def _shelf_room(self) -> int:
+        """Return how many nodes there may be on shelves."""
+        nodes = self.nodes.used_count
+        room = max(SHELVED * (nodes - self._shelves.size), LEAST_ROOM)
+        return min(room, SHELF_BYTES * nodes // max(1, self._tally.held_bytes))
 
     def rows_of_node(self, node: int) -> Ids:
         """Return the rows of a node, ascending."""

@@ -16,8 +16,6 @@ import numpy as np
 from quercus.trees.growth.incremental.arrays import Ids
 from quercus.trees.growth.incremental.nodes import NodeColumns
 
-LEAST_ROOM = 4096  # nodes on all shelves together, however small the tree
-
 
 @dataclass(frozen=True, slots=True)
 class ShelvedSubtree:
@@ -83,8 +81,8 @@ class SubtreeShelves:
         self._drop_subtrees([(node, attribute) for node in with_shelf for attribute in self._of[node]])
 
     def shrink_to(self, room: int) -> None:
-        """Drop the least recently used subtrees until at most `room` nodes, or `LEAST_ROOM`, are left."""
-        excess = self.size - max(room, LEAST_ROOM)
+        """Drop the least recently used subtrees until at most `room` nodes are left."""
+        excess = self.size - room
         chosen = []
         for node, attribute in self._age:
             if excess <= 0:

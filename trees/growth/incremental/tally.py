@@ -100,6 +100,13 @@ class ContourCounts:
         """Number of blocks that are open."""
         return self._at.size - len(self._free)
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the open blocks: their counts, and what is known of their cells."""
+        counts = int(self._width.sum(dtype=np.int64)) * (1 + self.layout.slot_count) * self._pool.itemsize
+        known = sum(getattr(self, name)[:1].nbytes for name in self._columns)
+        return counts + self.open_count * known
+
     def _add_room(self) -> None:
         known = self._at.size
         total = known + max(1, known // 2)  # a block may be large
@@ -219,7 +226,7 @@ class ContourCounts:
         live = np.flatnonzero(self._width).astype(np.int32)
         lengths = self._width[live].astype(np.int64) * (1 + self.layout.slot_count)
         needed = int(lengths.sum()) + length
-        pool = np.zeros(max(self._pool.size, needed + needed // 2), np.int32)
+        pool = np.zeros(needed + needed // 2, np.int32)
         at = np.cumsum(lengths) - lengths
         copy_blocks(
             self._pool, self._at[live], self._width[live], pool, at, self._width[live], self._used[live],
