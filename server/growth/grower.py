@@ -443,7 +443,7 @@ def run_grower(
                     break
             delay = FIRST_RETRY_S
             if may_end():
-                return is_busy or until < math.inf
+                return is_busy or until < math.inf or store.change_token() != token
         except StorageError as error:
             _log.error("the store cannot be read: %s; trying again in %.1f s", error, delay)
             pulse.report_model("")

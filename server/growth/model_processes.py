@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.telemetry import logs
 from quercus.specification.pauses import growing_pause_s
@@ -97,12 +96,12 @@ class _ModelProcess:
         self._reader.join(END_S)
 
     def held_bytes(self) -> int:
-        """Return the memory that it and the processes that learn for it hold now; 0 where the system does not tell."""
+        """Return the memory that it and the processes that learn for it hold now, see `private_bytes`."""
         pids = [self.process.pid]
         with contextlib.suppress(OSError):
             children = Path(f"/proc/{pids[0]}/task/{pids[0]}/children").read_text(encoding="ascii")
             pids += map(int, children.split())
-        return sum(map(resident_bytes, pids))
+        return sum(map(private_bytes, pids))
 
     def _read_heartbeats(self) -> None:
         with self.process as process:
@@ -112,6 +111,7 @@ class _ModelProcess:
                         before, self.beat = self.beat, Heartbeat.decode(line)
                         if self.beat.damaged != before.damaged:
                             self._news.set()
+            process.wait()  # before its standard input is closed, which would end it with another code
         self.has_ended = True
         self._news.set()
 
@@ -292,3 +292,15 @@ class ModelProcesses:
                 if not each.has_ended and (used := each.held_bytes()) > self.most_bytes:
                     each.used_bytes = used
                     each.process.kill()
+
+
+def private_bytes(pid: int) -> int:
+    """Return the memory that a process holds for itself: without libraries, and files that it has mapped.
+
+    It is 0 where the system does not tell in the way of Linux.
+    """
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")

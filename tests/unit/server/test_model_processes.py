@@ -1,0 +1,209 @@
+"""Large models grow in processes of their own: the same trees, in turns, and only as far as their memory allows."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from quercus.belief.codec import encode_sets
+from quercus.proto.v1 import model_pb2
+from quercus.server.growth import grower, model_processes
+from quercus.server.growth.grower import Grower
+from quercus.server.growth.model_processes import ModelProcesses
+from quercus.server.growth.regrowing import regrow_model
+from quercus.server.wire.models import complete_specification
+from quercus.server.wire.reports import stopped_above
+from quercus.storage.store import Store
+
+WAIT_S = 90.0
+FEW, MANY = 60, 240
+NO_BOUND = 2**40
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store.open(f"sqlite:///{tmp_path / 'a store.db'}") as opened:
+        yield opened
+
+
+@pytest.fixture
+def growing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Grower]]:
+    """Make a grower for which models of `MANY` rows are large; what it does is ended in the end."""
+    monkeypatch.setattr(grower, "LARGE_MODEL", 4 * 2 * (FEW + 1))
+    made: list[tuple[Grower, ModelProcesses]] = []
+
+    def make(most_bytes: int = NO_BOUND, most: int = 4, **options: Any) -> Grower:
+        command = [sys.executable, "-m", "quercus.server.growth.grower", store.url]
+        apart = ModelProcesses(command, most_bytes, most=most)
+        made.append((Grower(store, apart=apart, **options), apart))
+        return made[-1][0]
+
+    yield make
+    for each, apart in made:
+        pids = list(apart.pids.values())
+        each.close()
+        assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def create(store: Store, model: str) -> None:
+    attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(4)]
+    forest = model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=6))
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=forest)
+    store.create_model(model, complete_specification(message).SerializeToString(deterministic=True), budget=0)
+
+
+def push(store: Store, model: str, rows: int) -> None:
+    first = store.get_model(model).instance_count
+    values = np.random.default_rng(first).normal(size=(rows, 4))
+    labels = encode_sets((1 << (values[:, 0] > 0)).astype(np.uint64))
+    store.append_instances(model, [f"{first + i}" for i in range(rows)], values, labels)
+
+
+def rounds_until(each: Grower, done: Callable[[], Any]) -> Any:
+    end = time.monotonic() + WAIT_S
+    while not (found := done()):
+        assert time.monotonic() < end, "it did not come true"
+        each.run_round()
+        time.sleep(0.005)
+    return found
+
+
+def is_grown(store: Store, model: str) -> bool:
+    record = store.get_model(model)
+    return record.sequence_grown == record.sequence_committed
+
+
+def pids(each: Grower) -> dict[str, int]:
+    assert each._apart is not None
+    return each._apart.pids
+
+
+def test_a_model_goes_on_in_a_process_of_its_own_to_the_same_tree(
+    store: Store, growing: Callable[..., Grower]
+) -> None:
+    stepped: list[str] = []
+    each = growing(notify=stepped.append)
+    create(store, "grows")
+    push(store, "grows", FEW)
+    rounds_until(each, lambda: is_grown(store, "grows"))
+    assert (set(stepped), pids(each)) == ({"grows", ""}, {})
+    stepped.clear()
+    push(store, "grows", MANY)
+    rounds_until(each, lambda: is_grown(store, "grows"))
+    assert (stepped, list(pids(each))) == ([], ["grows"])
+    push(store, "grows", FEW)
+    rounds_until(each, lambda: is_grown(store, "grows"))
+    newest = store.snapshot("grows")
+    assert newest.data == regrow_model(store, "grows", newest.as_of)
+
+
+def test_a_process_that_is_killed_is_started_again(store: Store, growing: Callable[..., Grower]) -> None:
+    each = growing()
+    create(store, "large")
+    push(store, "large", MANY)
+    first = rounds_until(each, lambda: is_grown(store, "large") and pids(each))["large"]
+    os.kill(first, signal.SIGKILL)
+    push(store, "large", FEW)
+    rounds_until(each, lambda: is_grown(store, "large"))
+    assert pids(each)["large"] != first
+
+
+def test_a_process_ends_with_its_model_and_leaves_nothing(
+    store: Store, growing: Callable[..., Grower]
+) -> None:
+    each = growing()
+    create(store, "large")
+    push(store, "large", MANY)
+    pid = rounds_until(each, lambda: is_grown(store, "large") and pids(each))["large"]
+    store.delete_model("large")
+    rounds_until(each, lambda: not pids(each))
+    assert not Path(f"/proc/{pid}").exists()
+    beside = store.beside("-growth")
+    assert beside is None or not beside.is_dir() or not list(beside.iterdir())
+
+
+def test_more_large_models_than_processes_take_turns(
+    store: Store, growing: Callable[..., Grower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(model_processes, "TURN_S", 0.0)
+    each = growing(most=1)
+    names = ("one", "other")
+    for name in names:
+        create(store, name)
+        push(store, name, MANY)
+    rounds_until(each, lambda: all(is_grown(store, name) for name in names))
+    push(store, "one", FEW)  # it has left, or is asked to: it comes back
+    push(store, "other", FEW)
+    rounds_until(each, lambda: all(is_grown(store, name) for name in names))
+    assert len(pids(each)) <= 1
+
+
+def test_one_that_takes_too_much_memory_is_grown_no_further(
+    store: Store, growing: Callable[..., Grower], caplog: pytest.LogCaptureFixture
+) -> None:
+    each = growing(most_bytes=(limit := 20_000_000))  # less than Python and its libraries take
+    create(store, "grows")
+    push(store, "grows", FEW)
+    rounds_until(each, lambda: is_grown(store, "grows"))
+    push(store, "grows", MANY)
+    rounds_until(each, lambda: stopped_above(store.get_model("grows").report))
+    record = store.get_model("grows")
+    assert (stopped_above(record.report), record.tree_version, record.sequence_grown) == (limit, 1, FEW)
+    assert "model grows takes" in caplog.text
+    assert "max_model_memory_bytes=40000000" in caplog.text
+    push(store, "grows", FEW)
+    create(store, "small")
+    push(store, "small", FEW)
+    rounds_until(each, lambda: is_grown(store, "small"))
+    assert (pids(each), store.get_model("grows").sequence_grown) == ({}, FEW)
+
+    again = growing(most_bytes=limit)  # no second try by the same limit
+    for _ in range(3):
+        again.run_round()
+    assert pids(again) == {}
+    higher = growing(most_bytes=NO_BOUND)
+    rounds_until(higher, lambda: is_grown(store, "grows"))
+    assert stopped_above(store.get_model("grows").report) == 0
+
+
+def test_a_model_whose_steps_are_long_leaves_the_others(
+    store: Store, growing: Callable[..., Grower], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(grower, "LONG_STEP_S", 0.0)  # every step is
+    each = growing()
+    create(store, "small")
+    for _ in range(grower.LONG_STEPS):
+        push(store, "small", 1)
+        rounds_until(each, lambda: is_grown(store, "small"))
+    push(store, "small", 1)
+    rounds_until(each, lambda: is_grown(store, "small") and pids(each))
+    assert list(pids(each)) == ["small"]
+
+
+def test_small_models_come_before_one_that_took_long(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    stepped: list[str] = []
+    each = Grower(store, notify=stepped.append, interval_s=0.0)
+    names = ("a-large", "b-small", "c-small")
+    for name in names:
+        create(store, name)
+        push(store, name, 3_000 if name == "a-large" else 3)
+    rounds_until(each, lambda: all(is_grown(store, name) for name in names))
+    stepped.clear()
+    for name in names:
+        push(store, name, 2_000 if name == "a-large" else 3)
+    each.run_round()
+    assert stepped[0].endswith("small")
+    assert [name for name in stepped if name][-1] == "a-large"
+    stepped.clear()
+    monkeypatch.setattr(grower, "ROUND_S", 0.0)  # a round ends as soon as it took as long as its beginning
+    push(store, "a-large", 3_000)
+    push(store, "b-small", 3)
+    rounds_until(each, lambda: is_grown(store, "a-large"))
+    assert [name for name in stepped if name][:1] == ["b-small"]
+    each.close()
