@@ -255,7 +255,7 @@ class ModelProcesses:
                 self._retry_at[key] = time.monotonic() + LAST_RETRY_S
                 _log.error("no process for model %s can be started (%s); trying again later", name, error)
                 continue
-            _log.info("model %s is large: it grows in process %d", name, self._running[key].process.pid)
+            _log.info("model %s grows in a process of its own, %d", name, self._running[key].process.pid)
             self._watch_memory()
         for process in self._giving_way():
             process.is_leaving = True

@@ -180,3 +180,48 @@ def test_status_names_no_model_that_the_caller_may_not_touch(
         until(lambda: {*(found := of_all.status()).learning, *found.waiting} == set(names))
         named = until(lambda: {*(found := of_one.status()).learning, *found.waiting})
         assert named == {names[0]}
+
+
+def test_a_model_that_takes_too_much_memory_stops_alone_and_goes_on_by_a_higher_limit(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    limit = 20_000_000  # less than a process takes that holds nothing
+    live = start_live(tmp_path / "store.db", max_model_memory_bytes=limit)
+    api = live.api
+    api.create("large", attributes=[tools.numeric(f"x{k}") for k in range(20)], algorithm=None, strategy=None)
+    rng = np.random.default_rng(0)
+
+    def push(rows: int) -> None:
+        batch = tools.batch("large", rng.normal(size=(rows, 20)))
+        batch.labels.sets.masks.extend(1 << int(k) for k in rng.integers(0, 3, rows))
+        api.push(batch)
+
+    push(100)
+    api.grown("large", 100)
+    push(limit // 100 // 60)  # from so many rows on it has a process of its own
+    stopped = until(lambda: (found := api.get("large")).growth_stopped and found)
+    assert (
+        "more than 20 MB of memory, the limit of a model (max_model_memory_bytes)" in stopped.growth_stopped
+    )
+    assert "--limit max_model_memory_bytes=40000000" in stopped.growth_stopped
+    assert stopped.sequence_grown == 100
+    grown = stopped.tree_version
+
+    push(10)  # it takes rows on, and classifies with the tree that it has; others grow
+    with Client(live.server.address) as client:
+        assert client.classify("large", rng.normal(size=(5, 20))).version == grown
+        assert list(client.status().stopped) == ["large"]
+        assert client.get_model("large").growth_stopped == stopped.growth_stopped
+    api.create("small")
+    api.push(tools.table_t("small"))
+    api.grown("small", 21)
+    told = quercus("status", server=live.server.address)
+    assert told.returncode == 1
+    assert "max_model_memory_bytes" in told.stdout
+    assert "growth stopped" in quercus("models", "show", "large", server=live.server.address).stdout
+    live.close()
+
+    api = start_live(tmp_path / "store.db").api
+    committed = api.get("large").sequence_committed
+    api.grown("large", committed)
+    assert api.get("large").growth_stopped == ""
