@@ -173,7 +173,7 @@ def measure(report: Report, rows: int, seconds: float, limits: list[str]) -> Non
     report.note(f"The grower's MB (with the processes that it started), every {every} s: {sizes}.")
     report.note(
         f"The large model then: version {large.tree_version} as of {large.sequence_grown:,} of "
-        f"{large.sequence_committed:,} events{f'; {large.stopped}' if getattr(large, 'stopped', '') else ''}."
+        f"{large.sequence_committed:,} events{f'; {large.growth_stopped}' if large.growth_stopped else ''}."
     )
 
 

@@ -39,7 +39,7 @@ LAST_RETRY_S: Final = 60.0
 END_S: Final = 5.0
 
 LEAVE: Final = "leave"
-"""What a process hears when another model is to have its turn."""
+"""The line that tells a process to end because another model is to have its turn."""
 
 WORK_LEFT: Final = 75
 """Exit code of a process that left in the middle of its work."""

@@ -1,4 +1,4 @@
-"""How much time models took lately: those that took least have their turn first."""
+"""The time that models took lately: those that took least have their turn first."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class ContourCounts:
     def held_bytes(self) -> int:
         """Bytes of the open blocks: their counts, and what is known of their cells."""
         counts = int(self._width.sum(dtype=np.int64)) * (1 + self.layout.slot_count) * self._pool.itemsize
-        known = sum(getattr(self, name)[:1].nbytes for name in self._columns)
+        known = sum(int(getattr(self, name)[:1].nbytes) for name in self._columns)
         return counts + self.open_count * known
 
     def _add_room(self) -> None:
