@@ -95,7 +95,7 @@ def _growers_line(state: Status) -> str:
 
 
 def _learning_line(state: Status) -> str:
-    """Return a line about the models that learn from all evidence, and those that wait."""
+    """Return a line about the models that learn or grow in separate processes, and those that wait."""
     learning = ", ".join(state.learning)
     if not state.waiting_count:
         return learning

@@ -254,11 +254,11 @@ class GrowerStatus(_message.Message):
 
     @_builtins.property
     def learning(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models that are being learned again from all evidence, at most a second ago."""
+        """Models that are being learned again from all evidence, or grown in processes of their own, at most a second ago."""
 
     @_builtins.property
     def waiting(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models that wait for that, the next one first: the first ten, and the number of all."""
+        """Models that wait for a process, the next one first: the first ten, and the number of all."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ class Heartbeat:
     Attributes
     ----------
     at : the model that a step is taken of; empty between two steps.
-    learning : models that are being learned now, in separate processes.
+    learning : models that are being learned or grown now, in separate processes.
     waiting : models that wait for such a process, the next one first; at most `MOST_NAMES` are named.
     waiting_count : number of all waiting models.
     damaged : models that cannot be read, each with the reason; at most `MOST_NAMES`.
@@ -56,7 +56,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class LearningQueue:
-    """Models that are learned again: those under way, and those that wait."""
+    """Models that are learned or grown in separate processes: those under way, and those that wait."""
 
     learning: tuple[str, ...] = ()
     waiting: tuple[str, ...] = ()

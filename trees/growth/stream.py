@@ -323,7 +323,7 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
     values = np.concatenate([event.values for event in events])
     spec, live = state.specification, state._live
     if live.count < spec.warmup_rows:  # the bins may still move
-        state._warmup = np.concatenate([state._warmup, values])[: spec.warmup_rows]
+        state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])[: spec.warmup_rows].copy()
         edges = edges_in_force(spec, state._warmup)
         if edges != state._edges:
             state._edges = edges

@@ -225,3 +225,33 @@ def test_a_model_that_takes_too_much_memory_stops_alone_and_goes_on_by_a_higher_
     committed = api.get("large").sequence_committed
     api.grown("large", committed)
     assert api.get("large").growth_stopped == ""
+
+
+@pytest.mark.slow
+def test_a_large_model_that_stands_still_holds_up_no_other(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    """It grows in a process of its own, which ends with the grower, and goes on when it may."""
+    live = start_live(tmp_path / "store.db")
+    api, grower = live.api, live.server.supervisor.pid
+    names = [f"c{k}" for k in range(64)]
+    numbers = [tools.numeric(f"x{k}") for k in range(200)]
+    api.create("large", attributes=numbers, classes=names, algorithm=None, strategy=None)
+    rng = np.random.default_rng(0)
+    batch = tools.batch("large", rng.normal(size=(1_000, 200)))
+    batch.labels.sets.masks.extend(1 << int(k) for k in rng.integers(0, 64, 1_000))
+    api.push(batch)
+    (process,) = until(lambda: [pid for pid in children(grower) if b"--only" in command(pid)])
+    tools.kill(process, tools.signals.SIGSTOP)
+    grown = api.get("large").sequence_grown
+    for number in range(3):
+        api.create(f"small-{number}")
+        api.push(tools.table_t(f"small-{number}"))
+        assert api.grown(f"small-{number}", 21).nodes.counts[0] == 21
+    assert api.get("large").sequence_grown == grown
+    tools.kill(process, tools.signals.SIGCONT)
+    api.grown("large", 1_000)
+
+    tools.kill(process, tools.signals.SIGSTOP)  # it cannot notice anything by itself
+    tools.kill(grower, tools.signals.SIGKILL)
+    until(lambda: not tools.alive(process))

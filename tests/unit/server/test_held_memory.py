@@ -50,3 +50,12 @@ def test_a_model_takes_what_its_rows_take(kind: str, monkeypatch: pytest.MonkeyP
     grow(engine, WARM_UP, MORE, chance)
     assert (held_bytes(engine) - before) / MORE < BYTES_A_ROW
     assert held_bytes(engine) < MOST_BYTES
+
+
+def test_of_the_rows_that_set_the_bins_alone_the_values_are_held() -> None:
+    """Not of all rows that came with them in one part of the log: of a tree the codes are enough."""
+    engine, rows = tree_engine(MODELS["tree"]), 20_000
+    values = np.random.default_rng(1).integers(0, 3, (rows, len(ATTRIBUTES))).astype(float)
+    engine.fold_events([InstanceColumns(1, values, encode_sets(np.full(rows, 7, np.uint64)))])
+    del values
+    assert held_bytes(engine) < rows * (len(ATTRIBUTES) + 9 + 8) * 5 // 4
