@@ -17,6 +17,7 @@ from quercus.server.growth import grower, model_processes
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.model_processes import ModelProcesses
 from quercus.server.growth.regrowing import regrow_model
+from quercus.server.growth.sharing import GrowerShare
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.reports import stopped_above
 from quercus.storage.store import Store
@@ -206,3 +207,39 @@ def test_small_models_come_before_one_that_took_long(store: Store, monkeypatch: 
         before = stepped[: stepped.index("a-large")]
         assert {*before} == {"b-small", "c-small", ""}
     each.close()
+
+
+@pytest.mark.slow
+def test_a_large_model_moves_to_another_member(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its process publishes for the member that started it, and is gone before another member has the model."""
+    monkeypatch.setattr(grower, "LARGE_MODEL", 1)
+    with Store.open(postgres_url) as store:
+        shares = {name: GrowerShare(store, name, "here", 300.0) for name in ("ada", "bob")}
+        growers = {}
+        for name, share in shares.items():
+            command = [sys.executable, "-m", "quercus.server.growth.grower", store.url, "--member", name]
+            growers[name] = Grower(store, share=share, apart=ModelProcesses(command, NO_BOUND))
+        shares["ada"].start()
+        try:
+            create(store, "large")
+            push(store, "large", MANY)
+            key = store.get_model("large").key
+            rounds_until(growers["ada"], lambda: is_grown(store, "large"))
+            old = pids(growers["ada"])["large"]
+
+            shares["ada"].close()  # ada sees no more who is there, and the store gives its models away
+            shares["bob"].start()
+            assert shares["bob"].is_responsible(key)
+            push(store, "large", FEW)
+            rounds_until(growers["bob"], lambda: is_grown(store, "large") and pids(growers["bob"]))
+            grown = store.get_model("large").tree_version
+            push(store, "large", FEW)
+            rounds_until(growers["bob"], lambda: is_grown(store, "large"))
+            assert store.get_model("large").tree_version > grown
+            shares["ada"]._members = ("bob",)
+            growers["ada"].run_round()
+            assert not Path(f"/proc/{old}").exists()
+        finally:
+            for each in growers.values():
+                each.close()
+            shares["bob"].close()
