@@ -185,12 +185,13 @@ class Status:
     """The status of a server.
 
     ``grower``: off, running, restarting or silent; ``grower_at``: the model at which a silent one hangs;
-    ``learning``: models that learn again from all evidence now, or grow in processes of their own; ``waiting``: models
-    that wait for a process (the first ten of ``waiting_count``); ``lag_s``: longest time that an event of any model has waited to get into a tree;
-    ``writes_waiting``: writes that wait for the writer; ``store_trouble``: the reason why the store cannot be used,
-    empty if it can; ``growers``: those that share the store, if several may; ``restricted``: the token is for some
-    models, only these are counted, and numbers of the whole server are 0; ``damaged``: models whose stored data are
-    damaged, each with the reason; ``stopped``: models that are grown no further, each with the reason.
+    ``learning``: models that learn again from all evidence now, or grow in processes of their own; ``waiting``:
+    models that wait for a process (the first ten of ``waiting_count``); ``lag_s``: longest time that an event of any
+    model has waited to get into a tree; ``writes_waiting``: writes that wait for the writer; ``store_trouble``: the
+    reason why the store cannot be used, empty if it can; ``growers``: those that share the store, if several may;
+    ``restricted``: the token is for some models, only these are counted, and numbers of the whole server are 0;
+    ``damaged``: models whose stored data are damaged, each with the reason; ``stopped``: models that are grown no
+    further, each with the reason.
     """
 
     version: str

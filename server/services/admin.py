@@ -17,9 +17,9 @@ from quercus.server.growth.supervisor import Supervisor
 from quercus.server.telemetry import logs
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.models import check_head, to_duration
+from quercus.server.wire.reports import stop_text, stopped_above
 from quercus.server.workers.board import Board
 from quercus.server.workers.level import give_level
-from quercus.server.wire.reports import stop_text, stopped_above
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import NotFound, Store, StoreBusy, StoreError
 
