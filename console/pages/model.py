@@ -76,6 +76,7 @@ def _model_numbers(model: Model) -> list[tuple[str, str]]:
         ("answers that contradict earlier labels", f"{model.conflicts:,}"),
         ("tree", f"version {model.tree_version:,}" if model.tree_version else "none yet"),
         ("events not in the tree yet", f"{model.lag:,}" + (f" for {model.lag_s:.1f} s" if model.lag else "")),
+        *([("growth stopped", model.growth_stopped)] if model.growth_stopped else []),
         ("learner", learner),
         ("query strategy", model.specification.strategy or "the default"),
         ("created", f"{model.created_at:%Y-%m-%d %H:%M} UTC"),

@@ -66,6 +66,9 @@ TAKE_RETRY_S: Final = 0.1
 ROUND_S: Final = 0.1
 """Seconds of steps after which a round ends, so that models that have changed meanwhile get their turn."""
 
+STEPS_SHARE: Final = 4
+"""A round of very many models ends only after this many times as long as its beginning took."""
+
 LONG_STEP_S: Final = 0.5
 """CPU seconds of a step that keeps others waiting."""
 
@@ -154,7 +157,7 @@ class Grower:
         for key in [key for key, record in records.items() if self._grows_elsewhere(record)]:
             del records[key]
         behind = {record.key for record in records.values() if self._is_behind(record)}
-        left_s = max(ROUND_S, time.monotonic() - begun)  # what it takes to begin a round counts as well
+        left_s = max(ROUND_S, STEPS_SHARE * (time.monotonic() - begun))
         for key in self._recent.in_turn(records, now):
             left_s -= self._step_model(records[key], bool(behind - {key}))
             if left_s <= 0.0:
