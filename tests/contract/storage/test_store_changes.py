@@ -1,6 +1,7 @@
 """Every commit that changes a model is told once, in the order of the commits, to whoever reads from any point."""
 
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,6 +46,7 @@ def test_every_write_to_a_model_is_reported(store, helper):
     told(lambda: helper.publish(1, 2, 3))
     told(lambda: store.publish_agenda("m", as_of=3, agenda=[], key=store.get_model("m").key))
     told(lambda: helper.publish(1, 2, 3))
+    told(lambda: store.replace_report("m", b"report", key=store.get_model("m").key))
     query = told(leased)
     told(lambda: store.extend("m", query.number, query.token, 120.0))
     told(lambda: store.release("m", query.number, query.token))
@@ -52,6 +54,19 @@ def test_every_write_to_a_model_is_reported(store, helper):
     told(lambda: store.answer("m", query.number, query.token, b"x", 1.0, False))
     told(lambda: store.set_policy("m", Policy(max_held=7)))
     told(lambda: store.respecify("m", b"other", budget=5))
+
+
+def test_a_report_is_replaced_and_nothing_else(store, helper):
+    helper.create()
+    helper.push("a", "b", "c")
+    helper.publish(2, 3)
+    before = store.get_model("m")
+    store.replace_report("m", b"of another", key=before.key + 1)
+    store.replace_report("n", b"of none", key=before.key)
+    assert store.get_model("m") == before
+    store.replace_report("m", b"new", key=before.key)
+    assert store.get_model("m") == replace(before, report=b"new")
+    assert [query.instance for query in store.lease("m", "ann", 2, 60.0).queries] == [2, 3]
 
 
 def test_a_call_without_effect_is_not_reported(store, helper):
