@@ -52,10 +52,12 @@ def growing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def create(store: Store, model: str) -> None:
+FOREST = model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=6))
+
+
+def create(store: Store, model: str, algorithm: model_pb2.Algorithm = FOREST) -> None:
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(4)]
-    forest = model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=6))
-    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=forest)
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
     store.create_model(model, complete_specification(message).SerializeToString(deterministic=True), budget=0)
 
 
@@ -243,3 +245,15 @@ def test_a_large_model_moves_to_another_member(postgres_url: str, monkeypatch: p
             for each in growers.values():
                 each.close()
             shares["bob"].close()
+
+
+def test_a_large_model_of_a_learner_learns_there_as_well(
+    store: Store, growing: Callable[..., Grower]
+) -> None:
+    each = growing()
+    create(store, "learns", model_pb2.Algorithm(c45=model_pb2.C45Tree()))
+    push(store, "learns", MANY)
+    rounds_until(each, lambda: is_grown(store, "learns"))
+    newest = store.snapshot("learns")
+    assert (list(pids(each)), newest.as_of) == (["learns"], MANY)
+    assert newest.data == regrow_model(store, "learns", MANY)
