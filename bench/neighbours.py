@@ -1,6 +1,6 @@
 """Small models beside a large one: how often their trees are published, how far they lag, what the grower holds.
 
-Two models of 13 numbers and 3 classes get 20 labelled rows ten times a second each, at default settings, first alone
+Two models of 13 numbers and 3 classes get 4 labelled rows ten times a second each, at default settings, first alone
 and then beside a model of many numbers, classes and rows. A server runs as anybody would start it; versions and lag are
 what `GetModel` says. Memory is that of the grower and of the processes that it has started.
 
@@ -25,7 +25,7 @@ from quercus.client import Client, Numeric, Specification
 from quercus.client.errors import QuercusError
 
 SMALL, ATTRIBUTES, CLASSES = ("small-1", "small-2"), 13, 3
-PUSH_ROWS, PUSH_S = 20, 0.1
+PUSH_ROWS, PUSH_S = 4, 0.1
 LARGE_NUMBERS, LARGE_CLASSES, LARGE_ROWS = 200, 64, 102_000
 BATCH = 2_000
 ALONE_S, BESIDE_S = 20.0, 180.0

@@ -1,7 +1,5 @@
 """Turns go by time: who took least lately comes first, and whoever always has work gets the same time as the others."""
 
-from collections import Counter
-
 from quercus.server.growth.recent_time import RecentTime
 
 LARGE, SMALL, OTHER = 1, 2, 3
@@ -9,7 +7,8 @@ COST_S = {LARGE: 0.4, SMALL: 0.002, OTHER: 0.05}
 
 
 def test_models_that_always_have_work_get_the_same_time() -> None:
-    recent, spent, now = RecentTime(), Counter[int](), 1_000.0
+    recent, now = RecentTime(), 1_000.0
+    spent = dict.fromkeys(COST_S, 0.0)
     while sum(spent.values()) < 60.0:
         key = recent.in_turn(COST_S, now)[0]
         now += COST_S[key]
