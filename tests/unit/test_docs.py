@@ -152,6 +152,8 @@ def test_make_help_lists_every_target() -> None:
             "test-all",
             "serve",
             "proto",
+            "kernels",
+            "wheels",
             "bench",
             "torture",
             "cluster-demo",

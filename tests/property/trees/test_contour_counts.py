@@ -29,7 +29,7 @@ def counted(seed: int) -> tuple[ContourCounts, RowEvidence, Layout, np.ndarray]:
 
 
 def plain_cell(evidence: RowEvidence, layout: Layout, rows: np.ndarray, cell: int) -> np.ndarray:
-    """How often each contour occurs in a cell of the rows."""
+    """The number of rows of a cell with each contour."""
     if cell:
         split = int(layout.split_cells.split_of[cell - 1])
         branch = layout.splits.branches_of(split, evidence.codes[rows, layout.splits.attribute[split]])

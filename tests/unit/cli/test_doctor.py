@@ -67,6 +67,7 @@ def test_a_machine_that_is_fit(store: Path, certificate: Callable[[float], list[
         "store",
         "disk",
         "port",
+        "workers",
         "certificate",
         "clock",
         "files",
