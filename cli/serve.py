@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -64,6 +65,11 @@ def serve(
         quercus serve --limit max_models=50
         quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
     """
+    if sys.platform == "win32":  # signals, forks and locks of files are those of POSIX
+        fail(
+            "a server runs on Linux and macOS, not on Windows: run it there or in WSL 2, and give its address to --server;"
+            " the client, files and estimators work here"
+        )
     with needs_server_extra("serve"):
         from quercus.server.config import Config, read_limits  # noqa: PLC0415  (the server extra)
         from quercus.server.wire.errors import BadStart  # noqa: PLC0415

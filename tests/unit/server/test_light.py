@@ -1,10 +1,10 @@
-"""The server process computes nothing, so it does not load what only growing needs."""
+"""The server process computes little, so it does not load what only growing needs."""
 
 import subprocess
 import sys
 
 
-def test_the_server_does_not_load_numba() -> None:
-    code = "import quercus.server.app, sys; print([m for m in ('numba', 'scipy') if m in sys.modules])"
+def test_the_server_does_not_load_scipy() -> None:
+    code = "import quercus.server.app, sys; print('scipy' in sys.modules)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stdout.strip() == "[]"
+    assert found.stdout.strip() == "False"
