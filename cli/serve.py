@@ -67,8 +67,8 @@ def serve(
     """
     if sys.platform == "win32":  # signals, forks and locks of files are those of POSIX
         fail(
-            "a server runs on Linux and macOS, not on Windows: run it there or in WSL 2, and give its address to --server;"
-            " the client, files and estimators work here"
+            "a server runs on Linux and macOS, not on Windows: run it there or in WSL 2, and give its address to"
+            " --server; the client, files and estimators work here"
         )
     with needs_server_extra("serve"):
         from quercus.server.config import Config, read_limits  # noqa: PLC0415  (the server extra)
