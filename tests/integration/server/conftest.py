@@ -249,8 +249,8 @@ def set_grpc_option(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int], Non
     """Give an option of gRPC another value in the servers that this test starts in this process."""
     changed: dict[str, int] = {}
 
-    def options(*bounds: int) -> list[tuple[str, int]]:
-        return list((dict(grpc_options(*bounds)) | changed).items())
+    def options(*bounds: int, **more: bool) -> list[tuple[str, int]]:
+        return list((dict(grpc_options(*bounds, **more)) | changed).items())
 
     monkeypatch.setattr(app, "grpc_options", options)
     return changed.__setitem__
