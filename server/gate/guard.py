@@ -40,8 +40,12 @@ LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/GetCaller", "A
 
 AUTHORIZATION: Final = "authorization"
 INFERENCE: Final = "/inference.GRPCInferenceService/"
-OPEN_PREFIX: Final = ("/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady")
-"""Probes need no token: whether a server is well is no secret."""
+INTERNAL: Final = "quercus.Worker"
+"""The service by which workers speak with each other; it is served at their private sockets alone."""
+OPEN_PREFIX: Final = (
+    "/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady", f"/{INTERNAL}/"
+)  # fmt: skip
+"""Probes need no token: whether a server is well is no secret. Nor do workers among themselves."""
 
 
 @dataclass(frozen=True)

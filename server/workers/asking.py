@@ -10,8 +10,9 @@ from typing import Any, Final
 
 import grpc
 
+from quercus.server.gate.guard import INTERNAL
 from quercus.server.telemetry.metric_sums import Answers
-from quercus.server.workers.forwarding import CHANNEL_OPTIONS, INTERNAL
+from quercus.server.workers.forwarding import CHANNEL_OPTIONS
 from quercus.server.workers.post import Post
 
 ANSWER_S: Final = 1.0

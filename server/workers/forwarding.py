@@ -18,6 +18,7 @@ from grpc import aio
 from quercus.server.gate.access import short_name
 from quercus.server.gate.call import Call
 from quercus.server.gate.grpc_limits import MAX_METADATA_BYTES, MAX_WAITING_CALLS, UNREQUESTED_CALL_S
+from quercus.server.gate.guard import INTERNAL
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.observing import REQUEST_ID
 from quercus.server.telemetry.logs import request_id, set_request_id
@@ -55,9 +56,6 @@ OF_KEEPER: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLeve
 """Methods that concern the whole server, which the keeper answers whatever the store."""
 
 FORWARDABLE: Final = "quercus.v1."
-INTERNAL: Final = "quercus.Worker"
-"""The service by which workers speak with each other; it is served at their private sockets alone."""
-
 _OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, "user-agent"})
 
 SOCKET_OPTIONS: Final = (

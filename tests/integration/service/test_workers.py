@@ -297,6 +297,7 @@ def test_certificates_tokens_audit_and_log_level_reach_all_workers(tmp_path: Pat
             ("op", "CreateModel", "OK"),
             ("a stranger", "DeleteModel", "UNAUTHENTICATED"),
         }
+        assert audit.count(("a stranger", "DeleteModel", "UNAUTHENTICATED")) == 2  # refused by each worker
 
         assert keeper.set_log_level("debug") == "info"
         wait_until(lambda: [*other.models()] and "ListModels OK" in (tmp_path / "log").read_text())
