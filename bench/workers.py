@@ -32,7 +32,7 @@ OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 
 @dataclass
 class Load:
-    """What callers got: calls, calls a second, and the CPU seconds of each process that answered."""
+    """The work of callers: calls, calls a second, and the CPU seconds of each process that answered."""
 
     calls: int
     rate: float

@@ -39,6 +39,8 @@ from quercus.client import (
 from quercus.proto.v1 import (
     classify_pb2,
     classify_pb2_grpc,
+    instance_pb2,
+    instance_pb2_grpc,
     model_pb2,
     model_pb2_grpc,
     query_pb2,
@@ -47,6 +49,7 @@ from quercus.proto.v1 import (
     tree_pb2_grpc,
 )
 from quercus.server.gate import access
+from quercus.server.wire.limits import INLINE_BYTES
 from quercus.storage import Store, file_url
 
 SPECIFICATION = Specification([Numeric("x"), Nominal("kind", ("plain",))], ("a", "b"), budget=100)
@@ -136,6 +139,33 @@ def test_errors_and_request_ids_are_those_of_the_keeper(channels: tuple[grpc.Cha
         seen.add((caught.value.code(), caught.value.details(), info.resource_name, *trailing))
     assert len(seen) == 1
     assert seen.pop()[0::2] == (grpc.StatusCode.NOT_FOUND, "none")
+
+
+def test_large_messages_and_streams_pass_too(
+    pair: tuple[Client, Client], channels: tuple[grpc.Channel, grpc.Channel]
+) -> None:
+    pair[0].create_model("large", SPECIFICATION)
+    for number, channel in enumerate(channels):
+        request = instance_pb2.PushBatchRequest(model="models/large", batch_id=f"batch-{number}")
+        request.rows.packed.values.extend([1.0, 0.0] * 5_000)
+        assert request.ByteSize() > INLINE_BYTES  # smaller ones take another way
+        stub = instance_pb2_grpc.InstanceServiceStub(channel)
+        assert stub.PushBatch(request, timeout=WAIT_S).rows_stored == 5_000
+        request.rows.packed.values.append(1.0)
+        with pytest.raises(grpc.RpcError) as caught:
+            stub.PushBatch(request, timeout=WAIT_S)
+        assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+        sent = [
+            instance_pb2.PushInstancesRequest(
+                model="models/large", batch_id=f"{number}-{k}", rows=request.rows
+            )
+            for k in range(3)
+        ]
+        for each in sent:
+            each.rows.packed.values.pop()
+        stored = [each.rows_stored for each in stub.PushInstances(iter(sent), timeout=WAIT_S)]
+        assert stored == [5_000] * 3
+    assert pair[1].model("large").instance_count == 40_000
 
 
 def test_a_deadline_and_a_caller_that_leaves_end_the_call_at_the_keeper(
