@@ -86,10 +86,13 @@ def load(address, processes, method, seconds):
     before = [cpu_s(pid) for pid in processes]
     for each in callers:
         each.stdin.write("go\n")
-    calls = sum(int(each.stdout.readline()) for each in callers)
+    told = [each.stdout.readline() for each in callers]
     used = [cpu_s(pid) - earlier for pid, earlier in zip(processes, before, strict=True)]
     for each in callers:
         each.communicate()
+    if not all(told):
+        raise SystemExit(f"callers ended with codes {[each.returncode for each in callers]}")
+    calls = sum(map(int, told))
     return Load(calls, calls / seconds, used)
 
 
