@@ -113,8 +113,8 @@ def serve(
     except (ssl.SSLError, OSError) as error:
         reason = f"{tls_cert} and {tls_key} are not a certificate and its private key in PEM ({error})"
         raise InvalidInput("tls", reason) from None
+    server = uvicorn.Server(settings)
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(
-            number, lambda *_: None
-        )  # uvicorn ends by them, and raises them again when it has ended
-    uvicorn.Server(settings).run(sockets=[listening])
+        # uvicorn handles them once it runs, and raises them again when it has ended; one that comes before also ends it
+        signal.signal(number, lambda *_: setattr(server, "should_exit", True))
+    server.run(sockets=[listening])

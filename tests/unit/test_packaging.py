@@ -13,6 +13,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from support.checkout import FOLDERS, ROOT, copy_checkout
 
+from quercus.kernels import compiled
+
 SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "sklearn", "matplotlib", "pandas"}
 SERVER_ONLY |= {
     "grpc_health",
@@ -79,6 +81,7 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
             expected |= {
                 "quercus/" + p.relative_to(source).as_posix() for p in (source / folder).rglob(suffix)
             }
+    expected.add(f"quercus/kernels/{Path(compiled.__file__).name}")
     assert names == expected
     assert not any("test" in Path(name).name for name in names)
 

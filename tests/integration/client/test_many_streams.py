@@ -38,7 +38,9 @@ def crowded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         ("grpc.server.max_pending_requests", "grpc.server.max_pending_requests_hard_limit"), WAITING
     )
     monkeypatch.setattr(
-        app, "grpc_options", lambda *bounds: list((dict(grpc_options(*bounds)) | few).items())
+        app,
+        "grpc_options",
+        lambda *bounds, **named: list((dict(grpc_options(*bounds, **named)) | few).items()),
     )
     started = Live(Config(store=str(tmp_path / "store.db"), port=0, grower=False))
     yield started

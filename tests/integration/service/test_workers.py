@@ -205,13 +205,14 @@ def test_limits_hold_for_all_workers_together(
     pair[0].create_model("empty", SPECIFICATION)
     waiting = query_pb2.LeaseQueriesRequest(model="models/empty", labeller="ann")
     waiting.wait.FromSeconds(60)
-    calls = [
-        query_pb2_grpc.QueryServiceStub(channel).LeaseQueries.future(waiting)
-        for channel in (*channels, *channels, *channels, *channels)
-    ]
+    leases = [query_pb2_grpc.QueryServiceStub(channel).LeaseQueries for channel in (*channels * 4,)]
+    calls = [lease.future(waiting) for lease in leases]
     get = model_pb2.GetModelRequest(name="models/empty")
 
     def is_full() -> bool:
+        for at, call in enumerate(calls):
+            if call.done():  # refused, since the calls before had not all ended
+                calls[at] = leases[at].future(waiting)
         for channel in channels:
             try:
                 model_pb2_grpc.ModelServiceStub(channel).GetModel(get, timeout=WAIT_S)
@@ -225,6 +226,7 @@ def test_limits_hold_for_all_workers_together(
     wait_until(is_full)
     for call in (*calls, *watches):
         call.cancel()
+    calls.clear()
     wait_until(lambda: not is_full())
 
 

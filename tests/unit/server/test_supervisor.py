@@ -128,12 +128,23 @@ def test_a_grower_that_writes_and_makes_no_progress_is_silent(
     asyncio.run(run())
 
 
+TALKATIVE = """
+import os, threading, time
+def speak():
+    while True:
+        os.write(1, b"a library speaks\\n")
+        time.sleep(0.02)
+threading.Thread(target=speak, daemon=True).start()
+"""
+
+
 @pytest.mark.slow
 def test_what_a_library_of_the_grower_prints_is_no_sign_of_life(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Numba prints on standard output where it finds its cache, if asked to: here for the first tree."""
-    monkeypatch.setenv("NUMBA_DEBUG_CACHE", "1")
+    """The library here writes on standard output from the start of the process to its end."""
+    (tmp_path / "sitecustomize.py").write_text(TALKATIVE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
     attribute = model_pb2.Attribute(name="size", numeric=model_pb2.NumericAttribute())
     specification = complete_specification(
         published_message(attributes=[attribute], classes=["small", "large"])
@@ -149,7 +160,7 @@ def test_what_a_library_of_the_grower_prints_is_no_sign_of_life(
         printed = ""
         try:
             async with asyncio.timeout(60):
-                while "[cache]" not in printed:
+                while "a library speaks" not in printed:
                     printed += capfd.readouterr().err
                     await asyncio.sleep(0.01)
                 running._beat = Heartbeat("none")
