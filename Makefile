@@ -112,7 +112,7 @@ endef
 # The kernels are built first, for then the progress shows; the installation finds them built.
 COMPILER = $(shell command -v $(firstword $(CXX)) c++ g++ clang++ | head -n 1)
 define build_kernels
-$(call install,'setuptools>=77' 'nanobind>=2.4' 'numpy>=2.0' $(if $(COMPILER),,'ziglang>=0.15'))
+$(call install,'setuptools>=77' 'nanobind>=3.1' 'numpy>=2.0' $(if $(COMPILER),,'ziglang>=0.15'))
 $(BIN)/python setup.py -q build_ext --inplace
 endef
 
