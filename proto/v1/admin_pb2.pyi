@@ -70,7 +70,7 @@ class GetStatusResponse(_message.Message):
     writes_waiting: _builtins.int
     """Writes that wait for the writer thread."""
     memory_bytes: _builtins.int
-    """Resident memory of the server process, without the grower."""
+    """Resident memory of the server's processes, without the grower."""
     tls: _builtins.bool
     tokens: _builtins.bool
     """Whether calls need a token."""

@@ -121,7 +121,7 @@ def _learner_of(algorithm: algorithms.Tree, table: Table, executor: TaskExecutor
     parameters = {field.name: getattr(algorithm, field.name) for field in fields(algorithm)}
     match algorithm:
         case algorithms.Abc45() | algorithms.E2m():
-            from quercus.trees.learners.evidential import abc45, e2m  # noqa: PLC0415 - Numba, for them alone
+            from quercus.trees.learners.evidential import abc45, e2m  # noqa: PLC0415 - heavy, for them alone
 
             grow = abc45 if isinstance(algorithm, algorithms.Abc45) else e2m
             parameters.pop("informed_only", None)  # the table holds none but these
@@ -142,7 +142,7 @@ def _learner_of(algorithm: algorithms.Tree, table: Table, executor: TaskExecutor
 
 def _active_forest(algorithm: algorithms.ActiveForest, table: Table) -> LearnedModel:
     """Return the forest of many memories, with an active tree beside it."""
-    from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415 - Numba, for it alone
+    from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415 - heavy, for it alone
 
     beside = fit(algorithms.Abc45(), table)
     if not isinstance(beside, TreeModel):
