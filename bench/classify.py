@@ -1,8 +1,9 @@
 """Classify of the default model over gRPC: CPU of the server for one row and for 1,000 rows a call, and latency.
 
-The model is what `Specification(attributes, classes)` gives: the forest with the tree beside it, 13 numbers, 3 classes,
-150 of its 2,000 rows labelled (wines, repeated with noise). One row is beside an empty echo call on the same kind of server (``grpc.aio``),
-1,000 rows beside ``RandomForestClassifier(100).predict_proba`` in process, trained on the same labelled rows.
+The model is what `Specification(attributes, classes)` gives: the forest with the tree beside it, of 13 numbers and 3
+classes. 150 of its 2,000 rows are labelled (wines, repeated with noise). One row is beside an empty echo call on the
+same kind of server (``grpc.aio``), 1,000 rows beside ``RandomForestClassifier(100).predict_proba`` in process, trained
+on the same labelled rows.
 """
 
 import sys

@@ -254,7 +254,8 @@ class FlatTree:
 
         Notes
         -----
-        Gathers of NumPy, a level of the tree at a time, as fast as scikit-learn's compiled loop on the same tree: it needs no kernel.
+        Gathers of NumPy, a level of the tree at a time, are as fast as scikit-learn's compiled loop on the same tree:
+        it needs no kernel.
         """
         if values is None and self.has_thresholds:
             raise ValueError("a tree with thresholds needs the numbers themselves, not only their codes")
