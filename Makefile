@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto kernels client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all docs serve proto released kernels client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ BENCH_STAMP := $(VENV)/bench.stamp
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
-PROTO_FILES = $(sort $(wildcard src/quercus/proto/v1/*.proto src/quercus/proto/inference/*.proto))
+PROTO_FILES = $(sort $(wildcard src/quercus/v1/*.proto src/quercus/inference/*.proto))
 
 help: ## Show this list
 	@echo "Quercus: streaming active learning with evidential decision trees."
@@ -23,7 +23,7 @@ demo: $(DEMO_STAMP) ## See the whole thing work on real data: server, sensor, tw
 	$(BIN)/quercus demo $(ARGS)
 
 checks: $(STAMP)
-	$(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/clang-format --dry-run -Werror $(wildcard kernels/*.?pp kernels/*/*.hpp) && $(BIN)/mypy && $(BIN)/lint-imports
+	$(BIN)/buf lint && $(BIN)/buf breaking --against proto/released.binpb && $(BIN)/ruff check && $(BIN)/ruff format --check && $(BIN)/clang-format --dry-run -Werror $(wildcard kernels/*.?pp kernels/*/*.hpp) && $(BIN)/mypy && $(BIN)/lint-imports
 
 # Tests wait for other processes, slow ones most of all: more workers than the machine has cores keep the cores busy. Each
 # costs 11 seconds of CPU: it imports all tests, and has servers of its own.
@@ -49,10 +49,13 @@ serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 
 	$(BIN)/quercus serve $(ARGS)
 
 proto: $(STAMP) ## Generate the Python code from proto/*/*.proto
-	$(BIN)/python -m grpc_tools.protoc -I src \
+	$(BIN)/python -m grpc_tools.protoc -I src -I proto \
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
+
+released: $(STAMP) ## Keep what the protocol is now as that of a release: later changes must not break it
+	$(BIN)/buf build --exclude-source-info --output proto/released.binpb
 
 kernels: $(STAMP) ## Build the compiled kernels, and generate their stubs
 	$(foreach group,likelihood growth forest,$(BIN)/python -m nanobind.stubgen -q -m quercus.kernels.compiled.$(group) -o kernels/$(group).pyi && ) true

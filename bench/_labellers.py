@@ -16,8 +16,8 @@ import numpy as np
 
 from quercus.belief.codec import encode_sets
 from quercus.client import Client, Numeric, Specification
-from quercus.proto.v1 import query_pb2, query_pb2_grpc, values_pb2
 from quercus.storage import AgendaEntry, Store
+from quercus.v1 import query_pb2, query_pb2_grpc, values_pb2
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support.processes import cpu_s

@@ -20,7 +20,7 @@ from sklearn.datasets import load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 from quercus.client import Client, Numeric, Specification
-from quercus.proto.v1 import classify_pb2, classify_pb2_grpc, values_pb2
+from quercus.v1 import classify_pb2, classify_pb2_grpc, values_pb2
 
 ANSWERED, BATCH = 150, 1_000
 ONE_ROW_CPU, ONE_ROW_P50, BATCH_CPU = 1.6, 1.5, 1.0

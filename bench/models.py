@@ -23,7 +23,7 @@ from _report import Report, Row, reporting
 from service import push_of
 
 from quercus.client import Client, Numeric, Specification
-from quercus.proto.v1 import (
+from quercus.v1 import (
     classify_pb2,
     classify_pb2_grpc,
     instance_pb2_grpc,
@@ -31,7 +31,7 @@ from quercus.proto.v1 import (
     query_pb2,
     query_pb2_grpc,
 )
-from quercus.proto.v1 import model_pb2 as wire
+from quercus.v1 import model_pb2 as wire
 
 ROOT = Path(__file__).resolve().parent.parent
 COUNTS, QUICK_COUNTS = (1, 100, 400, 1_000, 10_000), (1, 100)

@@ -25,7 +25,6 @@ from _streams import numeric, train
 from models import resident_bytes
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth import saved_growth
 from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.grown_trees import specification_of
@@ -33,6 +32,7 @@ from quercus.server.growth.saved_columns import SavedEngine, read_columns, write
 from quercus.server.wire.limits import GROWTH_ROWS
 from quercus.server.wire.models import complete_specification
 from quercus.storage import InstanceColumns, Store
+from quercus.v1 import model_pb2
 
 CHUNK, TAILS = 10_000, (50, 1_000)
 WAIT_S = 3600.0

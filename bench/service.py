@@ -26,7 +26,7 @@ from store import batches, with_sqlite
 
 from quercus.belief.codec import encode_contours
 from quercus.client import Client, Numeric, Specification
-from quercus.proto.v1 import (
+from quercus.v1 import (
     classify_pb2,
     classify_pb2_grpc,
     instance_pb2,

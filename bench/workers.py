@@ -20,7 +20,7 @@ from _measure import cpu_s, times
 from _report import Row, options, reporting
 
 from quercus.client import Client, Numeric, Specification
-from quercus.proto.v1 import classify_pb2, instance_pb2, values_pb2
+from quercus.v1 import classify_pb2, instance_pb2, values_pb2
 
 ATTRIBUTES, CLASSES, ROWS = 13, ("low", "middle", "high"), 2_000
 CONNECTIONS, CALLERS = 64, 8

@@ -13,10 +13,10 @@ from google.protobuf.message import Message
 
 from quercus.belief.errors import shown
 from quercus.client.errors import invalid
-from quercus.proto.v1 import model_pb2
-from quercus.proto.words import words_of
 from quercus.specification.algorithms import ALGORITHMS, LEGACY_DEFAULT
 from quercus.specification.parameter import parameters_of
+from quercus.v1 import model_pb2
+from quercus.v1.words import words_of
 
 AlgorithmLike = str | Mapping[str, Any]
 _CHOICES = {each.name: each.choices for kind in ALGORITHMS.values() for each in parameters_of(kind)}

@@ -15,8 +15,8 @@ from quercus.client.errors import invalid
 from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
 from quercus.client.messages import filled
 from quercus.client.results import Value
-from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.specification.bounds import MAX_STATEMENTS
+from quercus.v1 import instance_pb2, query_pb2
 
 AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
 AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]

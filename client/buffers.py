@@ -16,8 +16,8 @@ from google.protobuf.message import Message
 from quercus.client.durable import sync_file, sync_folder
 from quercus.client.errors import BufferFull, InvalidArgument, RejectedRows, Unavailable, invalid
 from quercus.client.pushing import Batch
-from quercus.proto.v1 import instance_pb2, model_pb2
 from quercus.specification.written_labels import write_label
+from quercus.v1 import instance_pb2, model_pb2
 
 APPLICATION = 0x51425546
 """Application id that distinguishes these files from other SQLite databases."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from quercus.client.results import Classifications, Floats, Integers
 from quercus.client.unseen import UnseenTally
-from quercus.proto.v1 import classify_pb2
+from quercus.v1 import classify_pb2
 
 
 def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:

@@ -10,7 +10,7 @@ from quercus.client.classify_answers import classifications, no_classifications
 from quercus.client.messages import filled
 from quercus.client.results import Classifications, Specification
 from quercus.client.rows import Row, RowEncoder, row_chunks
-from quercus.proto.v1 import classify_pb2
+from quercus.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
 """Seconds for which a remembered specification is used: a client that sends single rows requests it once a second.

@@ -33,12 +33,12 @@ from quercus.client.results import (
     Status,
     Value,
 )
-from quercus.proto.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, values_pb2
-from quercus.proto.words import words_of
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric, Overflow
 from quercus.specification.names import decode_id, encode_id
+from quercus.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, values_pb2
+from quercus.v1.words import words_of
 
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)

@@ -13,8 +13,8 @@ from quercus.client.convert import enum_word, model_of, to_datetime
 from quercus.client.errors import invalid
 from quercus.client.messages import filled
 from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
-from quercus.proto.v1 import tree_pb2
 from quercus.specification.attributes import plain_number
+from quercus.v1 import tree_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import invalid
-from quercus.proto.v1 import display_pb2
 from quercus.specification.display import (
     Display,
     DisplayItem,
@@ -26,6 +25,7 @@ from quercus.specification.presentation import (
     Presentation,
     SeriesView,
 )
+from quercus.v1 import display_pb2
 
 _KINDS: Final[Mapping[str, Any]] = {name: number for number, name in enumerate(MEDIA_KINDS, 1)}
 _KIND_NAMES: Final[Mapping[int, Any]] = {number: name for name, number in _KINDS.items()}

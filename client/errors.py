@@ -16,7 +16,7 @@ from grpc_status import rpc_status
 
 from quercus import __version__
 from quercus.client.unreachable import explain, is_rejected, is_transport
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 if TYPE_CHECKING:
     from quercus.client.results import PushReport, Value

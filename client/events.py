@@ -11,7 +11,7 @@ from quercus.client import convert
 from quercus.client.errors import invalid
 from quercus.client.messages import filled
 from quercus.client.treeview import replaced_error
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 if TYPE_CHECKING:
     from quercus.client.results import Evidence, Value

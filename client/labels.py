@@ -20,9 +20,9 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
 from quercus.client.results import Floats
-from quercus.proto.v1 import values_pb2
 from quercus.specification.values import Spellings, canonical_cell
 from quercus.specification.written_labels import Label
+from quercus.v1 import values_pb2
 
 
 @runtime_checkable

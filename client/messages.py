@@ -39,7 +39,7 @@ def filled(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:
 
     Examples
     --------
-    >>> from quercus.proto.v1 import tree_pb2
+    >>> from quercus.v1 import tree_pb2
     >>> filled(tree_pb2.GetTreeRequest, name="models/m/tree", member=99999999999)
     Traceback (most recent call last):
         ...

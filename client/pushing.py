@@ -40,13 +40,13 @@ from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.transport import MAX_SEND_BYTES
 from quercus.client.unseen import PushedNames
-from quercus.proto.v1 import instance_pb2, values_pb2
 from quercus.specification.attributes import Attribute, Nominal, other_names
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.values import Spellings, canonical_cell
 from quercus.specification.written_labels import Label
+from quercus.v1 import instance_pb2, values_pb2
 
 if TYPE_CHECKING:
     import narwhals as nw

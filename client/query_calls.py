@@ -12,7 +12,7 @@ from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import filled
 from quercus.client.query_results import AnswerReport, Lease, Query
 from quercus.client.requests import state_numbers, to_duration
-from quercus.proto.v1 import query_pb2
+from quercus.v1 import query_pb2
 
 T = TypeVar("T")
 How = query_pb2.ReturnQueryRequest.How

@@ -17,11 +17,11 @@ from quercus.client.errors import DeadlineExceeded, InvalidArgument, invalid
 from quercus.client.messages import filled
 from quercus.client.query_results import Lease
 from quercus.client.results import Model, Specification
-from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import CHANGEABLE
 from quercus.specification.presentation import Presentation
+from quercus.v1 import model_pb2, query_pb2
 
 Change = float | str | Pruning | Presentation | None
 LONGEST_POLL_S = 10.0

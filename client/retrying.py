@@ -7,8 +7,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final
 
-from google.protobuf.descriptor import ServiceDescriptor
-
 from quercus.client.errors import (
     Cancelled,
     DeadlineExceeded,
@@ -18,8 +16,8 @@ from quercus.client.errors import (
     Unavailable,
     invalid,
 )
-from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.specification.pauses import growing_pause_s
+from quercus.v1.calls import METHODS, is_repeatable
 
 OUTAGE_S: Final = 60.0
 """Default time for which a client that has reached its server retries while the server is away."""
@@ -27,11 +25,7 @@ MAX_ATTEMPTS: Final = 4
 FIRST_BACKOFF_S: Final = 0.1
 MAX_BACKOFF_S: Final = 2.0
 
-NOT_REPEATED: Final = frozenset({"CreateModel", "DeleteModel", "ReleaseLease"})
-"""Calls that must not be made twice: a second `ReleaseLease` would end the lease of the next labeller.
-
-`LeaseQueries` is not idempotent either, but it is repeated: a query leased in vain opens again when its lease ends.
-"""
+_REPEATED: Final = frozenset(method.input_type for method in METHODS.values() if is_repeatable(method))
 
 
 def is_transient(error: QuercusError) -> bool:
@@ -46,7 +40,7 @@ def is_transient(error: QuercusError) -> bool:
 
 def is_repeated(request: Any) -> bool:
     """Return whether the call with this request may be repeated if its response is lost."""
-    return request.DESCRIPTOR.name.removesuffix("Request") not in NOT_REPEATED
+    return request.DESCRIPTOR in _REPEATED
 
 
 def backoff_s(attempt: int, failed: QuercusError | None = None) -> float:
@@ -61,16 +55,10 @@ def backoff_s(attempt: int, failed: QuercusError | None = None) -> float:
 
 def service_config() -> dict[str, Any]:
     """Return gRPC's own retry policy: a few attempts after UNAVAILABLE, for calls that are no streams."""
-    services: list[ServiceDescriptor] = [
-        service
-        for module in (admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2)
-        for service in module.DESCRIPTOR.services_by_name.values()
-    ]
     names = [
-        {"service": service.full_name, "method": method.name}
-        for service in services
-        for method in service.methods
-        if not (method.client_streaming or method.server_streaming or method.name in NOT_REPEATED)
+        {"service": method.containing_service.full_name, "method": method.name}
+        for method in METHODS.values()
+        if is_repeatable(method) and not (method.client_streaming or method.server_streaming)
     ]
     policy = {
         "maxAttempts": MAX_ATTEMPTS,

@@ -27,10 +27,10 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import invalid
 from quercus.client.frames import frame_of
 from quercus.client.results import Between, Floats, Specification
-from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.names import check_controls
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of
+from quercus.v1 import values_pb2
 
 if TYPE_CHECKING:
     import narwhals as nw

@@ -14,7 +14,7 @@ from quercus.client.query_results import Query
 from quercus.client.requests import to_duration
 from quercus.client.retrying import CallAttempts
 from quercus.client.transport import SeenSequences, is_beyond
-from quercus.proto.v1 import query_pb2
+from quercus.v1 import query_pb2
 
 Request = query_pb2.StreamQueriesRequest
 Response = query_pb2.StreamQueriesResponse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from quercus.proto.v1 import (
+from quercus.v1 import (
     admin_pb2_grpc,
     classify_pb2_grpc,
     instance_pb2_grpc,

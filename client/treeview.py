@@ -9,8 +9,8 @@ from typing import Any
 
 from quercus.client.errors import FailedPrecondition
 from quercus.client.results import Model
-from quercus.proto.v1 import tree_pb2
 from quercus.specification.written_labels import write_set
+from quercus.v1 import tree_pb2
 
 
 @dataclass(frozen=True)

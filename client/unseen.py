@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from quercus.client.results import Specification, UnseenNames
-from quercus.proto.v1 import values_pb2
 from quercus.specification.attributes import Nominal
+from quercus.v1 import values_pb2
 
 MAX_NAMES = 10_000
 """Names of one attribute that are told apart; of more, the number is a lower bound."""

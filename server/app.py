@@ -19,21 +19,7 @@ from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.inference import open_inference_pb2, open_inference_pb2_grpc
-from quercus.proto.v1 import (
-    admin_pb2,
-    admin_pb2_grpc,
-    classify_pb2,
-    classify_pb2_grpc,
-    instance_pb2,
-    instance_pb2_grpc,
-    model_pb2,
-    model_pb2_grpc,
-    query_pb2,
-    query_pb2_grpc,
-    tree_pb2,
-    tree_pb2_grpc,
-)
+from quercus.inference import open_inference_pb2, open_inference_pb2_grpc
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import TokenAuthority
@@ -76,6 +62,20 @@ from quercus.server.workers.level import take_level
 from quercus.server.workers.line import LineServer, chain_of
 from quercus.server.workers.post import KEEPER, Post
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
+from quercus.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    classify_pb2,
+    classify_pb2_grpc,
+    instance_pb2,
+    instance_pb2_grpc,
+    model_pb2,
+    model_pb2_grpc,
+    query_pb2,
+    query_pb2_grpc,
+    tree_pb2,
+    tree_pb2_grpc,
+)
 
 _log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from quercus.client.events import EventWatch, LogEvent, OnPosition
 from quercus.client.messages import filled
 from quercus.client.results import Instance, PushReport
 from quercus.client.rows import Row, async_row_chunks
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 
 class InstanceCalls(ModelCalls):

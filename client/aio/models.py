@@ -12,7 +12,7 @@ from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
 from quercus.client.results import Caller, Model, Specification, Status
-from quercus.proto.v1 import admin_pb2, model_pb2
+from quercus.v1 import admin_pb2, model_pb2
 
 
 class ModelCalls(Connection):

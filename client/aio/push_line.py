@@ -9,7 +9,7 @@ import grpc
 from quercus.client import pushing
 from quercus.client.concurrency import AsyncBidirectionalCall, AsyncInbox, async_sleep
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 
 class AsyncPushLine:

@@ -17,7 +17,7 @@ from quercus.client.errors import Unavailable, from_rpc
 from quercus.client.messages import filled
 from quercus.client.security import Security
 from quercus.client.stubs import Stubs
-from quercus.proto.v1 import model_pb2
+from quercus.v1 import model_pb2
 
 
 class Connection:

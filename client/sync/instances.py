@@ -14,7 +14,7 @@ from quercus.client.results import Instance, PushReport
 from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.models import ModelCalls
 from quercus.client.sync.push_line import PushLine
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 
 class InstanceCalls(ModelCalls):

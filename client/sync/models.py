@@ -13,7 +13,7 @@ from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
 from quercus.client.results import Caller, Model, Specification, Status
 from quercus.client.sync.connection import Connection
-from quercus.proto.v1 import admin_pb2, model_pb2
+from quercus.v1 import admin_pb2, model_pb2
 
 
 class ModelCalls(Connection):

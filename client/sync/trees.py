@@ -15,7 +15,7 @@ from quercus.client.results import Classifications, Model
 from quercus.client.rows import Row
 from quercus.client.sync.models import ModelCalls
 from quercus.client.treeview import Tree, TreeUpdate, TreeVersion, WatchState, wanted_sequence
-from quercus.proto.v1 import tree_pb2
+from quercus.v1 import tree_pb2
 
 
 class TreeCalls(ModelCalls):

@@ -1,7 +1,7 @@
 """Directives of the reference: pages made from the code, so that they cannot differ from it.
 
-``{rpcs} instance`` shows the services of ``proto/v1/instance.proto`` with the comments of that file, and who may call;
-``{commands}`` the command line; ``{exit-codes}``, ``{metrics}``, ``{limits}``, ``{errors}``, ``{any-call}``,
+``{rpcs} instance`` shows the services of ``proto/quercus/v1/instance.proto``, with the comments of that file and who
+may call; ``{commands}`` the command line; ``{exit-codes}``, ``{metrics}``, ``{limits}``, ``{errors}``, ``{any-call}``,
 ``{by-grpc}``, ``{grpc-limits}`` and ``{callers}`` a table each.
 """
 
@@ -12,7 +12,6 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,8 @@ from sphinx.util.docutils import SphinxDirective
 from quercus.cli.failures import EXIT_CODES
 from quercus.cli.main import COMMANDS, load_command
 from quercus.client import errors
-from quercus.server.gate.access import PERMISSIONS, ROLES
 from quercus.server.gate.grpc_limits import GRPC_LIMITS
-from quercus.server.gate.statuses import ANY_CALL, LIBRARY, OWN, Reasons
+from quercus.server.gate.rpcs import ANY_CALL, LIBRARY, ROLES, RPCS, Causes
 from quercus.server.telemetry.metric_table import METRICS
 from quercus.server.wire import limits
 
@@ -81,18 +79,9 @@ def described() -> list[descriptor_pb2.FileDescriptorProto]:
     """The files of the protocol, with their comments."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "set"
-        files = [str(path) for path in sorted((ROOT / "src/quercus/proto/v1").glob("*.proto"))]
-        common = str(resources.files("grpc_tools") / "_proto")  # Google's own files
-        asked = [
-            "protoc",
-            "-I",
-            str(ROOT / "src"),
-            "-I",
-            common,
-            "--include_source_info",
-            f"--descriptor_set_out={out}",
-        ]
-        if protoc.main([*asked, *files]):
+        files = [str(path) for path in sorted((ROOT / "proto/quercus/v1").glob("*.proto"))]
+        asked = ["-I", str(ROOT / "proto"), "--include_source_info", f"--descriptor_set_out={out}"]
+        if protoc.main(["protoc", *asked, *files]):
             raise RuntimeError("protoc failed; it has said why")
         found = descriptor_pb2.FileDescriptorSet()
         found.ParseFromString(out.read_bytes())
@@ -133,11 +122,11 @@ class Rpcs(Generated):
                 request, answer = method.input_type.rpartition(".")[2], method.output_type.rpartition(".")[2]
                 request = f"stream {request}" if method.client_streaming else request
                 answer = f"stream {answer}" if method.server_streaming else answer
-                roles = ", ".join(sorted(PERMISSIONS[f"{service.name}/{method.name}"]))
+                rpc = RPCS[f"/{file.package}.{service.name}/{method.name}"]
+                roles = ", ".join(sorted(rpc.roles))
                 yield f"### {method.name}\n\n`{request}` → `{answer}`. May call: {roles}.\n"
                 yield cell(said.get((6, i, 2, k), "")).replace("\\|", "|") + "\n"
-                own = OWN[f"{service.name}/{method.name}"]
-                rows = sorted((f"`{code.name}`", text) for code, text in own.items())
+                rows = sorted((f"`{code.name}`", text) for code, text in rpc.causes.items())
                 yield table(("status", "when"), rows) if rows else ""
 
     def _messages(self, file: Any, said: dict[tuple[int, ...], str]) -> Iterator[str]:
@@ -260,7 +249,7 @@ class Errors(Generated):
 class AnyCall(Generated):
     """The status codes that any call may end with."""
 
-    told: Reasons = ANY_CALL
+    told: Causes = ANY_CALL
 
     def text(self) -> str:
         """Return a table."""
@@ -298,11 +287,11 @@ class Callers(Generated):
         """Return a table."""
         rows = [
             (
-                f"`{name}`",
-                *("x" if role in roles else "" for role in ROLES),
-                ", ".join(sorted(f"`{code.name}`" for code in OWN[name])),
+                f"`{rpc.name}`",
+                *("x" if role in rpc.roles else "" for role in ROLES),
+                ", ".join(sorted(f"`{code.name}`" for code in rpc.causes)),
             )
-            for name, roles in sorted(PERMISSIONS.items())
+            for rpc in sorted(RPCS.values(), key=lambda rpc: rpc.name)
         ]
         return table(("call", *ROLES, "own status codes"), rows)
 

@@ -3,7 +3,7 @@
 import grpc
 import warnings
 
-from quercus.proto.inference import open_inference_pb2 as quercus_dot_proto_dot_inference_dot_open__inference__pb2
+from quercus.inference import open_inference_pb2 as quercus_dot_inference_dot_open__inference__pb2
 
 GRPC_GENERATED_VERSION = '1.85.1'
 GRPC_VERSION = grpc.__version__
@@ -18,7 +18,7 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in quercus/proto/inference/open_inference_pb2_grpc.py depends on'
+        + ' but the generated code in quercus/inference/open_inference_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
@@ -36,33 +36,33 @@ class GRPCInferenceServiceStub:
         """
         self.ServerLive = channel.unary_unary(
                 '/inference.GRPCInferenceService/ServerLive',
-                request_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerLiveRequest.SerializeToString,
-                response_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerLiveResponse.FromString,
+                request_serializer=quercus_dot_inference_dot_open__inference__pb2.ServerLiveRequest.SerializeToString,
+                response_deserializer=quercus_dot_inference_dot_open__inference__pb2.ServerLiveResponse.FromString,
                 _registered_method=True)
         self.ServerReady = channel.unary_unary(
                 '/inference.GRPCInferenceService/ServerReady',
-                request_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerReadyRequest.SerializeToString,
-                response_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerReadyResponse.FromString,
+                request_serializer=quercus_dot_inference_dot_open__inference__pb2.ServerReadyRequest.SerializeToString,
+                response_deserializer=quercus_dot_inference_dot_open__inference__pb2.ServerReadyResponse.FromString,
                 _registered_method=True)
         self.ModelReady = channel.unary_unary(
                 '/inference.GRPCInferenceService/ModelReady',
-                request_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelReadyRequest.SerializeToString,
-                response_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelReadyResponse.FromString,
+                request_serializer=quercus_dot_inference_dot_open__inference__pb2.ModelReadyRequest.SerializeToString,
+                response_deserializer=quercus_dot_inference_dot_open__inference__pb2.ModelReadyResponse.FromString,
                 _registered_method=True)
         self.ServerMetadata = channel.unary_unary(
                 '/inference.GRPCInferenceService/ServerMetadata',
-                request_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerMetadataRequest.SerializeToString,
-                response_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerMetadataResponse.FromString,
+                request_serializer=quercus_dot_inference_dot_open__inference__pb2.ServerMetadataRequest.SerializeToString,
+                response_deserializer=quercus_dot_inference_dot_open__inference__pb2.ServerMetadataResponse.FromString,
                 _registered_method=True)
         self.ModelMetadata = channel.unary_unary(
                 '/inference.GRPCInferenceService/ModelMetadata',
-                request_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelMetadataRequest.SerializeToString,
-                response_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelMetadataResponse.FromString,
+                request_serializer=quercus_dot_inference_dot_open__inference__pb2.ModelMetadataRequest.SerializeToString,
+                response_deserializer=quercus_dot_inference_dot_open__inference__pb2.ModelMetadataResponse.FromString,
                 _registered_method=True)
         self.ModelInfer = channel.unary_unary(
                 '/inference.GRPCInferenceService/ModelInfer',
-                request_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelInferRequest.SerializeToString,
-                response_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelInferResponse.FromString,
+                request_serializer=quercus_dot_inference_dot_open__inference__pb2.ModelInferRequest.SerializeToString,
+                response_deserializer=quercus_dot_inference_dot_open__inference__pb2.ModelInferResponse.FromString,
                 _registered_method=True)
 
 
@@ -113,33 +113,33 @@ def add_GRPCInferenceServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
             'ServerLive': grpc.unary_unary_rpc_method_handler(
                     servicer.ServerLive,
-                    request_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerLiveRequest.FromString,
-                    response_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerLiveResponse.SerializeToString,
+                    request_deserializer=quercus_dot_inference_dot_open__inference__pb2.ServerLiveRequest.FromString,
+                    response_serializer=quercus_dot_inference_dot_open__inference__pb2.ServerLiveResponse.SerializeToString,
             ),
             'ServerReady': grpc.unary_unary_rpc_method_handler(
                     servicer.ServerReady,
-                    request_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerReadyRequest.FromString,
-                    response_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerReadyResponse.SerializeToString,
+                    request_deserializer=quercus_dot_inference_dot_open__inference__pb2.ServerReadyRequest.FromString,
+                    response_serializer=quercus_dot_inference_dot_open__inference__pb2.ServerReadyResponse.SerializeToString,
             ),
             'ModelReady': grpc.unary_unary_rpc_method_handler(
                     servicer.ModelReady,
-                    request_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelReadyRequest.FromString,
-                    response_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelReadyResponse.SerializeToString,
+                    request_deserializer=quercus_dot_inference_dot_open__inference__pb2.ModelReadyRequest.FromString,
+                    response_serializer=quercus_dot_inference_dot_open__inference__pb2.ModelReadyResponse.SerializeToString,
             ),
             'ServerMetadata': grpc.unary_unary_rpc_method_handler(
                     servicer.ServerMetadata,
-                    request_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerMetadataRequest.FromString,
-                    response_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerMetadataResponse.SerializeToString,
+                    request_deserializer=quercus_dot_inference_dot_open__inference__pb2.ServerMetadataRequest.FromString,
+                    response_serializer=quercus_dot_inference_dot_open__inference__pb2.ServerMetadataResponse.SerializeToString,
             ),
             'ModelMetadata': grpc.unary_unary_rpc_method_handler(
                     servicer.ModelMetadata,
-                    request_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelMetadataRequest.FromString,
-                    response_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelMetadataResponse.SerializeToString,
+                    request_deserializer=quercus_dot_inference_dot_open__inference__pb2.ModelMetadataRequest.FromString,
+                    response_serializer=quercus_dot_inference_dot_open__inference__pb2.ModelMetadataResponse.SerializeToString,
             ),
             'ModelInfer': grpc.unary_unary_rpc_method_handler(
                     servicer.ModelInfer,
-                    request_deserializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelInferRequest.FromString,
-                    response_serializer=quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelInferResponse.SerializeToString,
+                    request_deserializer=quercus_dot_inference_dot_open__inference__pb2.ModelInferRequest.FromString,
+                    response_serializer=quercus_dot_inference_dot_open__inference__pb2.ModelInferResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -167,8 +167,8 @@ class GRPCInferenceService:
             request,
             target,
             '/inference.GRPCInferenceService/ServerLive',
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerLiveRequest.SerializeToString,
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerLiveResponse.FromString,
+            quercus_dot_inference_dot_open__inference__pb2.ServerLiveRequest.SerializeToString,
+            quercus_dot_inference_dot_open__inference__pb2.ServerLiveResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -194,8 +194,8 @@ class GRPCInferenceService:
             request,
             target,
             '/inference.GRPCInferenceService/ServerReady',
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerReadyRequest.SerializeToString,
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerReadyResponse.FromString,
+            quercus_dot_inference_dot_open__inference__pb2.ServerReadyRequest.SerializeToString,
+            quercus_dot_inference_dot_open__inference__pb2.ServerReadyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -221,8 +221,8 @@ class GRPCInferenceService:
             request,
             target,
             '/inference.GRPCInferenceService/ModelReady',
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelReadyRequest.SerializeToString,
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelReadyResponse.FromString,
+            quercus_dot_inference_dot_open__inference__pb2.ModelReadyRequest.SerializeToString,
+            quercus_dot_inference_dot_open__inference__pb2.ModelReadyResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -248,8 +248,8 @@ class GRPCInferenceService:
             request,
             target,
             '/inference.GRPCInferenceService/ServerMetadata',
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerMetadataRequest.SerializeToString,
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ServerMetadataResponse.FromString,
+            quercus_dot_inference_dot_open__inference__pb2.ServerMetadataRequest.SerializeToString,
+            quercus_dot_inference_dot_open__inference__pb2.ServerMetadataResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -275,8 +275,8 @@ class GRPCInferenceService:
             request,
             target,
             '/inference.GRPCInferenceService/ModelMetadata',
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelMetadataRequest.SerializeToString,
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelMetadataResponse.FromString,
+            quercus_dot_inference_dot_open__inference__pb2.ModelMetadataRequest.SerializeToString,
+            quercus_dot_inference_dot_open__inference__pb2.ModelMetadataResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -302,8 +302,8 @@ class GRPCInferenceService:
             request,
             target,
             '/inference.GRPCInferenceService/ModelInfer',
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelInferRequest.SerializeToString,
-            quercus_dot_proto_dot_inference_dot_open__inference__pb2.ModelInferResponse.FromString,
+            quercus_dot_inference_dot_open__inference__pb2.ModelInferRequest.SerializeToString,
+            quercus_dot_inference_dot_open__inference__pb2.ModelInferResponse.FromString,
             options,
             channel_credentials,
             insecure,

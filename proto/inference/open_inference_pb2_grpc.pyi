@@ -7,7 +7,7 @@ Written for Quercus; package, names and numbers are those of the protocol, so th
 
 from collections import abc as _abc
 from grpc import aio as _aio
-from quercus.proto.inference import open_inference_pb2 as _open_inference_pb2
+from quercus.inference import open_inference_pb2 as _open_inference_pb2
 import abc as _abc_1
 import grpc as _grpc
 import sys

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from quercus.proto.v1 import model_pb2
 from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_CACHED_MODELS
@@ -20,6 +19,7 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.server.workers.board import Tally
 from quercus.storage import BeyondLog, Change, FailedPrecondition, NotFound, StorageError, Store
+from quercus.v1 import model_pb2
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01

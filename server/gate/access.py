@@ -19,15 +19,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, ROLES, RPCS, rpc_of
 from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated
 from quercus.storage import Access, TokenRecord
-
-READER: Final = "reader"
-SENSOR: Final = "sensor"
-LABELLER: Final = "labeller"
-CORRECTOR: Final = "corrector"
-OPERATOR: Final = "operator"
-ROLES: Final = (READER, SENSOR, LABELLER, CORRECTOR, OPERATOR)
 
 FRESH_S: Final = 0.5
 MISSING_TOKEN_AGE_S: Final = 0.1
@@ -35,73 +29,6 @@ MISSING_TOKEN_AGE_S: Final = 0.1
 
 MAX_LOOKUPS: Final = 100
 """Calls that wait at a time because their token is unknown: each might be that of a token made a moment ago."""
-
-_ANYONE: Final = frozenset(ROLES)
-_READ: Final = frozenset({READER, OPERATOR})
-_WRITE: Final = frozenset({SENSOR, OPERATOR})
-_LABEL: Final = frozenset({LABELLER, OPERATOR})
-_CORRECT: Final = frozenset({LABELLER, CORRECTOR, OPERATOR})
-_OPERATE: Final = frozenset({OPERATOR})
-
-PERMISSIONS: Final[dict[str, frozenset[str]]] = {
-    "ModelService/CreateModel": _OPERATE,
-    "ModelService/GetModel": _ANYONE,
-    "ModelService/ListModels": _ANYONE,
-    "ModelService/UpdateModel": _OPERATE,
-    "ModelService/DeleteModel": _OPERATE,
-    "InstanceService/PushInstances": _WRITE,
-    "InstanceService/PushBatch": _WRITE,
-    "InstanceService/ListInstances": _READ,
-    "InstanceService/GetInstance": _READ,
-    "InstanceService/StateEvidence": _LABEL,
-    "InstanceService/WatchEvents": _READ,
-    "QueryService/LeaseQueries": _LABEL,
-    "QueryService/StreamQueries": _LABEL,
-    "QueryService/AnswerQuery": _LABEL,
-    "QueryService/RefuseQuery": _LABEL,
-    "QueryService/ExtendLease": _LABEL,
-    "QueryService/ReturnQuery": _LABEL,
-    "QueryService/ReleaseLease": _OPERATE,
-    "QueryService/CorrectAnswer": _CORRECT,
-    "QueryService/UndoAnswer": _CORRECT,
-    "QueryService/ListNeighbours": _LABEL,
-    "QueryService/ListQueries": _READ | _CORRECT,
-    "QueryService/ListQueryHistory": _READ | {CORRECTOR},
-    "QueryService/StreamAnswers": _READ | _CORRECT,
-    "QueryService/ListLabellers": _READ,
-    "QueryService/GetLabellingPolicy": _ANYONE,
-    "QueryService/UpdateLabellingPolicy": _OPERATE,
-    "ClassifyService/Classify": _READ,
-    "ClassifyService/ClassifyStream": _READ,
-    "TreeService/GetTree": _READ,
-    "TreeService/WatchTree": _READ,
-    "TreeService/RenderTree": _READ,
-    "AdminService/GetStatus": _READ,
-    "AdminService/GetCaller": _ANYONE,
-    "AdminService/SetLogLevel": _OPERATE,
-    "GRPCInferenceService/ServerLive": _ANYONE,
-    "GRPCInferenceService/ServerReady": _ANYONE,
-    "GRPCInferenceService/ServerMetadata": _READ,
-    "GRPCInferenceService/ModelReady": _READ,
-    "GRPCInferenceService/ModelMetadata": _READ,
-    "GRPCInferenceService/ModelInfer": _READ,
-}
-"""The roles that may call each RPC; only operators may call one that is not listed."""
-
-ADMINISTRATIVE: Final = frozenset(
-    {
-        "ModelService/CreateModel",
-        "ModelService/UpdateModel",
-        "ModelService/DeleteModel",
-        "AdminService/SetLogLevel",
-        "QueryService/UpdateLabellingPolicy",
-        "QueryService/ReleaseLease",
-    }
-)
-"""RPCs that the audit log keeps."""
-
-WHOLE_SERVER: Final = frozenset({"AdminService/SetLogLevel"})
-"""RPCs that change the whole server: not for tokens that are restricted to some models."""
 
 ID_PATTERN: Final = "[0-9a-f]{12}"
 DIGEST_BYTES: Final = hashlib.sha256().digest_size
@@ -175,29 +102,25 @@ def set_caller(principal: Principal | None) -> None:
     _caller.set(principal)
 
 
-def short_name(method: str) -> str:
-    """Return ``Service/Method`` of ``/quercus.v1.Service/Method``."""
-    return method.rpartition(".")[2]
-
-
 def check_permission(principal: Principal, method: str) -> None:
     """Raise `PermissionDenied` unless the caller's roles, and models, allow the method."""
-    allowed = PERMISSIONS.get(short_name(method), _OPERATE)
-    if not principal.roles & allowed:
-        have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(allowed))
+    rpc = rpc_of(method)
+    if not principal.roles & rpc.roles:
+        have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(rpc.roles))
+        raise PermissionDenied(f"the token of {principal.name} has the role {have}; {rpc.name} needs {need}")
+    if principal.models is not None and rpc.changes_server:
         raise PermissionDenied(
-            f"the token of {principal.name} has the role {have}; {short_name(method)} needs {need}"
-        )
-    if principal.models is not None and short_name(method) in WHOLE_SERVER:
-        raise PermissionDenied(
-            f"the token of {principal.name} is for some models only; {short_name(method)} changes the whole server"
+            f"the token of {principal.name} is for some models only; {rpc.name} changes the whole server"
         )
 
 
 def allowed_methods(principal: Principal) -> list[str]:
     """Return the RPCs that a caller may call, in alphabetical order."""
-    wide = set() if principal.models is None else WHOLE_SERVER
-    return sorted(name for name, roles in PERMISSIONS.items() if principal.roles & roles and name not in wide)
+    return sorted(
+        rpc.name
+        for rpc in RPCS.values()
+        if principal.roles & rpc.roles and not (principal.models is not None and rpc.changes_server)
+    )
 
 
 def issue_token(

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from quercus.server.gate.access import Principal, short_name
+from quercus.server.gate.access import Principal
 from quercus.server.gate.throttle import CallRates
 from quercus.server.wire.errors import ResourceExhausted, to_failure
 
@@ -60,7 +60,7 @@ class AuditLog:
             await asyncio.shield(self._write_line(who, method, UNREAD_TARGET, outcome_of(error)))
 
     async def _write_line(self, who: str, method: str, target: str, outcome: str) -> None:
-        action = short_name(method).rpartition("/")[2]
+        action = method.rpartition("/")[2]
         _log.info("%s %s %s: %s", who, action, target, outcome)
         try:
             await self._record(who, action, target, outcome)

@@ -14,18 +14,16 @@ from google.protobuf.message import DecodeError
 from quercus.belief.errors import InvalidInput
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import (
-    ADMINISTRATIVE,
     Principal,
     TokenAuthority,
     check_permission,
     current_caller,
     set_caller,
-    short_name,
 )
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader
-from quercus.server.gate.observing import PATIENT
+from quercus.server.gate.rpcs import rpc_of
 from quercus.server.gate.strangers import ProbeReadings
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams
 from quercus.server.labelling.leasing import ANY
@@ -34,9 +32,6 @@ from quercus.server.wire.limits import INLINE_BYTES
 from quercus.server.wire.names import parse_query
 from quercus.specification.bounds import MODEL_ID
 from quercus.storage import NotFound
-
-LIGHT: Final = frozenset({"AdminService/GetStatus", "AdminService/GetCaller", "AdminService/SetLogLevel"})
-"""Calls that are let in however short memory is."""
 
 AUTHORIZATION: Final = "authorization"
 INFERENCE: Final = "/inference.GRPCInferenceService/"
@@ -102,7 +97,7 @@ class Guard(WrappingInterceptor):
         """Look at the token, and at the memory that is left for a message."""
         if self._authority is not None:
             set_caller(await self._authority.identify_caller(authorization))
-        if short_name(method) not in LIGHT:
+        if not rpc_of(method).light:
             self._bounds.memory.check_memory()
 
     def _refusing_handler(self, method: str, handler: Handler) -> Handler:
@@ -111,7 +106,7 @@ class Guard(WrappingInterceptor):
         if found is None:
             if handler.response_streaming:
                 found = grpc.stream_stream_rpc_method_handler(_refuse_stream)
-            elif _is_audited(method):
+            elif rpc_of(method).audited:
                 found = grpc.stream_unary_rpc_method_handler(self._refuse_with_audit(method))
             else:
                 found = grpc.stream_unary_rpc_method_handler(_refuse_unary)
@@ -136,7 +131,7 @@ class Guard(WrappingInterceptor):
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             guarded = gate.guard_unary(behaviour, streams_in)
-            return self._with_audit(guarded, method, reader) if _is_audited(method) else guarded
+            return self._with_audit(guarded, method, reader) if rpc_of(method).audited else guarded
 
         codecs = None, handler.response_serializer  # a request is read when it is let in
         return wrap_handler(handler, unary=unary, stream=gate.guard_stream, codecs=codecs)
@@ -233,9 +228,8 @@ class _GuardedMethod:
         self._reader = reader
         self._authority = authority
         self._bounds = bounds
-        self._is_work = short_name(method) not in LIGHT
-        self._is_patient = method.rpartition("/")[2] in PATIENT
         self._method = method
+        self._rpc = rpc_of(method)
 
     async def admit_caller(self, context: Any) -> Principal | None:
         """Return who calls; raises unless they may, still."""
@@ -250,7 +244,7 @@ class _GuardedMethod:
         principal = await self.admit_caller(context)
         set_caller(principal)
         self._bounds.rates.take_token(_caller_name(principal, context))
-        if self._is_work:
+        if not self._rpc.light:
             self._bounds.memory.check_memory()
         request = await self._reader.read_message(data)
         if principal is not None:
@@ -284,7 +278,7 @@ class _GuardedMethod:
                 _raise_refusal()
                 return await behaviour(self._check_messages(data, context), context)
             response = await behaviour(await self.check_message(data, context), context)
-            if self._is_patient:  # still; a query leased meanwhile is open again when the lease ends
+            if self._rpc.waits:  # still; a query leased meanwhile is open again when the lease ends
                 await self.admit_caller(context)
             return response
 
@@ -323,10 +317,6 @@ def _caller_name(principal: Principal | None, context: Any) -> str:
 def _address_of(context: Any) -> str:
     peer: str = context.peer()
     return peer.rpartition(":")[0] or peer
-
-
-def _is_audited(method: str) -> bool:
-    return short_name(method) in ADMINISTRATIVE
 
 
 async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str:

@@ -17,6 +17,7 @@ import grpc
 
 from quercus.server.gate.call import Call
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
+from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import set_request_id
 from quercus.server.telemetry.metrics import Metrics
 
@@ -24,9 +25,6 @@ _log = logging.getLogger("quercus.calls")
 REQUEST_ID: Final = "x-request-id"
 SLOW_S: Final = 1.0
 """A call that is no stream and takes longer is worth a line at level info."""
-
-PATIENT: Final = frozenset({"LeaseQueries"})
-"""Calls that take long because they were asked to wait."""
 
 _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -65,7 +63,7 @@ class _ObservedMethod:
     def __init__(self, metrics: Metrics, method: str, handler: Handler) -> None:
         _, service, name = method.split("/", 2)
         self._method = method
-        self._is_patient = name in PATIENT
+        self._is_patient = rpc_of(method).waits
         self._metrics = metrics
         self._labels = labels = (service, name)
         is_stream = handler.request_streaming or handler.response_streaming

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from quercus.proto.v1 import model_pb2
 from quercus.server.wire import snapshots
 from quercus.server.wire.models import decode_specification
 from quercus.server.wire.trees import encode_head
@@ -13,6 +12,7 @@ from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUCKET
 from quercus.trees import AverageConfidence, Edges, LearnedModel
+from quercus.v1 import model_pb2
 
 Names = tuple[tuple[str, ...], ...]
 

@@ -11,12 +11,12 @@ import time
 import uuid
 from typing import Final
 
-from quercus.proto.v1 import admin_pb2
 from quercus.server.config import Config
 from quercus.server.gate.throttle import memory_of_machine
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.wire.limits import MODEL_MEMORY_SHARE
 from quercus.storage import without_secrets
+from quercus.v1 import admin_pb2
 
 _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
-from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.combined_labels import LabelEvent, LabelKind, LabelState
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
@@ -25,6 +24,7 @@ from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import check_id
 from quercus.storage import Event
+from quercus.v1 import query_pb2
 
 
 @dataclass(frozen=True)

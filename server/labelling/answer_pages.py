@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import query_pb2
 from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.labelling.answer_messages import AnswerSelection, encode_answer, read_filter
 from quercus.server.labelling.combined_labels import label_events
@@ -15,6 +14,7 @@ from quercus.server.wire.limits import ANSWER_PAGE
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import EventSelection, NotFound, Store
+from quercus.v1 import query_pb2
 
 
 async def stream_answers(

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label, vacuous
-from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
 from quercus.server.labelling.answer_rules import (
@@ -27,6 +26,7 @@ from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import AnswerOutcome, LeaseClaim, PendingRule, Store
+from quercus.v1 import instance_pb2, query_pb2
 
 T = TypeVar(
     "T",

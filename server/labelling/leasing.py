@@ -13,7 +13,6 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.core.fair_queue import QueuedRequest, fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
@@ -26,6 +25,7 @@ from quercus.server.wire.queries import encode_queries
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
+from quercus.v1 import model_pb2, query_pb2
 
 ANY: Final = "-"
 """Model id that stands for any model."""

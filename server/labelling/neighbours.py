@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import check_lease_token
 from quercus.server.wire.evidence import known_contour
@@ -22,6 +21,7 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.storage import Event, FailedPrecondition, QueryState, Store
 from quercus.trees import TreeModel
+from quercus.v1 import model_pb2, query_pb2
 
 SEARCHED_ROWS: Final = 1_000
 MAX_NEIGHBOURS: Final = 20

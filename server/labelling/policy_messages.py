@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
-from quercus.proto.v1 import query_pb2
 from quercus.server.labelling.reliability import LabellerAgreement
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
 from quercus.storage import Corrections, HistoryRow, LabellerCounts, Policy, Reliability, check_policy
+from quercus.v1 import query_pb2
 
 DEFAULT = Policy()
 

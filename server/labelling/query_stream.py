@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import query_pb2
 from quercus.server.core.catalogue import check_reached
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
@@ -20,6 +19,7 @@ from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
 from quercus.storage import FailedPrecondition, Idle, NotFound, QueryState, StorageError, Store
+from quercus.v1 import query_pb2
 
 Request = query_pb2.StreamQueriesRequest
 Response = query_pb2.StreamQueriesResponse

@@ -8,7 +8,6 @@ from functools import partial
 
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput, field_prefix
-from quercus.proto.v1 import instance_pb2
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
 from quercus.server.labelling.answer_rules import check_declared
@@ -32,6 +31,7 @@ from quercus.storage import (
     Store,
     check_comment,
 )
+from quercus.v1 import instance_pb2
 
 
 @dataclass(frozen=True)

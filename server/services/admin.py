@@ -8,7 +8,6 @@ import time
 from typing import Any, Final
 
 from quercus import __version__
-from quercus.proto.v1 import admin_pb2, admin_pb2_grpc
 from quercus.server.core.damaged_models import MOST_NAMED, DamagedModels
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
@@ -22,6 +21,7 @@ from quercus.server.workers.board import Board
 from quercus.server.workers.level import give_level
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import NotFound, Store, StoreBusy, StoreError
+from quercus.v1 import admin_pb2, admin_pb2_grpc
 
 _log = logging.getLogger(__name__)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from typing import Any
 
-from quercus.proto.v1 import classify_pb2, classify_pb2_grpc
 from quercus.server.core.service_core import OnCore
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import parse_model
@@ -14,6 +13,7 @@ from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.trees import UncertainValues
+from quercus.v1 import classify_pb2, classify_pb2_grpc
 
 
 class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):

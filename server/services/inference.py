@@ -6,9 +6,8 @@ from typing import Any, Final
 
 from quercus import __version__
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.inference import open_inference_pb2 as pb
-from quercus.proto.inference import open_inference_pb2_grpc
-from quercus.proto.v1 import classify_pb2, model_pb2
+from quercus.inference import open_inference_pb2 as pb
+from quercus.inference import open_inference_pb2_grpc
 from quercus.server.core.service_core import OnCore
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.inference import (
@@ -25,6 +24,7 @@ from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.algorithms import LEGACY_DEFAULT
 from quercus.specification.bounds import check_model_id
 from quercus.storage import FailedPrecondition, NotFound, Store
+from quercus.v1 import classify_pb2, model_pb2
 
 MAX_ID: Final = 200
 _MIN_SEQUENCE: Final = "min_sequence"

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, values_pb2
 from quercus.server.core.service_core import OnCore
 from quercus.server.labelling import stating
 from quercus.server.services import watching
@@ -40,6 +39,7 @@ from quercus.storage import (
     Stale,
     Store,
 )
+from quercus.v1 import instance_pb2, instance_pb2_grpc, values_pb2
 
 _log = logging.getLogger(__name__)
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest

@@ -9,7 +9,6 @@ from typing import Any
 
 from google.protobuf import empty_pb2
 
-from quercus.proto.v1 import model_pb2, model_pb2_grpc
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
@@ -26,6 +25,7 @@ from quercus.server.wire.models import (
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
 from quercus.specification.bounds import check_model_id
 from quercus.storage import CorruptStore, ModelRecord, NotFound, PendingRule, Store
+from quercus.v1 import model_pb2, model_pb2_grpc
 
 
 class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):

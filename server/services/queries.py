@@ -8,9 +8,9 @@ from contextlib import aclosing
 from typing import Any
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import query_pb2, query_pb2_grpc
 from quercus.server.core.service_core import OnCore
-from quercus.server.gate.access import CORRECTOR, OPERATOR, READER, current_caller, labeller_of
+from quercus.server.gate.access import current_caller, labeller_of
+from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
 from quercus.server.labelling import answer_pages, answering, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
     encode_labeller,
@@ -26,6 +26,7 @@ from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token
 from quercus.server.wire.request_checks import check_count, lease_s, wait_s
 from quercus.storage import Idle, LabellerCounts, QueryState, Store
+from quercus.v1 import query_pb2, query_pb2_grpc
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from quercus.proto.v1 import tree_pb2
 from quercus.server.wire import snapshots
 from quercus.server.wire.trees import choose_member, member_classes, names_of
 from quercus.storage import Snapshot
 from quercus.trees import Overview, to_dot, to_svg, to_text
 from quercus.trees.learners.stored import part_trees
+from quercus.v1 import tree_pb2
 
 _Request = tree_pb2.RenderTreeRequest
 

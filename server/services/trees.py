@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import tree_pb2, tree_pb2_grpc
 from quercus.server.core.service_core import STOPPING, OnCore, ServiceCore
 from quercus.server.services.tree_drawings import MEDIA_TYPES, draw_tree
 from quercus.server.wire.errors import Unavailable
@@ -15,6 +14,7 @@ from quercus.server.wire.limits import MAX_WATCHED_TREES
 from quercus.server.wire.names import parse_model, parse_tree
 from quercus.server.wire.trees import decode_snapshot, encode_tree_head
 from quercus.storage import FailedPrecondition, Snapshot, Store
+from quercus.v1 import tree_pb2, tree_pb2_grpc
 
 WATCH_POLL_S: Final = 60.0
 """Longest time, in seconds, between two reads of the store by a watch, whatever the change signal says."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import instance_pb2
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.wire.errors import Unavailable
@@ -16,6 +15,7 @@ from quercus.server.wire.names import parse_model
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import BeyondLog, Event, EventKind, FailedPrecondition, Store
+from quercus.v1 import instance_pb2
 
 PAGE_EVENTS: Final = 500
 PAGE_VALUES: Final = 50_000

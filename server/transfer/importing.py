@@ -12,7 +12,6 @@ from google.protobuf.message import DecodeError
 
 from quercus.belief.codec import decode
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import display_pb2, model_pb2
 from quercus.server.wire.displays import decode_displays
 from quercus.server.wire.models import decode_specification
 from quercus.specification.attributes import Nominal
@@ -20,6 +19,7 @@ from quercus.specification.model import Specification
 from quercus.specification.parameters import BUDGET
 from quercus.storage import EventKind
 from quercus.trees import check_values, cut_counts
+from quercus.v1 import display_pb2, model_pb2
 
 FIXED = ("attributes", "frame", "warmup_rows")
 """Fields of a specification that no later one may change."""

@@ -13,12 +13,13 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import query_pb2
-from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN, ROLES
+from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN
+from quercus.server.gate.rpcs import ROLES
 from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.reports import accuracy_in
 from quercus.server.wire.snapshots import UnreadableSnapshotError, is_earlier
 from quercus.server.wire.trees import check_stored_tree
+from quercus.v1 import query_pb2
 
 UNREADABLE: Final = (
     DecodeError,

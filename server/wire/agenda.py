@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from quercus.proto.v1 import query_pb2
 from quercus.trees import Query, QueryPosition, SplitName
+from quercus.v1 import query_pb2
 
 MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix
-from quercus.proto.v1 import model_pb2
-from quercus.proto.words import words_of
 from quercus.specification.algorithms import ALGORITHMS, LEGACY_DEFAULT, Algorithm, Forest
 from quercus.specification.parameter import parameters_of
+from quercus.v1 import model_pb2
+from quercus.v1.words import words_of
 
 
 def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, field_prefix
-from quercus.proto.v1 import display_pb2, model_pb2
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.specification.display import (
     MAX_DISPLAY_BYTES,
@@ -25,6 +24,7 @@ from quercus.specification.presentation import (
     Presentation,
     SeriesView,
 )
+from quercus.v1 import display_pb2, model_pb2
 
 _CONTENTS: Final = "text, series, image, audio or link"
 

@@ -14,7 +14,6 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import instance_pb2
 from quercus.server.wire.limits import MAX_ERROR_BYTES
 from quercus.server.wire.snapshots import UnreadableSnapshotError
 from quercus.storage import (
@@ -30,6 +29,7 @@ from quercus.storage import (
     Stale,
     StorageError,
 )
+from quercus.v1 import instance_pb2
 
 _CODES: dict[int, grpc.StatusCode] = {code.value[0]: code for code in grpc.StatusCode}
 DETAILS_KEY = "grpc-status-details-bin"

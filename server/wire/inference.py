@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.inference import open_inference_pb2 as pb
-from quercus.proto.v1 import classify_pb2, values_pb2
+from quercus.inference import open_inference_pb2 as pb
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.rows import column_faults, value_ranges
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
@@ -22,6 +21,7 @@ from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import canonical_cell, number_of
 from quercus.specification.written_labels import write_set
 from quercus.trees import Range, UncertainValues
+from quercus.v1 import classify_pb2, values_pb2
 
 OUTPUTS: Final = {
     "label": ("BYTES", False),

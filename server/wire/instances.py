@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.proto.v1 import instance_pb2
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import to_duration, to_timestamp
@@ -15,6 +14,7 @@ from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, EventKind
+from quercus.v1 import instance_pb2
 
 _KINDS = {
     EventKind.CORRECTION: instance_pb2.Evidence.KIND_CORRECTION,

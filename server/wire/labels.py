@@ -24,12 +24,12 @@ from quercus.belief.label import (
     vacuous,
 )
 from quercus.belief.mass import MassFunction
-from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.specification.values import NOTHING, Spellings
 from quercus.specification.written_labels import write_label, write_set
 from quercus.storage import CorruptStore
+from quercus.v1 import values_pb2
 
 
 def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") -> Label:

@@ -12,8 +12,6 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import model_pb2
-from quercus.proto.words import words_of
 from quercus.server.wire.algorithms import decode_algorithm
 from quercus.server.wire.displays import check_drawable_curves, check_presentation
 from quercus.server.wire.limits import MessageLimits
@@ -29,6 +27,8 @@ from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
+from quercus.v1 import model_pb2
+from quercus.v1.words import words_of
 
 DEFAULTS: Final = {
     each.name: each.default for each in parameters_of(Specification) if each.default is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from quercus.proto.v1 import query_pb2
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.labels import encode_contour
@@ -13,6 +12,7 @@ from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, QueryRecord, QueryState
+from quercus.v1 import query_pb2
 
 _ASKED = frozenset({QueryState.OPEN, QueryState.LEASED})
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import instance_pb2
 from quercus.server.wire.errors import error_fields, shorten_text
 from quercus.server.wire.limits import MAX_ERROR_BYTES, REFUSALS_BYTES
+from quercus.v1 import instance_pb2
 
 
 class RowFault(InvalidInput):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from quercus.proto.v1 import model_pb2
 from quercus.trees import AccuracyBlock, AverageConfidence
+from quercus.v1 import model_pb2
 
 
 def encode_report(

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.v1 import values_pb2
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
@@ -21,6 +20,7 @@ from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of
 from quercus.storage import NewValue
 from quercus.trees import Range
+from quercus.v1 import values_pb2
 
 _SIZES: Final = MessageLimits()
 ONE_THREAD: Final = 8_192

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import model_pb2
 from quercus.specification.attributes import other_names
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings
 from quercus.storage import ModelRecord, Store
+from quercus.v1 import model_pb2
 
 
 @dataclass(frozen=True)

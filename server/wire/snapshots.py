@@ -27,7 +27,6 @@ import numpy as np
 from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
-from quercus.proto.v1 import tree_pb2
 from quercus.trees import LearnedModel
 from quercus.trees.learners.stored import (
     PEOPLE_READ,
@@ -37,6 +36,7 @@ from quercus.trees.learners.stored import (
     form_of,
     join_trees,
 )
+from quercus.v1 import tree_pb2
 
 FORMAT: Final = 5
 LEVEL: Final = 1  # of compression: fast

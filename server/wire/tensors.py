@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.proto.inference import open_inference_pb2 as pb
+from quercus.inference import open_inference_pb2 as pb
 
 InputTensor = pb.ModelInferRequest.InferInputTensor
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.proto.v1 import classify_pb2, tree_pb2, values_pb2
 from quercus.server.wire import snapshots
 from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import tree_name
@@ -32,6 +31,7 @@ from quercus.trees import (
     undominated,
 )
 from quercus.trees.learners.stored import part_trees, restore_model
+from quercus.v1 import classify_pb2, tree_pb2, values_pb2
 
 MAX_RESPONSES: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""

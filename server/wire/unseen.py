@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from quercus.proto.v1 import values_pb2
+from quercus.v1 import values_pb2
 
 MAX_EXAMPLES: Final = 100
 """Names of one attribute that a response lists."""

@@ -15,12 +15,12 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from quercus.server.gate.access import short_name
 from quercus.server.gate.call import Call
 from quercus.server.gate.grpc_limits import MAX_METADATA_BYTES, MAX_WAITING_CALLS, UNREQUESTED_CALL_S
 from quercus.server.gate.guard import INTERNAL
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.observing import REQUEST_ID
+from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import request_id, set_request_id
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import INLINE_BYTES
@@ -28,32 +28,6 @@ from quercus.server.workers.line import AWAY, CallLine
 
 CALLER: Final = "x-quercus-caller"
 """Metadata between workers: the address of the caller."""
-
-READING: Final = frozenset(
-    {
-        "ModelService/GetModel",
-        "ModelService/ListModels",
-        "InstanceService/ListInstances",
-        "InstanceService/GetInstance",
-        "InstanceService/WatchEvents",
-        "QueryService/ListNeighbours",
-        "QueryService/ListQueries",
-        "QueryService/ListQueryHistory",
-        "QueryService/StreamAnswers",
-        "QueryService/ListLabellers",
-        "QueryService/GetLabellingPolicy",
-        "ClassifyService/Classify",
-        "ClassifyService/ClassifyStream",
-        "TreeService/GetTree",
-        "TreeService/WatchTree",
-        "TreeService/RenderTree",
-        "AdminService/GetCaller",
-    }
-)
-"""Methods of `quercus.v1` that write nothing: any worker answers them."""
-
-OF_KEEPER: Final = frozenset({"AdminService/GetStatus", "AdminService/SetLogLevel"})
-"""Methods that concern the whole server, which the keeper answers whatever the store."""
 
 FORWARDABLE: Final = "quercus.v1."
 _OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, "user-agent"})
@@ -105,11 +79,11 @@ class Forwarder:
         await self._channel.close()
 
     def is_forwarded(self, method: str) -> bool:
-        """Return whether calls of a method are the keeper's; a new method is, until it is listed as one that reads."""
+        """Return whether calls of a method are the keeper's; those that concern the whole server always are."""
         if not method.startswith(f"/{FORWARDABLE}"):
             return False
-        name = short_name(method)
-        return name in OF_KEEPER or (self._all_writes and name not in READING)
+        rpc = rpc_of(method)
+        return rpc.whole_server or (self._all_writes and not rpc.reads)
 
     def divide(self, handlers: Any) -> Any:
         """Return the handlers of a service, with those of the keeper's methods replaced."""

@@ -17,18 +17,21 @@ FOLDERS = (
     "files",
     "kernels",
     "plot",
-    "proto",
     "server",
     "specification",
     "storage",
     "trees",
 )
+"""The folders at the top that are packages, by their own names."""
+
+PARTS = {folder: folder for folder in FOLDERS} | {"inference": "proto/inference", "v1": "proto/quercus/v1"}
+"""The folder of each package within ``quercus``."""
 
 
 def copy_checkout(target: Path) -> Path:
     """Copy what packaging reads, symlinks as symlinks, without what a working copy leaves lying about."""
     leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", "*.so")
-    for folder in (*FOLDERS, "src", "tests"):
+    for folder in (*FOLDERS, "proto", "src", "tests"):
         shutil.copytree(ROOT / folder, target / folder, symlinks=True, ignore=leftovers)
     for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy2(ROOT / file, target / file)

@@ -28,7 +28,7 @@ import pytest
 
 from quercus.client import Client, QuercusError
 from quercus.client.channels import SpreadChannel
-from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
+from quercus.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes
 from support.struck import LEARNERS, MODEL, WAIT_S, Trial
@@ -42,7 +42,7 @@ SLEEPER: Final = """
 import sys, threading
 sys.path.insert(0, sys.argv[2])
 import grpc
-from quercus.proto.v1 import query_pb2, query_pb2_grpc, tree_pb2, tree_pb2_grpc
+from quercus.v1 import query_pb2, query_pb2_grpc, tree_pb2, tree_pb2_grpc
 channel = grpc.insecure_channel(sys.argv[1])
 done = threading.Event()
 if sys.argv[3] == "hold":

@@ -31,9 +31,9 @@ if __name__ == "__main__":
 import grpc
 
 from quercus.client import Client, Nominal, Specification
-from quercus.proto.v1 import model_pb2
 from quercus.server.gate import access
 from quercus.storage import Store, file_url
+from quercus.v1 import model_pb2
 from support import command_line, frames
 from support.forked import ForkedProcess
 from support.frames import Peer

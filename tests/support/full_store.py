@@ -19,13 +19,13 @@ from quercus.client import (
     Specification,
     Statement,
 )
-from quercus.proto.v1 import query_pb2
 from quercus.server.gate import access
 from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.reports import encode_report
 from quercus.storage import AgendaEntry, Store
 from quercus.storage.schema import metadata
 from quercus.trees import AccuracyBlock
+from quercus.v1 import query_pb2
 
 ROWS = 40
 CELLS = [(table.name, column.name) for table in metadata.sorted_tables for column in table.columns]

@@ -30,8 +30,8 @@ import grpc
 from integration.client.serving import Serving
 
 from quercus.client import Client, Nominal, Numeric, Specification
-from quercus.proto.inference import open_inference_pb2
-from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.inference import open_inference_pb2
+from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from support.mutated import Maker
 from support.published import published_model
 from support.right import Labelling, Queries, right_messages

@@ -13,8 +13,8 @@ import grpc
 from grpc import aio
 from integration.client.serving import QUERCUS
 
-from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, query_pb2, query_pb2_grpc
 from quercus.server.gate import access
+from quercus.v1 import instance_pb2, instance_pb2_grpc, query_pb2, query_pb2_grpc
 from support.holdings import Cut, Holding
 
 if TYPE_CHECKING:

@@ -35,13 +35,13 @@ if __name__ == "__main__":
 import numpy as np
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2
 from quercus.server.gate import access
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
+from quercus.v1 import model_pb2
 from support.histories import check_history
 from support.holdings import Cut, Holding, doubles
 from support.labellers import (

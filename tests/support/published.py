@@ -3,9 +3,9 @@
 from typing import Any
 
 from quercus.client import Specification as ClientSpecification
-from quercus.proto.v1 import model_pb2
 from quercus.specification.algorithms import Abc45
 from quercus.specification.model import Specification
+from quercus.v1 import model_pb2
 
 
 def published_tree(*given: Any, **more: Any) -> Specification:

@@ -9,8 +9,8 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.proto.inference import open_inference_pb2
-from quercus.proto.v1 import (
+from quercus.inference import open_inference_pb2
+from quercus.v1 import (
     admin_pb2,
     classify_pb2,
     display_pb2,

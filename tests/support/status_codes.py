@@ -4,7 +4,7 @@ from typing import Any
 
 import grpc
 
-from quercus.server.gate.statuses import OWN, statuses_of
+from quercus.server.gate.rpcs import RPCS
 
 UNTOLD = {"OK", "UNKNOWN"}
 """UNKNOWN is counted where a client left while something was written to it: nobody was told."""
@@ -17,10 +17,10 @@ def undeclared(metrics: Any) -> list[str]:
         for sample in family.samples:
             if not sample.name.endswith("_total") or not sample.value:
                 continue
-            method = f"{sample.labels['grpc_service'].rpartition('.')[2]}/{sample.labels['grpc_method']}"
+            rpc = RPCS.get(f"/{sample.labels['grpc_service']}/{sample.labels['grpc_method']}")
             code = sample.labels["grpc_code"]
             if code in UNTOLD:
                 continue
-            if method in OWN and grpc.StatusCode[code] not in statuses_of(method):
-                found.append(f"{method} ended with {code}")
+            if rpc is not None and grpc.StatusCode[code] not in rpc.statuses:
+                found.append(f"{rpc.name} ended with {code}")
     return found

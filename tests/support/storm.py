@@ -10,7 +10,7 @@ from typing import Any, Final
 import grpc
 from grpc_health.v1 import health_pb2
 
-from quercus.proto.v1 import classify_pb2, instance_pb2, query_pb2, tree_pb2
+from quercus.v1 import classify_pb2, instance_pb2, query_pb2, tree_pb2
 
 AT_ONCE: Final = 32
 """Callers of one connection."""

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
-from support.checkout import FOLDERS, ROOT
+from support.checkout import PARTS, ROOT
 
 
 def documented(text: str) -> Iterator[str]:
@@ -56,6 +56,6 @@ def wrong(file: Path) -> Iterator[str]:
 
 
 def test_parameters_of_docstrings_exist() -> None:
-    files = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.py"))]
+    files = [file for folder in PARTS.values() for file in sorted((ROOT / folder).rglob("*.py"))]
     found = [line for file in files if "_pb2" not in file.name for line in wrong(file)]
     assert not found, "\n".join(found)

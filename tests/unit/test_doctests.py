@@ -4,11 +4,13 @@ import doctest
 import importlib
 
 import pytest
-from support.checkout import FOLDERS, ROOT
+from support.checkout import PARTS, ROOT
 
 MODULES = sorted(
-    ".".join(("quercus", *file.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-    for folder in FOLDERS
+    ".".join(("quercus", part, *file.relative_to(ROOT / folder).with_suffix("").parts)).removesuffix(
+        ".__init__"
+    )
+    for part, folder in PARTS.items()
     for file in (ROOT / folder).rglob("*.py")
     if file.stem != "__main__" and ">>>" in file.read_text()
 )

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
-from support.checkout import FOLDERS, ROOT, copy_checkout
+from support.checkout import FOLDERS, PARTS, ROOT, copy_checkout
 
 from quercus.kernels import compiled
 
@@ -26,11 +26,11 @@ SERVER_ONLY |= {
 }
 
 
-@pytest.mark.parametrize("folder", FOLDERS)
-def test_each_part_is_imported_from_its_folder(folder: str) -> None:
-    module = importlib.import_module(f"quercus.{folder}")
+@pytest.mark.parametrize("part", PARTS)
+def test_each_part_is_imported_from_its_folder(part: str) -> None:
+    module = importlib.import_module(f"quercus.{part}")
     assert module.__file__ is not None
-    assert Path(module.__file__).resolve().parent == ROOT / folder
+    assert Path(module.__file__).resolve().parent == ROOT / PARTS[part]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -45,7 +45,7 @@ def test_a_part_has_one_name_only(folder: str) -> None:
 
 def test_every_folder_is_linked() -> None:
     links = {p.name: os.readlink(p) for p in (ROOT / "src" / "quercus").iterdir() if p.is_symlink()}
-    assert links == {folder: f"../../{folder}" for folder in FOLDERS}
+    assert links == {part: f"../../{folder}" for part, folder in PARTS.items()}
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
     assert {name.split("/")[0] for name in names} == {"quercus"}
     source = ROOT / "src" / "quercus"
     expected = {"quercus/__init__.py", "quercus/py.typed"}
-    for folder in FOLDERS:
+    for part in PARTS:
         for suffix in (
             "*.py",
             "*.pyi",
@@ -78,9 +78,7 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
             "*.js",
             "*.svg",
         ):
-            expected |= {
-                "quercus/" + p.relative_to(source).as_posix() for p in (source / folder).rglob(suffix)
-            }
+            expected |= {"quercus/" + p.relative_to(source).as_posix() for p in (source / part).rglob(suffix)}
     expected.add(f"quercus/kernels/{Path(compiled.__file__).name}")
     assert names == expected
     assert not any("test" in Path(name).name for name in names)

@@ -20,9 +20,9 @@ from quercus.client.bridges.mqtt_messages import MessageFormat
 from quercus.estimators.columns import FittedColumns
 from quercus.files import open_table
 from quercus.files.schema import Binding
-from quercus.proto.inference import open_inference_pb2 as pb
-from quercus.proto.inference import open_inference_pb2_grpc
-from quercus.proto.v1 import instance_pb2, instance_pb2_grpc, values_pb2
+from quercus.inference import open_inference_pb2 as pb
+from quercus.inference import open_inference_pb2_grpc
+from quercus.v1 import instance_pb2, instance_pb2_grpc, values_pb2
 
 ATTRIBUTES = [
     Nominal("on", ["False", "TRUE"]),

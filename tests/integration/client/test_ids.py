@@ -23,9 +23,9 @@ from quercus.client import (
     Statement,
     TextItem,
 )
-from quercus.proto.v1 import instance_pb2, instance_pb2_grpc
 from quercus.specification.names import CONTROLS
 from quercus.storage import Store
+from quercus.v1 import instance_pb2, instance_pb2_grpc
 
 NASTY = [
     *("images/2026/01/a.jpg", "s3://bucket/key", "https://example.org/x?a=b&c=d#e", "SUP/2026-0001"),

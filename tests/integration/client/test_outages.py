@@ -31,7 +31,7 @@ from quercus.client import (
     Unavailable,
 )
 from quercus.client.retrying import MAX_BACKOFF_S, Outage, is_repeated, service_config
-from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2
+from quercus.v1 import instance_pb2, model_pb2, query_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"], budget=5, alpha=0.9)
 ROWS = [{"X": "a"}, {"X": "b"}]

@@ -83,9 +83,9 @@ def set_up_store(client: Client, folder: Path) -> None:
 
 
 def set_up_archive(client: Client, folder: Path) -> None:
-    from quercus.proto.v1 import model_pb2
     from quercus.server.wire.models import complete_specification
     from quercus.storage import Store
+    from quercus.v1 import model_pb2
 
     message = model_pb2.Specification(
         attributes=[model_pb2.Attribute(name="alcohol", numeric=model_pb2.NumericAttribute())],

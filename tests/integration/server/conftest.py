@@ -20,7 +20,11 @@ from support.forked import ForkedProcess
 from support.published import published_message
 from support.status_codes import undeclared
 
-from quercus.proto.v1 import (
+from quercus.server import app
+from quercus.server.app import Server
+from quercus.server.config import Config
+from quercus.server.gate.grpc_limits import grpc_options
+from quercus.v1 import (
     classify_pb2_grpc,
     instance_pb2,
     instance_pb2_grpc,
@@ -32,10 +36,6 @@ from quercus.proto.v1 import (
     tree_pb2_grpc,
     values_pb2,
 )
-from quercus.server import app
-from quercus.server.app import Server
-from quercus.server.config import Config
-from quercus.server.gate.grpc_limits import grpc_options
 
 DEADLINE_S = 60.0
 
@@ -182,7 +182,7 @@ class Live:
         if not self.server.core.stopping.is_set():
             self.stop()
         self._end_loop()
-        assert not undeclared(self.server._metrics), "server/gate/statuses.py"
+        assert not undeclared(self.server._metrics), "statuses of proto/quercus/v1/*.proto"
 
     def _end_loop(self) -> None:
         self._loop.call_soon_threadsafe(self._loop.stop)

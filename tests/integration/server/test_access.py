@@ -19,8 +19,12 @@ from quercus.client import (
     Statement,
     Unauthenticated,
 )
-from quercus.proto.inference import open_inference_pb2
-from quercus.proto.v1 import (
+from quercus.inference import open_inference_pb2
+from quercus.server.app import SERVICES
+from quercus.server.gate import access
+from quercus.server.gate.rpcs import ROLES, RPCS
+from quercus.storage import AgendaEntry
+from quercus.v1 import (
     admin_pb2,
     classify_pb2,
     instance_pb2,
@@ -29,9 +33,6 @@ from quercus.proto.v1 import (
     tree_pb2,
     values_pb2,
 )
-from quercus.server.app import SERVICES
-from quercus.server.gate import access
-from quercus.storage import AgendaEntry
 
 SERVICE_FILES = (
     *(admin_pb2, model_pb2, instance_pb2, query_pb2, classify_pb2, tree_pb2),
@@ -56,7 +57,7 @@ class Guarded:
         self.address = live.server.address
         self.tokens = live.server.core.store.access
         self.channels: list[grpc.Channel] = []
-        self.issued = {role: self.issue(f"the-{role}", role) for role in access.ROLES}
+        self.issued = {role: self.issue(f"the-{role}", role) for role in ROLES}
         self.operator = Client(self.address, token=self.issued["operator"])
 
     def issue(self, name: str, *roles: str, **fields: Any) -> str:
@@ -129,14 +130,14 @@ def asking(growing: Any) -> Iterator[Guarded]:
     made.close()
 
 
-def test_every_rpc_is_in_the_table_of_permissions() -> None:
-    assert set(METHODS) == set(access.PERMISSIONS)
+def test_every_rpc_of_the_server_is_described() -> None:
+    assert set(METHODS) == {rpc.name for rpc in RPCS.values()}
     assert {name.rpartition(".")[2] for name in SERVICES} == {name.partition("/")[0] for name in METHODS}
 
 
 def test_every_role_may_call_what_the_table_says_and_nothing_else(guarded: Guarded) -> None:
-    for method, allowed in access.PERMISSIONS.items():
-        for role in access.ROLES:
+    for method, allowed in ((rpc.name, rpc.roles) for rpc in RPCS.values()):
+        for role in ROLES:
             code = guarded.call(method, guarded.issued[role])
             assert (code not in REFUSED) == (role in allowed), (method, role, code)
         nobody = grpc.StatusCode.OK if method in PROBES else grpc.StatusCode.UNAUTHENTICATED
@@ -144,12 +145,12 @@ def test_every_role_may_call_what_the_table_says_and_nothing_else(guarded: Guard
 
 
 def test_every_caller_learns_what_it_may_do(guarded: Guarded) -> None:
-    for role in access.ROLES:
+    for role in ROLES:
         with Client(guarded.address, token=guarded.issued[role]) as client:
             caller = client.caller()
         assert (caller.name, caller.roles, caller.models) == (f"the-{role}", (role,), None)
         assert caller.needs_token
-        assert caller.methods == {name for name, roles in access.PERMISSIONS.items() if role in roles}
+        assert caller.methods == {rpc.name for rpc in RPCS.values() if role in rpc.roles}
     with Client(guarded.address, token=guarded.issue("one", "operator", models={"wine"})) as client:
         caller = client.caller()
     assert caller.models == ("wine",)
@@ -161,9 +162,9 @@ def test_every_caller_learns_what_it_may_do(guarded: Guarded) -> None:
 def test_without_tokens_everybody_may_do_everything(live: Any) -> None:
     with Client(live.server.address) as client:
         caller = client.caller()
-    assert (caller.name, caller.roles, caller.models) == ("", tuple(sorted(access.ROLES)), None)
+    assert (caller.name, caller.roles, caller.models) == ("", tuple(sorted(ROLES)), None)
     assert not caller.needs_token
-    assert caller.methods == set(access.PERMISSIONS)
+    assert caller.methods == {rpc.name for rpc in RPCS.values()}
 
 
 def test_roles_add_up(guarded: Guarded) -> None:

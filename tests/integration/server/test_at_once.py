@@ -12,8 +12,8 @@ import psycopg
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.storage import AgendaEntry, Store
+from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 
 WAIT_S = 60.0
 MAX_MODELS = 2

@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.proto.v1 import (
+from quercus.v1 import (
     classify_pb2,
     instance_pb2,
     model_pb2,

@@ -9,8 +9,8 @@ import grpc
 import pytest
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, ResourceExhausted, Specification
-from quercus.proto.v1 import query_pb2, tree_pb2
 from quercus.server.gate import throttle
+from quercus.v1 import query_pb2, tree_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
 

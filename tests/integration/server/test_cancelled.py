@@ -9,8 +9,8 @@ import grpc
 import pytest
 from support.storm import Storm
 
-from quercus.proto.v1 import admin_pb2, admin_pb2_grpc, tree_pb2
 from quercus.specification.server import LOG_LEVELS
+from quercus.v1 import admin_pb2, admin_pb2_grpc, tree_pb2
 
 DEADLINE_S = 60.0
 

@@ -20,16 +20,6 @@ from typer.testing import CliRunner
 from quercus.cli.common import CommandFailure
 from quercus.cli.main import app
 from quercus.client import Client
-from quercus.proto.v1 import (
-    admin_pb2,
-    admin_pb2_grpc,
-    classify_pb2,
-    instance_pb2,
-    model_pb2,
-    query_pb2,
-    tree_pb2,
-    values_pb2,
-)
 from quercus.server.gate import access
 from quercus.server.transfer.stored_contents import CELLS as READ_ALONE
 from quercus.server.transfer.stored_contents import StoredModel
@@ -40,6 +30,16 @@ from quercus.storage.admin.moving import move_store
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.admin.verify_columns import ENUMERATIONS
 from quercus.storage.schema import metadata
+from quercus.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    classify_pb2,
+    instance_pb2,
+    model_pb2,
+    query_pb2,
+    tree_pb2,
+    values_pb2,
+)
 
 UNREADABLE = struct.pack("<4I", FORMAT, 0, 0, 0) + b"damaged"
 """A tree of today's format that no message can be read from."""

@@ -14,9 +14,9 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.mounts import fill, small_disk
 
 from quercus.client import Client, ResourceExhausted
-from quercus.proto.v1 import classify_pb2, query_pb2, tree_pb2
 from quercus.server.app import WRITES_HEALTH
 from quercus.storage.sqlite.disk_space import LOG_BYTES, RESERVE_BYTES, ROOM_BYTES
+from quercus.v1 import classify_pb2, query_pb2, tree_pb2
 
 DEADLINE_S = 60.0
 

@@ -23,8 +23,8 @@ from quercus.client import (
     SeriesView,
     TextItem,
 )
-from quercus.proto.v1 import display_pb2, instance_pb2
 from quercus.server.gate import access
+from quercus.v1 import display_pb2, instance_pb2
 
 ITEMS = (
     TextItem("note", "<b>as it is</b>"),

@@ -10,9 +10,9 @@ import pytest
 from support.statements import statements_noted
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
 from quercus.server.labelling.reliability import MAX_LABELS, crowd_of
 from quercus.storage import AgendaEntry, Policy, Reliability, Store, file_url
+from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 ROWS = 20
 ANSWERS = 5

@@ -14,11 +14,11 @@ from support.command_line import quercus
 from support.published import published_model
 
 from quercus.client import Client, FailedPrecondition, Nominal, Query, Unauthenticated
-from quercus.proto.v1 import query_pb2
 from quercus.server.gate import access
 from quercus.storage import Step, Store, file_url
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.queries import leases
+from quercus.v1 import query_pb2
 
 DEADLINE_S = 60.0
 

@@ -14,7 +14,7 @@ from support.frames import Peer
 from support.papers import Papers
 
 from quercus.client import Client
-from quercus.proto.v1 import tree_pb2
+from quercus.v1 import tree_pb2
 
 ATTACK_S = 1.0
 GROWN_MB = 150

@@ -10,13 +10,13 @@ import pytest
 from support import flood, frames
 from support.frames import Peer
 
-from quercus.proto.v1 import query_pb2
 from quercus.server.gate.grpc_limits import (
     GRPC_LIMITS,
     MAX_CALLS_OF_CONNECTION,
     MAX_METADATA_BYTES,
 )
-from quercus.server.gate.statuses import LIBRARY
+from quercus.server.gate.rpcs import LIBRARY
+from quercus.v1 import query_pb2
 
 REFUSED_STREAM = 7
 """The error of HTTP/2 that a client of gRPC reports as UNAVAILABLE."""

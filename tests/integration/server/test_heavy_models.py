@@ -13,10 +13,10 @@ from support.command_line import quercus
 from support.processes import children, cpu_s, has_open
 
 from quercus.client import Client
-from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.gate import access
 from quercus.server.growth.learner_pool import LEARNERS
+from quercus.v1 import model_pb2, query_pb2
 
 ROWS = 600
 END_S = 90.0

@@ -14,8 +14,8 @@ from support.checkout import ROOT
 from support.published import published_model
 
 from quercus.client import Between, Client, Nominal, Numeric, Specification
-from quercus.proto.inference import open_inference_pb2 as pb
-from quercus.proto.inference import open_inference_pb2_grpc
+from quercus.inference import open_inference_pb2 as pb
+from quercus.inference import open_inference_pb2_grpc
 from quercus.server.gate import access
 
 MODEL = "inferred"

@@ -6,7 +6,7 @@ import grpc
 import numpy as np
 import pytest
 
-from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
+from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 Idle = query_pb2.LeaseQueriesResponse
 How = query_pb2.ReturnQueryRequest.How

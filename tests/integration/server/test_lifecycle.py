@@ -14,10 +14,10 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
-from quercus.proto.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.server.services.trees import TreeService
 from quercus.server.wire.errors import BadStart
 from quercus.storage.store import Store
+from quercus.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 
 
 def ids(api: Any, model: str) -> list[str]:

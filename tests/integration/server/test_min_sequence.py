@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import classify_pb2, query_pb2, values_pb2
 from quercus.server.growth.grower import Grower
 from quercus.storage import NewValue, Store, file_url
+from quercus.v1 import classify_pb2, query_pb2, values_pb2
 
 ENDLESS = 2**63 - 1
 REFUSED = (grpc.StatusCode.FAILED_PRECONDITION, "min_sequence", "ends at 21")

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from quercus.proto.v1 import instance_pb2, model_pb2, values_pb2
+from quercus.v1 import instance_pb2, model_pb2, values_pb2
 
 
 def alone(tools: Any, model: str, rows: Any, **fields: Any) -> instance_pb2.PushBatchRequest:

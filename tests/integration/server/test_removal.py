@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from quercus.proto.v1 import model_pb2
+from quercus.v1 import model_pb2
 
 DEADLINE_S = 60.0
 

@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.proto.v1 import classify_pb2, model_pb2, query_pb2, values_pb2
+from quercus.v1 import classify_pb2, model_pb2, query_pb2, values_pb2
 
 OTHER = {"classes": ["p", "q"]}
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from support.plain_rules import non_dominated
 
-from quercus.proto.v1 import values_pb2
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.tree.flat import FlatTree
+from quercus.v1 import values_pb2
 
 ROWS, ARITIES, CLASSES, BUDGET, ALPHA = 60, (3, 2, 4), 3, 20, 0.9
 FRAME = ["o", "s", "x"]

@@ -23,10 +23,10 @@ from support.published import published_model
 from quercus import __version__
 from quercus.cli.common import accuracy_text, attribute_text
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
-from quercus.proto.v1 import instance_pb2, model_pb2
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
 from quercus.server.wire.errors import BadStart
+from quercus.v1 import instance_pb2, model_pb2
 
 DEADLINE_S = 60.0
 

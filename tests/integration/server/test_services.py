@@ -15,8 +15,8 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
 from quercus.client import Client, Filter, Nominal, Specification
-from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 from quercus.specification.strategies import DEFAULT
+from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 RPCS = {
     "ModelService": {"CreateModel", "GetModel", "ListModels", "UpdateModel", "DeleteModel"},

@@ -9,9 +9,9 @@ from google.protobuf.field_mask_pb2 import FieldMask
 from support.histories import check_history
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.storage import AgendaEntry, EventKind, QueryState, Step, Store, file_url
 from quercus.storage.admin.verify import verify_store
+from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 
 INSTANCES = ("a", "b", "c")
 

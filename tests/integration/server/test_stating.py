@@ -14,7 +14,6 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
 from quercus.crowds import CrowdAnswers, estimate_crowd
-from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.transfer.importing import LogChecker
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal
@@ -24,6 +23,7 @@ from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
+from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 
 CLASSES = ("o", "s", "x")
 EVERYTHING = frozenset(CLASSES)

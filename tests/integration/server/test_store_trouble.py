@@ -9,8 +9,8 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from support.said import said
 
-from quercus.proto.v1 import classify_pb2
 from quercus.server.core import changes
+from quercus.v1 import classify_pb2
 
 
 def test_health_follows_the_store(

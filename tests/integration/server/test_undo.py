@@ -7,10 +7,10 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.proto.v1 import instance_pb2, query_pb2, values_pb2
 from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
+from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 State = query_pb2.QueryState
 

@@ -8,8 +8,8 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.proto.v1 import model_pb2
 from quercus.server.gate.grpc_limits import UNREQUESTED_CALL_S
+from quercus.v1 import model_pb2
 
 SHORT_S = 1
 BUSY_S = 2.5

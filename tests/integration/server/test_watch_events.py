@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.proto.v1 import instance_pb2, model_pb2, values_pb2
+from quercus.v1 import instance_pb2, model_pb2, values_pb2
 
 Kind = instance_pb2.LogEvent.Kind
 

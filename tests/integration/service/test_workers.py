@@ -36,7 +36,10 @@ from quercus.client import (
     Unauthenticated,
     Unavailable,
 )
-from quercus.proto.v1 import (
+from quercus.server.gate import access
+from quercus.server.wire.limits import INLINE_BYTES
+from quercus.storage import Store, file_url
+from quercus.v1 import (
     classify_pb2,
     classify_pb2_grpc,
     instance_pb2,
@@ -48,9 +51,6 @@ from quercus.proto.v1 import (
     tree_pb2,
     tree_pb2_grpc,
 )
-from quercus.server.gate import access
-from quercus.server.wire.limits import INLINE_BYTES
-from quercus.storage import Store, file_url
 
 SPECIFICATION = Specification([Numeric("x"), Nominal("kind", ("plain",))], ("a", "b"), budget=100)
 ROWS = [[1.0, "plain"], [5.0, "plain"]] * 20

@@ -21,7 +21,6 @@ from support.histories import check_history
 from support.ledger import LabellerVoice, Ledger, conflict
 
 from quercus.belief.codec import encode_contours
-from quercus.proto.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import answering, stating
@@ -38,6 +37,7 @@ from quercus.storage import (
 )
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.queries.leases import Eviction
+from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
 
 CLASSES = ("o", "s", "x")
 PUSHED = [(1.0, 1.0, 1.0), (1.0, 0.5, 0.0), (0.0, 1.0, 0.0), (0.2, 1.0, 1.0)]

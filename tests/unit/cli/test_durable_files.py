@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 import quercus.cli
 from quercus.cli.main import app
 from quercus.cli.whole_files import write_picture, written_whole
-from quercus.proto.v1 import model_pb2
 from quercus.server.wire.models import complete_specification
 from quercus.storage import Store
+from quercus.v1 import model_pb2
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import pytest
 from quercus.client import InvalidArgument
 from quercus.client.buffers import File
 from quercus.client.pushing import Batch
-from quercus.proto.v1 import instance_pb2, model_pb2
+from quercus.v1 import instance_pb2, model_pb2
 
 SPECIFICATION = model_pb2.Specification(classes=["o", "s"])
 COUNT = 5

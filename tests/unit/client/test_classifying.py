@@ -6,7 +6,7 @@ import pytest
 from quercus.client import Between, InvalidArgument, Nominal, Numeric, Specification
 from quercus.client.classifying import FRESH_S, ClassifyOptions, RowFormats
 from quercus.client.rows import RowEncoder, row_chunks
-from quercus.proto.v1 import values_pb2
+from quercus.v1 import values_pb2
 
 SPECIFICATION = Specification([Numeric("x"), Nominal("y", ("a", "b"))], ["yes", "no"])
 

@@ -8,9 +8,9 @@ from quercus.client import Specification, convert_trees
 from quercus.client.comparing import differences
 from quercus.client.conditions import condition_of, path_text
 from quercus.client.query_results import Rival
-from quercus.proto.v1 import tree_pb2
 from quercus.specification.attributes import Numeric, plain_number
 from quercus.trees import branch_names, split_names
+from quercus.v1 import tree_pb2
 
 TIMES = (1700000000.5, 1700000600.5, 1700001200.5)
 NONE = float("nan")

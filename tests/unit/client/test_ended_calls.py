@@ -12,7 +12,7 @@ from quercus.client import Client, QuercusError, Query, Unavailable, aio, conver
 from quercus.client.concurrency import AsyncBidirectionalCall, BidirectionalCall
 from quercus.client.stream_parts import read_event
 from quercus.client.sync import query_stream
-from quercus.proto.v1 import query_pb2, tree_pb2
+from quercus.v1 import query_pb2, tree_pb2
 
 LATER = 99
 """A value of an enum that only a later server knows."""

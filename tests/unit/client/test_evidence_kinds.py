@@ -4,7 +4,7 @@ import pytest
 
 from quercus.client import convert
 from quercus.client.events import KINDS
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 Kind = instance_pb2.Evidence.Kind
 

@@ -7,8 +7,8 @@ import pytest
 
 from quercus.client.convert import status_from_proto
 from quercus.client.results import Status
-from quercus.proto.v1 import admin_pb2
 from quercus.server import app
+from quercus.v1 import admin_pb2
 
 STATES = admin_pb2.GrowerStatus
 

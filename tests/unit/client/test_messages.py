@@ -10,7 +10,7 @@ from google.protobuf.message_factory import GetMessageClass
 import quercus.client
 from quercus.client import Client, InvalidArgument, LabellingPolicy, Nominal, Specification
 from quercus.client.messages import filled
-from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 
 MODULES = (admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2)
 WRONG = {

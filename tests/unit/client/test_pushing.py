@@ -20,7 +20,7 @@ from quercus.client.pushing import Batcher, PushState, batch_size, check_sizes
 from quercus.client.retrying import MAX_BACKOFF_S
 from quercus.client.rows import row_chunks
 from quercus.client.transport import MAX_SEND_BYTES
-from quercus.proto.v1 import instance_pb2
+from quercus.v1 import instance_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab"), Numeric("y")], ["o", "s"])
 ROWS = [["a", 1.0], ["b", 2.0], ["a", 3.0]]

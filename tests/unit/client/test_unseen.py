@@ -10,7 +10,7 @@ from quercus.client.pushing import Batcher, PushState
 from quercus.client.results import UnseenNames
 from quercus.client.rows import row_chunks
 from quercus.client.unseen import MAX_NAMES, NewNames, UnseenTally
-from quercus.proto.v1 import instance_pb2, values_pb2
+from quercus.v1 import instance_pb2, values_pb2
 
 OLD = Specification([Nominal("machine", ["101", "102"]), Nominal("new"), Numeric("x")], ["o", "s"])
 

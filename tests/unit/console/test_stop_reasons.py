@@ -1,7 +1,7 @@
 """The page of a tree has words for every reason to stop that the protocol knows."""
 
 from quercus.console.pages.tree import STOPS
-from quercus.proto.v1 import tree_pb2
+from quercus.v1 import tree_pb2
 
 
 def test_every_reason_to_stop_has_words() -> None:

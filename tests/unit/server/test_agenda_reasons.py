@@ -4,12 +4,12 @@ import numpy as np
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import query_pb2
 from quercus.server.wire.agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.tree.encoding import split_names
+from quercus.v1 import query_pb2
 
 ATTRIBUTES = (Nominal("hue", ("red", "blue")), Numeric("size", cuts=3), Numeric("age", bins=2))
 

@@ -5,10 +5,10 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import values_pb2
 from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.storage.records import NewValue
+from quercus.v1 import values_pb2
 
 FRAME = Frame(("p", "q"))
 

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2
 from quercus.server.transfer.exporting import PAGE, export_table
 from quercus.storage import FailedPrecondition, NewValue, Store
+from quercus.v1 import model_pb2
 
 HUE = model_pb2.Attribute(name="hue", nominal=model_pb2.NominalAttribute(values=["red"]))
 SPECIFICATION = model_pb2.Specification(attributes=[HUE], classes=["o", "s"], budget=5)

@@ -5,11 +5,11 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import values_pb2
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.rows import ONE_THREAD, decode_rows
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
+from quercus.v1 import values_pb2
 
 FRAME = Frame(("p", "q", "r"))
 SCHEMA = ModelSchema(

@@ -14,7 +14,6 @@ from support.said import said
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth import folding
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.learner_pool import LearnerPool, RunningTask
@@ -34,6 +33,7 @@ from quercus.specification.server import AGENDA_SHARE
 from quercus.storage import AnswerChange, CombinedAnswer, NoSpace, QueryState
 from quercus.storage.records import InstanceColumns, LogSegment, ModelRecord, Snapshot
 from quercus.storage.store import Store
+from quercus.v1 import model_pb2
 
 INTERVAL_S = 0.25
 COST_S = 2.0

@@ -12,7 +12,6 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, precise, vacuous
-from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
@@ -27,6 +26,7 @@ from quercus.storage.records import Event, EventKind, InstanceColumns, Snapshot
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.v1 import model_pb2, query_pb2
 
 FRAME = Frame(("a", "b", "c"))
 ATTRIBUTES = (Numeric("x"), Numeric("y"), Nominal("z", ("red", "green")))

@@ -15,7 +15,6 @@ from support.said import said
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth import grower
 from quercus.server.growth.folding import LogFolder
 from quercus.server.growth.grower import Grower
@@ -24,6 +23,7 @@ from quercus.storage.errors import StoreError
 from quercus.storage.records import LogSegment, ModelRecord
 from quercus.storage.schema import change_counter, log, model, model_change
 from quercus.storage.store import Store
+from quercus.v1 import model_pb2
 
 POISON = b"\xff\xff\xff"
 

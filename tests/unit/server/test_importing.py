@@ -15,13 +15,13 @@ from support.published import published_message
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import display_pb2, model_pb2
 from quercus.server.growth.grower import Grower
 from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AnswerChange, NewValue, NotFound
 from quercus.storage.admin import transfer_lines
 from quercus.storage.store import Store
+from quercus.v1 import display_pb2, model_pb2
 
 SPECIFICATION = complete_specification(
     published_message(

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth import learner_pool
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
 from quercus.server.wire import snapshots
 from quercus.server.wire.models import complete_specification
 from quercus.storage.store import Store
+from quercus.v1 import model_pb2
 
 ROWS = 400
 WAIT_S = 60.0

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import instance_pb2, query_pb2
 from quercus.server.gate.message_reading import MessageReader
 from quercus.server.wire import message_size
 from quercus.server.wire.limits import INLINE_BYTES, MAX_ENTRIES, UNCOUNTED_BYTES
+from quercus.v1 import instance_pb2, query_pb2
 
 Push = instance_pb2.PushInstancesRequest
 SHAPE = message_size.MessageShape.of(Push.DESCRIPTOR)

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth import grower, model_processes
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.model_processes import ModelProcesses
@@ -21,6 +20,7 @@ from quercus.server.growth.sharing import GrowerShare
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.reports import stopped_above
 from quercus.storage.store import Store
+from quercus.v1 import model_pb2
 
 WAIT_S = 90.0
 FEW, MANY = 60, 240

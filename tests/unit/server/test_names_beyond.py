@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import values_pb2
 from quercus.server.labelling.leasing import QueryFilter
 from quercus.server.wire.rows import decode_rows, encode_row
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
@@ -15,6 +14,7 @@ from quercus.server.wire.unseen import MAX_EXAMPLES
 from quercus.specification.attributes import Nominal
 from quercus.trees import branch_names
 from quercus.trees.tree.encoding import Encoder
+from quercus.v1 import values_pb2
 
 FRAME = Frame(("p", "q"))
 MOST = 4

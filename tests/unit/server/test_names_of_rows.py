@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.frame import Frame
-from quercus.proto.v1 import values_pb2
 from quercus.server.wire.rows import decode_rows
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
+from quercus.v1 import values_pb2
 
 TEXTS = [
     "true",

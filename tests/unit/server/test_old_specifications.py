@@ -4,12 +4,12 @@ import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.belief.errors import InvalidInput
-from quercus.proto.v1 import model_pb2
 from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
 from quercus.specification.algorithms import Abc45, ActiveForest
 from quercus.specification.attributes import Nominal
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT
+from quercus.v1 import model_pb2
 
 
 def specification() -> model_pb2.Specification:

@@ -8,7 +8,6 @@ from support.published import published_message
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth.grower import Grower
 from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.models import complete_specification
@@ -16,6 +15,7 @@ from quercus.storage import NewValue, file_url
 from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
 from quercus.storage.store import Store
+from quercus.v1 import model_pb2
 
 ATTRIBUTES = [
     model_pb2.Attribute(name="X", nominal=model_pb2.NominalAttribute(values=["a", "b"])),

@@ -10,7 +10,6 @@ from support.published import published_tree
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth.engines import tree_engine
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.relearning import LearningTask, learn_model
@@ -19,6 +18,7 @@ from quercus.server.wire.reports import accuracy_in
 from quercus.specification.attributes import Numeric
 from quercus.storage import Event, EventKind, InstanceColumns, Store
 from quercus.trees import AccuracyBlock
+from quercus.v1 import model_pb2
 
 BINS = model_pb2.NumericAttribute(edges=[-1.0, 0.0, 1.0])
 CUTS = model_pb2.NumericAttribute(edges=[-1.0, 0.0, 1.0], cuts=3)

@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import event
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2
 from quercus.server.labelling import answer_pages
 from quercus.server.labelling.answer_messages import AnswerSelection
 from quercus.server.services import instances
 from quercus.server.transfer.exporting import export_table
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import AgendaEntry, EventSelection, FailedPrecondition, NotFound, Store
+from quercus.v1 import model_pb2
 
 MOST_STATEMENTS = 100
 GONE = {"model m", "model m was deleted, and another has its name: start again"}

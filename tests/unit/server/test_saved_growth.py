@@ -18,7 +18,6 @@ from support.published import published_message
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth import saved_growth
 from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.folding import LogFolder
@@ -28,6 +27,7 @@ from quercus.server.growth.saved_columns import UnreadableFileError, read_column
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AnswerChange, Store
 from quercus.storage.schema import log
+from quercus.v1 import model_pb2
 
 FIELDS = ("codes", "ids", "askable")
 

@@ -14,13 +14,13 @@ from support.said import said
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import admin_pb2, model_pb2
 from quercus.server.config import Config
 from quercus.server.growth import supervisor as module
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.wire.models import complete_specification
 from quercus.storage.store import Store
+from quercus.v1 import admin_pb2, model_pb2
 
 
 def test_no_process_to_be_had_for_a_while(

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.proto.v1 import model_pb2, query_pb2
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.query_stream import QueryStream
@@ -17,6 +16,7 @@ from quercus.server.services.queries import QueryService
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AgendaEntry, GroupWork, Policy
 from quercus.storage.store import Store
+from quercus.v1 import model_pb2, query_pb2
 
 DEADLINE_S = 20
 NOTHING: Callable[[], object] = lambda: None  # noqa: E731

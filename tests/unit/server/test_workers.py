@@ -10,14 +10,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
-from quercus.proto.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from quercus.server.config import BadConfiguration, Config
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, OpenStreams
 from quercus.server.telemetry.metric_sums import SumOfWorkers
 from quercus.server.wire.errors import BadStart, ResourceExhausted
 from quercus.server.workers import cores, parent
 from quercus.server.workers.board import Board
-from quercus.server.workers.forwarding import OF_KEEPER, READING
 from quercus.server.workers.line import CALL, REPLY, FrameReader, encode_frame
 
 
@@ -132,18 +130,6 @@ def test_frames_arrive_whole_however_they_are_cut() -> None:
         reader = FrameReader()
         found = [frame for at in range(0, len(data), step) for frame in reader.read(data[at : at + step])]
         assert found == sent
-
-
-def test_every_method_that_any_worker_answers_is_one_of_the_server() -> None:
-    """A method that is in no list is the keeper's."""
-    methods = {
-        f"{service.name}/{method.name}"
-        for module in (admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2)
-        for service in module.DESCRIPTOR.services_by_name.values()
-        for method in service.methods
-    }
-    assert methods >= READING | OF_KEEPER
-    assert not READING & OF_KEEPER
 
 
 def test_the_number_of_workers_is_configured_like_all_else(monkeypatch: pytest.MonkeyPatch) -> None:

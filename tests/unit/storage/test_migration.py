@@ -11,7 +11,6 @@ from support.killed import survives
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
-from quercus.proto.v1 import model_pb2
 from quercus.server.growth.folding import LogFolder
 from quercus.server.wire.models import decode_specification
 from quercus.storage import (
@@ -27,6 +26,7 @@ from quercus.storage import (
 )
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.schema import HEAD, REVISION_TABLE
+from quercus.v1 import model_pb2
 
 FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
 SAVED_AT = 1_700_000_050.0  # by its wall clock

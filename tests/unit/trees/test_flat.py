@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from quercus.belief.mass import MassFunction
-from quercus.proto.v1 import tree_pb2
 from quercus.server.wire.trees import encode_nodes
 from quercus.trees.learners.stored import join_trees, part_trees
 from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 from quercus.trees.tree.node import Node, Stop
+from quercus.v1 import tree_pb2
 
 
 def node(attribute: int | None, **more: object) -> Node:

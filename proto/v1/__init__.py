@@ -1,1 +1,0 @@
-"""Version 1 of the wire, package ``quercus.v1``: the ``.proto`` files and the code generated from them."""
