@@ -13,7 +13,7 @@ import grpc
 from grpc import aio
 from integration.client.serving import QUERCUS
 
-from quercus.server.gate import access
+from quercus.server.gate import access, rpcs
 from quercus.v1 import instance_pb2, instance_pb2_grpc, query_pb2, query_pb2_grpc
 from support.holdings import Cut, Holding
 
@@ -76,7 +76,7 @@ class Person:
 
     trial: Trial
     name: str
-    role: str = access.LABELLER
+    role: str = rpcs.LABELLER
     token: str = ""
     token_id: str = ""
     chance: random.Random = field(init=False)

@@ -35,7 +35,7 @@ if __name__ == "__main__":
 import numpy as np
 
 from quercus.belief.codec import encode_sets
-from quercus.server.gate import access
+from quercus.server.gate import rpcs
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
@@ -270,7 +270,7 @@ class Trial:
         return bool(self.store.list_queries(MODEL, [QueryState.OPEN, QueryState.LEASED], limit=1))
 
     async def _label(self, deadline_s: float) -> None:
-        operator = Operator(self, OPERATOR, access.OPERATOR)
+        operator = Operator(self, OPERATOR, rpcs.OPERATOR)
         self.people += [Labeller(self, f"labeller-{k}") for k in range(self.labellers)]
         self.people += [Stater(self, f"stater-{k}") for k in range(STATERS)]
         async with asyncio.timeout(deadline_s):

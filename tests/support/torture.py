@@ -35,7 +35,7 @@ import numpy as np
 from integration.client.serving import Serving
 
 from quercus.client import Client, FailedPrecondition, QuercusError, Statement, Unavailable
-from quercus.server.gate import access
+from quercus.server.gate import rpcs
 from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
@@ -65,7 +65,7 @@ LONGEST_CALM_S = 1.5
 PROGRESS_S = 90.0
 TARGETS = ("server", "grower", "learner")
 WORKERS = ("writing worker", "other worker")
-assert access.ROLES  # the server's package is there: this is no client-only installation
+assert rpcs.ROLES  # the server's package is there: this is no client-only installation
 
 
 @dataclass

@@ -23,7 +23,7 @@ from quercus.client import (
     SeriesView,
     TextItem,
 )
-from quercus.server.gate import access
+from quercus.server.gate import access, rpcs
 from quercus.v1 import display_pb2, instance_pb2
 
 ITEMS = (
@@ -71,7 +71,7 @@ def test_a_row_that_comes_again_keeps_its_display(live: Any) -> None:
 def test_only_who_holds_or_may_read_a_row_sees_it(start_live: Callable[..., Any], tmp_path: Path) -> None:
     live = start_live(tmp_path / "store.db", access="tokens")
     tokens = live.server.core.store.access
-    issued = {role: access.issue_token(tokens, f"the-{role}", [role])[0] for role in access.ROLES}
+    issued = {role: access.issue_token(tokens, f"the-{role}", [role])[0] for role in rpcs.ROLES}
     address = live.server.address
     with Client(address, token=issued["operator"]) as operator:
         made(operator, "m")
