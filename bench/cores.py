@@ -90,17 +90,20 @@ def main() -> None:
             echoed = load(echo.address, ECHO, 0, clients, seconds)
         peer = f"echo, one process: {echoed[0]:,.0f} calls/s, p99 {echoed[2]:.1f} ms"
         for workers in (1, cores):
+            settings = f"{clients} clients, {cores} cores, --workers {workers} (wall time)"
             with serving(Path(name), workers) as server:
                 one, busy = cores_busy(
                     server.pid, lambda: load(server.address, CLASSIFY, 1, clients, seconds), seconds
                 )
                 report.add(
                     Row(
-                        f"Classify one row, {clients} clients, {cores} cores, --workers {workers} (wall time)",
+                        f"Classify one row, {settings}",
                         f"{one[0]:,.0f} calls/s, p50 {one[1]:.1f} ms, p99 {one[2]:.1f} ms, {busy:.1f} cores busy",
                         peer,
                         target=f"≥ {CALLS_TARGET:,}/s, p99 ≤ {P99_TARGET_MS:g} ms" if workers > 1 else "",
-                        reached=bool(one[0] >= CALLS_TARGET and one[2] <= P99_TARGET_MS) if workers > 1 else None,
+                        reached=bool(one[0] >= CALLS_TARGET and one[2] <= P99_TARGET_MS)
+                        if workers > 1
+                        else None,
                     )
                 )
                 many, busy = cores_busy(
@@ -108,7 +111,7 @@ def main() -> None:
                 )
                 report.add(
                     Row(
-                        f"Classify {BATCH:,} rows a call, {clients} clients, {cores} cores, --workers {workers} (wall time)",
+                        f"Classify {BATCH:,} rows a call, {settings}",
                         f"{many[0] * BATCH:,.0f} rows/s, p99 {many[2]:.1f} ms, {busy:.1f} cores busy",
                         target=f"≥ {ROWS_TARGET:,} rows/s" if workers > 1 else "",
                         reached=bool(many[0] * BATCH >= ROWS_TARGET) if workers > 1 else None,

@@ -18,7 +18,7 @@ from quercus.client.answers import Answer
 from quercus.client.keys import KEY_RULE, labelling_keys
 from quercus.client.labelling_results import Neighbour
 from quercus.client.query_results import Query, Reason, Rival
-from quercus.client.reasons import place_text, why_text
+from quercus.client.reasons import facts_text, place_text, why_text
 from quercus.client.results import Model
 from quercus.client.words import TERMS, is_vacuous, known_text
 from quercus.specification.attributes import Nominal
@@ -184,7 +184,8 @@ def hollow_bar(value: float, width: int = 20) -> str:
 def _reason_text(query: Query, nominal: Collection[str], width: int) -> RenderableType:
     """Return the reason of a query: in sentences, and with the rivals' intervals if tests compete."""
     reason = query.reason
-    lines = [Text(why_text(query, nominal)), Text(place_text(reason, nominal), style="dim")]
+    told = filter(None, (facts_text(query), place_text(reason, nominal)))
+    lines = [Text(why_text(query)), *(Text(each, style="dim") for each in told)]
     return Group(*lines, *_rival_table(reason, width))
 
 

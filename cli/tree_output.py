@@ -12,9 +12,9 @@ import typer
 from quercus.cli.common import StandardOutput, print_json
 from quercus.cli.output_files import refuse_other_ending
 from quercus.cli.whole_files import write_picture
-from quercus.client.conditions import path_text
 from quercus.client.convert_trees import RenderFormat
 from quercus.client.treeview import Tree
+from quercus.specification.conditions import path_text
 
 
 def _file_option(option: str, help_text: str, *endings: str) -> Any:

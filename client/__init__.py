@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from quercus.client.outbox import Outbox
     from quercus.client.query_results import (
         AnswerReport,
-        CommitteeReason,
-        ForestReason,
         Lease,
         Query,
         Reason,
@@ -61,6 +59,7 @@ if TYPE_CHECKING:
     from quercus.specification.attributes import Nominal, Numeric
     from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
     from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
+    from quercus.specification.reasons import Fact, Shares
 
 __all__ = [
     "ANY",
@@ -78,13 +77,12 @@ __all__ = [
     "Classification",
     "Classifications",
     "Client",
-    "CommitteeReason",
     "DeadlineExceeded",
     "Evidence",
+    "Fact",
     "FailedPrecondition",
     "FieldViolation",
     "Filter",
-    "ForestReason",
     "GrowerMember",
     "Instance",
     "InvalidArgument",
@@ -117,6 +115,7 @@ __all__ = [
     "SeriesItem",
     "SeriesView",
     "ServerError",
+    "Shares",
     "Specification",
     "Statement",
     "StatementReport",
@@ -135,6 +134,7 @@ _HOMES = {
     "..specification.attributes": ("Nominal", "Numeric"),
     "..specification.display": ("LinkItem", "MediaItem", "SeriesItem", "TextItem"),
     "..specification.presentation": ("AttributeView", "MediaTemplate", "Presentation", "SeriesView"),
+    "..specification.reasons": ("Fact", "Shares"),
     ".answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
     ".client": ("Client",),
     ".errors": (
@@ -167,10 +167,9 @@ _HOMES = {
     ".outbox": ("Outbox",),
     ".query_results": (
         "AnswerReport",
-        "CommitteeReason",
         "Lease",
         "Query",
-        "ForestReason",
+        "Fact",
         "Reason",
         "Rival",
     ),

@@ -19,7 +19,7 @@ from quercus.client.display_messages import (
 from quercus.client.errors import invalid
 from quercus.client.labels import label_from_proto
 from quercus.client.messages import filled
-from quercus.client.query_results import CommitteeReason, ForestReason, Lease, Query, Reason, Rival
+from quercus.client.query_results import Lease, Query, Reason, Rival
 from quercus.client.results import (
     AccuracyBlock,
     AverageConfidence,
@@ -37,6 +37,7 @@ from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric, Overflow
 from quercus.specification.names import decode_id, encode_id
+from quercus.specification.reasons import Fact, FactValue, Shares
 from quercus.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, values_pb2
 from quercus.v1.words import words_of
 
@@ -267,20 +268,23 @@ def _reason_from_proto(message: query_pb2.Reason) -> Reason:
         value=message.value,
         score=message.score,
         node_count=message.node_count,
-        strategy=message.strategy or "published",  # stores of version 1 name none
-        forest=_forest_reason(message) if message.HasField("forest") else None,
-        committee=_committee_reason(message.committee) if message.HasField("committee") else None,
+        strategy=message.strategy,
+        sentence=message.sentence,
+        facts=tuple(Fact(each.name, _fact_value(each)) for each in message.facts),
     )
 
 
-def _committee_reason(message: query_pb2.CommitteeReason) -> CommitteeReason:
-    return CommitteeReason(tuple(message.theta), message.doubt, message.stands_for, message.by_cover)
-
-
-def _forest_reason(message: query_pb2.Reason) -> ForestReason:
-    reason = message.forest
-    entropy = None if message.rivals else (reason.entropy_lower, reason.entropy_upper)
-    return ForestReason(tuple(reason.theta), reason.disagreement, reason.stands_for, entropy)
+def _fact_value(message: query_pb2.Fact) -> FactValue:
+    match message.WhichOneof("value"):
+        case "shares":
+            return Shares(tuple(message.shares.theta), message.shares.who)
+        case "interval":
+            return message.interval.lower, message.interval.upper
+        case None:  # of a kind that this client does not know
+            return ""
+        case kind:
+            value: FactValue = getattr(message, kind)
+            return value
 
 
 def query_from_proto(message: query_pb2.Query) -> Query:

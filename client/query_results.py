@@ -9,6 +9,7 @@ from datetime import datetime
 from quercus.client.results import Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import Display
+from quercus.specification.reasons import Fact, FactValue
 
 
 @dataclass(frozen=True)
@@ -32,45 +33,15 @@ class Rival:
 
 
 @dataclass(frozen=True)
-class ForestReason:
-    """The reason why a forest queries an instance.
-
-    ``theta`` is the forest's mean estimate, and ``disagreement`` the mean distance of the members from it, in [0, 1].
-    ``stands_for`` unlabelled rows are nearer to the instance than to any labelled row or earlier query.
-    ``entropy`` is the interval of the labels' entropy in its leaf, in bits; None if the reason names a contested node.
-    """
-
-    theta: tuple[float, ...]
-    disagreement: float
-    stands_for: int
-    entropy: tuple[float, float] | None
-
-
-@dataclass(frozen=True)
-class CommitteeReason:
-    """The reason why a committee of trees queries an instance.
-
-    ``theta`` is the members' mean estimate, empty while nothing is known of any row. ``doubt`` is its entropy as a
-    share of the largest, in [0, 1]. ``stands_for`` unlabelled rows are nearer to the instance than to any that is
-    known or was queried before (0: the strategy does not count them). ``by_cover``: only those rows are the reason.
-    """
-
-    theta: tuple[float, ...]
-    doubt: float
-    stands_for: int
-    by_cover: bool
-
-
-@dataclass(frozen=True)
 class Reason:
     """The reason why an instance is queried.
 
     ``path`` and ``node_count`` describe the node. An undecided node has ``rivals``, and the instance stands for its
-    child ``attribute = value``. If the node is the leaf in which the instance ends, these are empty. ``score`` is the
-    value of the label in the measure of the ``strategy``; published: by how much the child's entropy interval
-    narrows without this label, in bits, and 1 more if the label is vacuous. If a ``forest`` makes the query, the node
-    belongs to the tree beside it: the deepest contested node on the instance's path, or the leaf. Strategies with a
-    committee set ``committee``; queries of earlier versions do not.
+    child ``attribute = value``. If the node is the leaf in which the instance ends, these are empty. If a forest makes
+    the query, the node belongs to the tree beside it: the deepest contested node on the instance's path, or the leaf.
+    ``score`` is the value of the label in the measure of the ``strategy``; published: by how much the child's entropy
+    interval narrows without this label, in bits, and 1 more if the label is vacuous. ``sentence`` and ``facts`` are
+    what the strategy says.
     """
 
     path: tuple[tuple[str, str], ...]
@@ -80,8 +51,12 @@ class Reason:
     score: float
     node_count: int
     strategy: str = "published"
-    forest: ForestReason | None = None
-    committee: CommitteeReason | None = None
+    sentence: str = ""
+    facts: tuple[Fact, ...] = ()
+
+    def fact(self, name: str) -> FactValue | None:
+        """Return the value of the fact with this name; ``None`` if there is none."""
+        return next((fact.value for fact in self.facts if fact.name == name), None)
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,17 @@
-"""Reasons of queries in plain sentences, one for each kind of reason."""
+"""Reasons of queries in words: what the strategy said, with the shares and intervals that it found."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
-from quercus.client.conditions import condition_of, path_text
+from quercus.specification.conditions import path_text
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
-from quercus.specification.shares import percent_text
-from quercus.specification.strategies import MEMORY_DISAGREEMENT
+from quercus.specification.reasons import FactValue, Shares
+from quercus.specification.shares import decimal_text, percent_text
 
 if TYPE_CHECKING:  # its module imports numpy
-    from quercus.client.query_results import CommitteeReason, ForestReason, Query, Reason
+    from quercus.client.query_results import Query, Reason, Rival
     from quercus.client.results import Model
 
 MOST_NAMED: Final = 3
@@ -19,19 +19,6 @@ MOST_NAMED: Final = 3
 
 NEGLIGIBLE_SHARE: Final = 0.005
 """A class with a smaller share is not named, and shares that differ by less are alike."""
-NOTABLE_DISAGREEMENT: Final = 0.05
-"""Memories that are nearer than this to their mean do not disagree: mean total variation, in [0, 1]."""
-
-_CHILD_SENTENCES: Final = {
-    "published": "This label tells most about the rows where {child}.",
-    "shared": "For its size, this part of the tree has had the fewest answers.",
-    "small-regret": "Here a wrong choice between them would cost most.",
-    "split-change": "This label is expected to separate them most.",
-}
-_LEAF_SENTENCES: Final = {
-    "leaf-width": "It ends in the leaf where least is known of most rows.",
-    "prediction-change": "This label is expected to change the predictions of most rows.",
-}
 
 
 def why_it_stopped(model: Model) -> str:
@@ -47,31 +34,42 @@ def why_it_stopped(model: Model) -> str:
     return f"it stopped asking: {why}; --ask {TO_THE_BUDGET} goes on"
 
 
-def why_text(query: Query, nominal: Collection[str] = frozenset()) -> str:
-    """Return why a query asks about its row: one or two sentences.
-
-    Parameters
-    ----------
-    query
-        With its reason.
-    nominal
-        Names of the nominal attributes of the model.
-    """
+def why_text(query: Query) -> str:
+    """Return why a query asks about its row: a few sentences."""
     reason = query.reason
     if not reason.node_count:
         return "The reason is withheld."
-    if reason.forest is not None:
-        return _forest_text(reason.forest, query, reason.strategy)
-    if reason.committee is not None:
-        return _committee_text(reason.committee, query)
-    if reason.attribute:
-        return _rivals_text(reason, nominal)
-    return _LEAF_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
+    guesses = [fact.value for fact in reason.facts if isinstance(fact.value, Shares) and fact.value.who]
+    said = [_rivals_text(reason.rivals)] if reason.attribute else []
+    said += [_guess_text(guess, query) for guess in guesses]
+    if reason.sentence:
+        said.append(reason.sentence)
+    elif any(_is_sure(_likely_shares(guess.theta, query.contour)) for guess in guesses):
+        said.append("Your answer checks that.")
+    return " ".join(filter(None, said)) or f"Its label is worth most by the strategy {reason.strategy}."
 
 
-def _by_strategy(name: str) -> str:
-    """Return the sentence for a strategy that this client does not know: a newer server's."""
-    return f"Its label is worth most by the strategy {name}."
+def facts_text(query: Query) -> str:
+    """Return what else the strategy found, in one line: numbers, counts, intervals, texts and other estimates."""
+    return " · ".join(
+        f"{fact.name} {value}"
+        for fact in query.reason.facts
+        if (value := _value_text(fact.value, query.classes))
+    )
+
+
+def _value_text(value: FactValue, classes: Sequence[str]) -> str:
+    match value:
+        case Shares(theta, who):
+            return "" if who else shares_text(classes, theta)
+        case (lower, upper):
+            return f"{decimal_text(lower)} to {decimal_text(upper)}"
+        case int(count):
+            return f"{count:,}"
+        case float(number):
+            return decimal_text(number)
+        case text:
+            return str(text)
 
 
 def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
@@ -112,39 +110,17 @@ def _likely_shares(theta: Sequence[float], contour: Sequence[float]) -> tuple[fl
     return tuple(value / total for value in joint) if total > 0 else tuple(theta)
 
 
-def _guess_text(who: str, query: Query, theta: Sequence[float]) -> str:
+def _guess_text(guess: Shares, query: Query) -> str:
     """Return what somebody thinks of the class. It never speaks of doubt, since a guess may be certain."""
+    theta = _likely_shares(guess.theta, query.contour)
     possible = [k for k in range(len(theta)) if not query.contour or query.contour[k] > 0]
     among = [theta[k] for k in possible]
     if len(possible) > 1 and max(among) - min(among) < NEGLIGIBLE_SHARE:
         which = (
             "the classes" if len(possible) == len(theta) else " and ".join(query.classes[k] for k in possible)
         )
-        return f"{who} cannot tell {which} apart here."
-    return f"{who} guesses {shares_text(query.classes, theta)}."
-
-
-def _committee_text(reason: CommitteeReason, query: Query) -> str:
-    stands = _coverage_text(reason.stands_for)
-    if not reason.theta:
-        return stands or "No row is known yet, so the first ones are drawn by lot."
-    if reason.by_cover:
-        return f"It is unlike the rows that are known. {stands}".rstrip()
-    theta = _likely_shares(reason.theta, query.contour)
-    return f"{_guess_text('The committee of trees', query, theta)} {stands or _check_text(theta)}".rstrip()
-
-
-def _forest_text(reason: ForestReason, query: Query, strategy: str) -> str:
-    theta = _likely_shares(reason.theta, query.contour)
-    disagrees = reason.disagreement >= NOTABLE_DISAGREEMENT and not _is_sure(theta)
-    if strategy == MEMORY_DISAGREEMENT and disagrees:
-        sentence = (
-            "What was learned lately and what was learned before disagree about it: together they guess "
-            f"{shares_text(query.classes, theta)}."
-        )
-    else:
-        sentence = _guess_text("The model", query, theta)
-    return f"{sentence} {_coverage_text(reason.stands_for) or _check_text(theta)}".rstrip()
+        return f"{guess.who} cannot tell {which} apart here."
+    return f"{guess.who} guesses {shares_text(query.classes, theta)}."
 
 
 def _is_sure(theta: Sequence[float]) -> bool:
@@ -152,27 +128,12 @@ def _is_sure(theta: Sequence[float]) -> bool:
     return max(theta) > 1 - NEGLIGIBLE_SHARE
 
 
-def _check_text(theta: Sequence[float]) -> str:
-    """Return what an answer is good for where the class is clear and no similar row waits."""
-    return "Your answer checks that." if _is_sure(theta) else ""
-
-
-def _coverage_text(count: int) -> str:
-    if count <= 0:
-        return ""
-    if count == 1:
-        return "1 similar row waits; your answer helps with that too."
-    return f"{count:,} similar rows wait; your answer helps with all."
-
-
-def _rivals_text(reason: Reason, nominal: Collection[str]) -> str:
-    child = condition_of(reason.attribute, reason.value, is_nominal=reason.attribute in nominal).text
-    sentence = _CHILD_SENTENCES.get(reason.strategy) or _by_strategy(reason.strategy)
-    names = list(dict.fromkeys(rival.name for rival in reason.rivals))
+def _rivals_text(rivals: Sequence[Rival]) -> str:
+    names = list(dict.fromkeys(rival.name for rival in rivals))
     if not names:
-        return sentence.format(child=child)
+        return ""
     if len(names) == 1:
-        return f"A test of {names[0]} may yet gain more than chance does. {sentence.format(child=child)}"
+        return f"A test of {names[0]} may yet gain more than chance does."
     more = len(names) - MOST_NAMED
     listed = ", ".join(names[:MOST_NAMED]) + (f" and {more:,} more" if more > 0 else "")
-    return f"{len(names)} tests compete to split its node: {listed}. {sentence.format(child=child)}"
+    return f"{len(names)} tests compete to split its node: {listed}."

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from quercus.client.algorithms import name_of
 from quercus.client.query_results import Query
-from quercus.client.reasons import place_text, why_text
+from quercus.client.reasons import facts_text, place_text, why_text
 from quercus.client.results import Model
 from quercus.client.words import is_vacuous, known_text
 from quercus.console.display import ShownItem, ShownValue, shown_items, shown_values
 from quercus.console.draw.intervals import interval_bars
+from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal
 
 MOST_RIVALS = 8
@@ -30,6 +32,8 @@ class QueryDescription:
         Parts shown beside the values.
     why, place
         The reason of the query, and the leaf that its row reaches; empty if they are withheld.
+    facts
+        What the strategy found, in one line.
     of_forest
         Whether a forest made the query; the tree beside it only explains.
     rivals
@@ -45,6 +49,7 @@ class QueryDescription:
     beside: list[ShownItem]
     why: str
     place: str
+    facts: str
     of_forest: bool
     rivals: list[tuple[str, float, float, str]]
     known: str
@@ -63,9 +68,10 @@ def describe_query(query: Query, model: Model, origins: Collection[str], data_ur
         groups,
         more,
         shown_items(query, model, origins, data_url),
-        why_text(query, nominal) if has_reason else "",
+        why_text(query) if has_reason else "",
         place_text(query.reason, nominal) if has_reason else "",
-        query.reason.forest is not None,
+        facts_text(query) if has_reason else "",
+        name_of(model.specification.algorithm) == ActiveForest.name,
         interval_bars([(each.name, each.lower, each.upper) for each in query.reason.rivals[:MOST_RIVALS]]),
         known[:1].upper() + known[1:] + ("" if not known or known.endswith(".") else "."),
         graded_classes(query.classes, query.contour) if query.contour else [],

@@ -19,6 +19,7 @@ from quercus.client.query_results import Query
 from quercus.client.results import Model
 from quercus.client.treeview import Tree
 from quercus.demo.classifier import ClassifierState
+from quercus.specification.reasons import SIMILAR_ROWS
 
 LINE_EVERY_S = 1.0
 SPARKS_SHOWN = 40
@@ -196,6 +197,6 @@ def _activity_text(query: Query | None, short: bool = False) -> str:
         return "waits" if short else "waits for a query"
     if short:
         return f"at {query.instance}"
-    forest = query.reason.forest
-    why = "" if forest is None else f", which stands for {forest.stands_for} wines"
+    similar = query.reason.fact(SIMILAR_ROWS)
+    why = "" if similar is None else f", which stands for {similar} wines"
     return f"thinks about {query.instance}{why}"

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quercus.trees.ask.query import Query, QueryPosition
+    from quercus.trees.ask.reasons import CHILD
     from quercus.trees.growth.abc45 import Induction, induce
     from quercus.trees.growth.sample import Sample
     from quercus.trees.growth.saved import SavedEvidence, restored_state, saved_evidence
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
 
 _PLACES = {
     "ask.query": ["Query", "QueryPosition"],
+    "ask.reasons": ["CHILD"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
     "growth.saved": ["SavedEvidence", "restored_state", "saved_evidence"],
@@ -108,6 +110,7 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "CHILD",
     "THRESHOLD_SIDES",
     "AccuracyBlock",
     "Answered",

@@ -10,13 +10,13 @@ from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.algorithms import name_of
-from quercus.client.conditions import merge_conditions
 from quercus.client.places import plain_text
 from quercus.client.results import Between, Classification, UnseenNames
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
+from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
 

@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from quercus.client.conditions import condition_of, path_text
 from quercus.client.convert_trees import RenderFormat
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model
@@ -24,6 +23,7 @@ from quercus.console.draw.intervals import interval_bar, interval_bars
 from quercus.console.sessions import Session
 from quercus.console.web import number_text, render_fragment, render_page, session_of
 from quercus.specification.attributes import Nominal
+from quercus.specification.conditions import condition_of, path_text
 from quercus.specification.shares import percent_text
 
 PING_S = 15.0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from quercus.trees import Query, QueryPosition, SplitName
+from quercus.specification.conditions import condition_of
+from quercus.specification.reasons import Fact, Shares
+from quercus.trees import CHILD, Query, QueryPosition, SplitName
 from quercus.v1 import query_pb2
 
 MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
@@ -34,27 +36,35 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     splits : what these are called. Of more rivals than `MAX_RIVALS`, those are named whose gain ratio may be largest.
     strategy : strategy that selected it.
     """
+    found = query.reason
     reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
+    child = ""
     if query.attribute is not None and query.code is not None:
-        reason.attribute = splits[query.attribute].attribute
-        reason.value = splits[query.attribute].branches[query.code]
-    for split, code in query.path:
-        reason.path.add(attribute=splits[split].attribute, value=splits[split].branches[code])
-    for split, lower, upper in _foremost_rivals(query.rivals):
-        name = splits[split]
+        split = splits[query.attribute]
+        reason.attribute, reason.value = split.attribute, split.branches[query.code]
+        child = condition_of(reason.attribute, reason.value, is_nominal=split.is_nominal).text
+    reason.sentence = found.sentence.replace(CHILD, child)
+    for number, code in query.path:
+        reason.path.add(attribute=splits[number].attribute, value=splits[number].branches[code])
+    for number, lower, upper in _foremost_rivals(query.rivals):
+        name = splits[number]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
-    if query.forest is not None:
-        lower, upper = query.forest.entropy or (0.0, 0.0)
-        reason.forest.theta.extend(query.forest.theta)
-        reason.forest.disagreement = query.forest.disagreement
-        reason.forest.stands_for = query.forest.stands_for
-        reason.forest.entropy_lower, reason.forest.entropy_upper = lower, upper
-    if query.committee is not None:
-        found = query.committee
-        reason.committee.theta.extend(found.theta)
-        reason.committee.doubt, reason.committee.stands_for = found.doubt, found.stands_for
-        reason.committee.by_cover = found.by_cover
+    reason.facts.extend(map(_encode_fact, found.facts))
     return reason.SerializeToString(deterministic=True)
+
+
+def _encode_fact(fact: Fact) -> query_pb2.Fact:
+    match fact.value:
+        case Shares(theta, who):
+            return query_pb2.Fact(name=fact.name, shares=query_pb2.Shares(theta=theta, who=who))
+        case (lower, upper):
+            return query_pb2.Fact(name=fact.name, interval=query_pb2.Interval(lower=lower, upper=upper))
+        case int(count):
+            return query_pb2.Fact(name=fact.name, count=count)
+        case float(number):
+            return query_pb2.Fact(name=fact.name, number=number)
+        case text:
+            return query_pb2.Fact(name=fact.name, text=text)
 
 
 def _foremost_rivals(rivals: Sequence[Interval]) -> Sequence[Interval]:

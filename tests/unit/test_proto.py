@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from support.checkout import ROOT
+from support.checkout import PARTS, ROOT
 
 
 def generated(directory: Path) -> dict[str, bytes]:
@@ -15,10 +15,10 @@ def test_generated_code_is_current(tmp_path: Path) -> None:
     make = ["make", "--silent", "proto", "STAMP=", f"BIN={Path(sys.executable).parent}", f"OUT={tmp_path}"]
     result = subprocess.run(make, cwd=ROOT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stdout + result.stderr
-    for folder in ("v1", "inference"):
-        fresh = generated(tmp_path / "quercus" / "proto" / folder)
-        checked_in = generated(ROOT / "proto" / folder)
-        assert len(fresh) == 4 * len(list((ROOT / "proto" / folder).glob("*.proto")))
+    for part in ("v1", "inference"):
+        fresh = generated(tmp_path / "quercus" / part)
+        checked_in = generated(ROOT / PARTS[part])
+        assert len(fresh) == 4 * len(list((ROOT / PARTS[part]).glob("*.proto")))
         assert fresh.keys() == checked_in.keys()
         stale = [name for name in fresh if fresh[name] != checked_in[name]]
         assert not stale, "run `make proto`"

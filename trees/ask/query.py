@@ -8,6 +8,7 @@ import numpy as np
 
 from quercus.belief.arrays import Bools, Ints
 from quercus.belief.errors import InvalidInput
+from quercus.trees.ask.reasons import UNEXPLAINED, Reason
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Sample
 from quercus.trees.likelihood.interval import IntervalSolver
@@ -46,52 +47,6 @@ class QueryPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class ForestView:
-    """The predictions for a row by a forest that asks.
-
-    Parameters
-    ----------
-    theta
-        (l,) mean estimate of the members.
-    disagreement
-        Mean total variation between the members and that mean, in [0, 1].
-    stands_for
-        Unlabelled rows that are nearer to this one than to any labelled row or earlier query.
-    entropy
-        Entropy interval of the labels of a leaf, in bits, in the tree beside the forest. None if the query names a
-        contested node.
-    """
-
-    theta: tuple[float, ...]
-    disagreement: float
-    stands_for: int
-    entropy: tuple[float, float] | None
-
-
-@dataclass(frozen=True, slots=True)
-class CommitteeView:
-    """The predictions for a row by a committee.
-
-    Parameters
-    ----------
-    theta
-        (l,) mean estimate of the members; empty while nothing is known of any row.
-    doubt
-        Entropy of `theta` as a share of the entropy of equal probabilities, in [0, 1].
-    stands_for
-        Unlabelled rows that are nearer to this one than to any that is known or was asked about before; 0 where the
-        strategy does not count them.
-    by_cover
-        Whether the row was chosen for the rows that it covers alone.
-    """
-
-    theta: tuple[float, ...]
-    doubt: float
-    stands_for: int
-    by_cover: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Query:
     """A question to an oracle, with its reason.
 
@@ -114,10 +69,8 @@ class Query:
         The position to store with the answer or refusal.
     node_count
         Number of instances in the node.
-    forest
-        Of a forest that asks; then the node is of the tree beside it. None where a tree asks.
-    committee
-        The view of a committee, if the strategy has one.
+    reason
+        What the strategy says of it.
     """
 
     instance: int
@@ -128,8 +81,7 @@ class Query:
     rivals: tuple[tuple[int, float, float], ...]
     asked: QueryPosition
     node_count: int
-    forest: ForestView | None = None
-    committee: CommitteeView | None = None
+    reason: Reason = UNEXPLAINED
 
 
 class QueryableTree(Protocol):

@@ -1,14 +1,25 @@
 """The reasons of the forest's queries: the doubt in the tree beside it, and among its members (theory §10.5)."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
-from quercus.trees.ask.query import ForestView, Query, QueryContext, QueryPosition
+from quercus.specification.reasons import Fact, Shares
+from quercus.specification.strategies import MEMORY_DISAGREEMENT
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason, similar_rows
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.leaf_width import leaf_cells
 from quercus.trees.memory_forest.asking import ChosenRow, choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.worth import conditioned_estimates
+
+NOTABLE_DISAGREEMENT = 0.05
+"""Memories that are nearer than this to their mean do not disagree: mean total variation, in [0, 1]."""
+SURE = 0.995
+"""A class with a larger share is sure, and nothing disagrees about it."""
+MEMORIES_DISAGREE = "What was learned lately and what was learned before disagree about it."
 
 
 def forest_queries(
@@ -34,11 +45,22 @@ def forest_queries(
     choices = list(choose_rows(forest, candidates, limit, refusals, strategy=strategy))
     if not choices:
         return
-    values = forest.evidence.values[[choice.row for choice in choices]]
-    theta, apart = forest.theta(values), forest.disagreement(values)
+    evidence, rows = forest.evidence, np.array([choice.row for choice in choices])
+    theta, apart = forest.theta(evidence.values[rows]), forest.disagreement(evidence.values[rows])
+    is_sure = conditioned_estimates(theta, evidence, rows).max(axis=1) > SURE
     tree = _ActiveTreeReasons(context)
     for i, choice in enumerate(choices):
-        yield tree.query_about(choice, (tuple(theta[i].tolist()), float(apart[i]), choice.stands_for))
+        disagrees = strategy == MEMORY_DISAGREEMENT and apart[i] >= NOTABLE_DISAGREEMENT and not is_sure[i]
+        sentence, similar = similar_rows(choice.stands_for)
+        reason = Reason(
+            f"{MEMORIES_DISAGREE} {sentence}".rstrip() if disagrees else sentence,
+            (
+                Fact("estimate", Shares(tuple(theta[i].tolist()), "The model")),
+                Fact("disagreement", float(apart[i])),
+                *similar,
+            ),
+        )
+        yield tree.query_about(choice, reason)
 
 
 class _ActiveTreeReasons:
@@ -50,11 +72,11 @@ class _ActiveTreeReasons:
         self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested_nodes()}
         self._entropy: dict[int, tuple[float, float]] = {}
 
-    def query_about(self, choice: ChosenRow, view: tuple[tuple[float, ...], float, int]) -> Query:
+    def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
         row = self._desk.row_of(choice.row)
-        at_leaf = self._leaves.query_about(row, score)
+        at_leaf = self._leaves.query_about(row, score, reason)
         for depth in range(len(at_leaf.path), -1, -1):
             contested = self._contested.get(at_leaf.path[:depth])
             if contested is None:
@@ -70,20 +92,10 @@ class _ActiveTreeReasons:
                 rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
                 asked=QueryPosition(place.path, None, None, ()),
                 node_count=int(place.rows.size),
-                forest=ForestView(*view, None),
+                reason=reason,
             )
-        view_of_leaf = ForestView(*view, self._entropy_of(int(self._leaves.of[row])))
-        return Query(
-            choice.row,
-            at_leaf.path,
-            None,
-            None,
-            score,
-            (),
-            at_leaf.asked,
-            at_leaf.node_count,
-            view_of_leaf,
-        )
+        entropy = Fact("entropy of the leaf, in bits", self._entropy_of(int(self._leaves.of[row])))
+        return replace(at_leaf, instance=choice.row, reason=replace(reason, facts=(*reason.facts, entropy)))
 
     def _entropy_of(self, leaf: int) -> tuple[float, float]:
         """Return the entropy interval of the labels of a leaf, in bits."""

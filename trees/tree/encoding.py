@@ -259,11 +259,14 @@ class SplitName:
         The cut, None for a split by codes.
     branches
         Name of every branch.
+    is_nominal
+        Whether these are names, which may look like a side of a cut.
     """
 
     attribute: str
     threshold: float | None
     branches: tuple[str, ...]
+    is_nominal: bool = False
 
 
 def split_names(
@@ -287,7 +290,9 @@ def split_names(
     names = []
     for k, (attribute, cuts) in enumerate(zip(attributes, cut_counts(attributes), strict=True)):
         if not cuts:
-            names.append(SplitName(attribute.name, None, tuple(branches[k])))
+            names.append(
+                SplitName(attribute.name, None, tuple(branches[k]), is_nominal=isinstance(attribute, Nominal))
+            )
         for cut in range(cuts):  # one that is not in force is as good as the last
             threshold = edges[k][min(cut, len(edges[k]) - 1)]
             sides = (f"{side} {plain_number(threshold)}" for side in THRESHOLD_SIDES)

@@ -266,7 +266,9 @@ Global___Rival: _TypeAlias = Rival  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
-    """The reason for a query."""
+    """The reason for a query. Whoever shows the sentence, the facts and the rivals shows every reason, also one of a strategy that
+    is not known.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -277,8 +279,8 @@ class Reason(_message.Message):
     SCORE_FIELD_NUMBER: _builtins.int
     NODE_COUNT_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
-    FOREST_FIELD_NUMBER: _builtins.int
-    COMMITTEE_FIELD_NUMBER: _builtins.int
+    SENTENCE_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
     """The child of the node that the instance represents."""
     value: _builtins.str
@@ -288,10 +290,14 @@ class Reason(_message.Message):
     """
     node_count: _builtins.int
     strategy: _builtins.str
-    """The strategy that selected it; empty if it is older than the names of strategies: published."""
+    """The strategy that selected it."""
+    sentence: _builtins.str
+    """What the strategy says of it: one or two sentences; empty if facts and rivals say all."""
     @_builtins.property
     def path(self) -> _containers.RepeatedCompositeFieldContainer[Global___Branch]:
-        """Path to the undecided node; or to the leaf of the instance, then attribute and value are empty."""
+        """Path to the undecided node; or to the leaf of the instance, then attribute and value are empty. Of a forest that asks, in
+        the active tree beside it: the deepest contested node on the row's path, or the leaf of the row.
+        """
 
     @_builtins.property
     def rivals(self) -> _containers.RepeatedCompositeFieldContainer[Global___Rival]:
@@ -300,12 +306,8 @@ class Reason(_message.Message):
         """
 
     @_builtins.property
-    def forest(self) -> Global___ForestReason:
-        """The active forest's view of the row; absent for other learners."""
-
-    @_builtins.property
-    def committee(self) -> Global___CommitteeReason:
-        """The committee's view of the row, if the strategy has a committee."""
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fact]:
+        """What the strategy found, in the order in which it is shown."""
 
     def __init__(
         self,
@@ -317,95 +319,107 @@ class Reason(_message.Message):
         score: _builtins.float = ...,
         node_count: _builtins.int = ...,
         strategy: _builtins.str = ...,
-        forest: Global___ForestReason | None = ...,
-        committee: Global___CommitteeReason | None = ...,
+        sentence: _builtins.str = ...,
+        facts: _abc.Iterable[Global___Fact] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["committee", b"committee", "forest", b"forest"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "committee", b"committee", "forest", b"forest", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "facts", b"facts", "node_count", b"node_count", "path", b"path", "rivals", b"rivals", "score", b"score", "sentence", b"sentence", "strategy", b"strategy", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Reason: _TypeAlias = Reason  # noqa: Y015
 
 @_typing.final
-class CommitteeReason(_message.Message):
-    """The reason of a committee of trees."""
+class Fact(_message.Message):
+    """One thing that a strategy found."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    THETA_FIELD_NUMBER: _builtins.int
-    DOUBT_FIELD_NUMBER: _builtins.int
-    STANDS_FOR_FIELD_NUMBER: _builtins.int
-    BY_COVER_FIELD_NUMBER: _builtins.int
-    doubt: _builtins.float
-    """Entropy of theta as a share of the entropy of equal probabilities, in [0, 1]."""
-    stands_for: _builtins.int
-    """Unlabelled rows that are nearer to this one than to any known row or earlier query; 0 if the strategy
-    does not count them.
-    """
-    by_cover: _builtins.bool
-    """True if the row was selected only for the rows that it covers, regardless of doubt."""
+    NAME_FIELD_NUMBER: _builtins.int
+    SHARES_FIELD_NUMBER: _builtins.int
+    INTERVAL_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """What it is, in words, with the unit."""
+    number: _builtins.float
+    count: _builtins.int
+    text: _builtins.str
     @_builtins.property
-    def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Mean estimate of the members, in the order of the classes; empty while no row has a label."""
-
+    def shares(self) -> Global___Shares: ...
+    @_builtins.property
+    def interval(self) -> Global___Interval: ...
     def __init__(
         self,
         *,
-        theta: _abc.Iterable[_builtins.float] | None = ...,
-        doubt: _builtins.float = ...,
-        stands_for: _builtins.int = ...,
-        by_cover: _builtins.bool = ...,
+        name: _builtins.str = ...,
+        shares: Global___Shares | None = ...,
+        interval: Global___Interval | None = ...,
+        number: _builtins.float = ...,
+        count: _builtins.int = ...,
+        text: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "interval", b"interval", "number", b"number", "shares", b"shares", "text", b"text", "value", b"value"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_cover", b"by_cover", "doubt", b"doubt", "stands_for", b"stands_for", "theta", b"theta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "interval", b"interval", "name", b"name", "number", b"number", "shares", b"shares", "text", b"text", "value", b"value"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["shares", "interval", "number", "count", "text"]  # noqa: Y015
+    _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
 
-Global___CommitteeReason: _TypeAlias = CommitteeReason  # noqa: Y015
+Global___Fact: _TypeAlias = Fact  # noqa: Y015
 
 @_typing.final
-class ForestReason(_message.Message):
-    """The reason of the active forest. Path and rivals then belong to the active tree beside it: to the deepest contested
-    node on the row's path, or to the leaf of the row.
-    """
+class Shares(_message.Message):
+    """An estimate of the class of a row."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     THETA_FIELD_NUMBER: _builtins.int
-    DISAGREEMENT_FIELD_NUMBER: _builtins.int
-    STANDS_FOR_FIELD_NUMBER: _builtins.int
-    ENTROPY_LOWER_FIELD_NUMBER: _builtins.int
-    ENTROPY_UPPER_FIELD_NUMBER: _builtins.int
-    disagreement: _builtins.float
-    """Disagreement of the members: mean total variation from that mean, in [0, 1]."""
-    stands_for: _builtins.int
-    """Unlabelled rows that are nearer to this one than to any known row or earlier query."""
-    entropy_lower: _builtins.float
-    """For a leaf: the entropy interval of its labels, in bits; both 0 if the node is contested."""
-    entropy_upper: _builtins.float
+    WHO_FIELD_NUMBER: _builtins.int
+    who: _builtins.str
+    """Whose guess it is, as a sentence begins: "The model". Empty if the estimate is not the reason."""
     @_builtins.property
     def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
-        """Mean estimate of the members, in the order of the classes."""
+        """In the order of the classes."""
 
     def __init__(
         self,
         *,
         theta: _abc.Iterable[_builtins.float] | None = ...,
-        disagreement: _builtins.float = ...,
-        stands_for: _builtins.int = ...,
-        entropy_lower: _builtins.float = ...,
-        entropy_upper: _builtins.float = ...,
+        who: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["disagreement", b"disagreement", "entropy_lower", b"entropy_lower", "entropy_upper", b"entropy_upper", "stands_for", b"stands_for", "theta", b"theta"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["theta", b"theta", "who", b"who"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ForestReason: _TypeAlias = ForestReason  # noqa: Y015
+Global___Shares: _TypeAlias = Shares  # noqa: Y015
+
+@_typing.final
+class Interval(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LOWER_FIELD_NUMBER: _builtins.int
+    UPPER_FIELD_NUMBER: _builtins.int
+    lower: _builtins.float
+    upper: _builtins.float
+    def __init__(
+        self,
+        *,
+        lower: _builtins.float = ...,
+        upper: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lower", b"lower", "upper", b"upper"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Interval: _TypeAlias = Interval  # noqa: Y015
 
 @_typing.final
 class Query(_message.Message):

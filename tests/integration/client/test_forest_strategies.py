@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quercus.client import Client, InvalidArgument, Numeric, Query, Specification
+from quercus.specification.reasons import SIMILAR_ROWS
 from quercus.specification.strategies import FOREST_STRATEGIES
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -48,8 +49,7 @@ def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
         (choice,) = choose_rows(offline, np.arange(TOLD, TOLD + 60), 1, strategy=query.reason.strategy)
         assert int(query.instance) == choice.row
         assert query.reason.score == pytest.approx(choice.scores.max())
-        assert query.reason.forest is not None
-        assert query.reason.forest.stands_for == choice.stands_for
+        assert query.reason.fact(SIMILAR_ROWS) == choice.stands_for
 
 
 def test_a_strategy_that_is_not_of_the_forest_is_refused_with_those_that_are(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from quercus.client import Client, Numeric, Specification
+from quercus.specification.reasons import SIMILAR_ROWS, Shares
 from quercus.trees.memory_forest.forest import MemoryForest
 
 CLASSES = ("low", "high")
@@ -35,12 +36,13 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
                 tools.kill(pid, tools.signals.SIGKILL)
             client.wait_grown("m")
             (query,) = client.lease("m", "ann", wait_s=30.0).queries
-            forest = query.reason.forest
-            assert forest is not None
             assert query.reason.strategy == "margin"
-            assert sum(forest.theta) > 0.999
-            assert forest.stands_for >= 1
-            assert (forest.entropy is None) == bool(query.reason.rivals)
+            estimate, similar = query.reason.fact("estimate"), query.reason.fact(SIMILAR_ROWS)
+            assert isinstance(estimate, Shares)
+            assert sum(estimate.theta) > 0.999
+            assert isinstance(similar, int)
+            assert similar >= 1
+            assert (query.reason.fact("entropy of the leaf, in bits") is None) == bool(query.reason.rivals)
             row = int(query.instance)
             client.answer(query, CLASSES[truth[row]])
             labelled.append(row)

@@ -5,10 +5,11 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quercus.client import CommitteeReason, ForestReason, Query, Reason, Rival
-from quercus.client.reasons import place_text, why_text
+from quercus.client import Fact, Query, Reason, Rival, Shares
+from quercus.client.reasons import facts_text, place_text, why_text
 from quercus.specification.shares import decimal_text, percent_text
 from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
+from quercus.trees.ask.reasons import similar_rows
 
 CLASSES = ("edible", "poisonous", "unknown")
 RIVALS = (Rival("odour", -0.2, 0.3), Rival("cap", 0.0, 0.2))
@@ -35,14 +36,13 @@ def queries(draw: st.DrawFn) -> tuple[Query, tuple[float, ...]]:
     """A query of any strategy, and the estimate in its reason."""
     strategy = draw(st.sampled_from([*STRATEGIES, *FOREST_STRATEGIES, "of-tomorrow"]))
     theta, stands_for = draw(estimates()), draw(st.sampled_from([0, 1, 113]))
-    asks = draw(st.sampled_from(["forest", "committee", "tree"]))
-    forest = ForestReason(theta, draw(SHARES), stands_for, None) if asks == "forest" else None
-    committee = None
-    if asks == "committee":
-        committee = CommitteeReason(theta, draw(SHARES), stands_for, draw(st.booleans()))
+    who = draw(st.sampled_from(["The model", "The committee of trees", "", None]))
+    sentence, facts = similar_rows(stands_for)
+    if who is not None:
+        facts = (Fact("estimate", Shares(theta, who)), Fact("disagreement", draw(SHARES)), *facts)
     rivals = draw(st.sampled_from([(), RIVALS[:1], RIVALS]))
-    attribute = "" if asks != "tree" else draw(st.sampled_from(["", "cap"]))
-    reason = Reason((("cap", "flat"),), rivals, attribute, "flat", 0.5, 9, strategy, forest, committee)
+    attribute = "" if who is not None else draw(st.sampled_from(["", "cap"]))
+    reason = Reason((("cap", "flat"),), rivals, attribute, "flat", 0.5, 9, strategy, sentence, facts)
     made = Query(
         "models/m/queries/4", "m", 4, "leased", "r", {}, draw(CONTOURS), CLASSES, reason, 2, "ann", None, "t"
     )
@@ -60,6 +60,10 @@ def test_no_sentence_doubts_what_it_shows_as_certain(given: tuple[Query, tuple[f
     if not query.contour or set(query.contour) == {1.0}:
         assert ("100 %" in text) <= (max(theta) >= 1.0 - 1e-15), (text, theta)
     assert place_text(query.reason)
+    assert text.endswith(".")
+    assert ("disagreement" in facts_text(query)) == any(
+        each.name == "disagreement" for each in query.reason.facts
+    )
 
 
 @given(SHARES, st.sampled_from([0, 1, 3]))

@@ -4,12 +4,9 @@ import re
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
-from quercus.client import CommitteeReason, ForestReason, Query, Reason, Rival
-from quercus.client.reasons import place_text, why_text
+from quercus.client import Fact, Query, Reason, Rival, Shares
+from quercus.client.reasons import facts_text, place_text, why_text
 from quercus.client.words import TERMS, known_text
-from quercus.specification.strategies import STRATEGIES
 
 CLASSES = ("Barolo", "Grignolino", "Barbera")
 RIVALS = (Rival("hue", 0.1, 0.5), Rival("alcohol", 0.2, 0.4, 13.3))
@@ -48,73 +45,68 @@ def said(strategy: str, **fields: Any) -> str:
     return why_text(query(strategy, **fields))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_every_strategy_has_a_plain_sentence(strategy: str) -> None:
-    kinds: dict[str, Any] = {"rivals": RIVALS, "attribute": "alcohol", "value": "< 13.3"}
-    if "committee" in strategy:
-        kinds = {"committee": CommitteeReason((0.44, 0.55, 0.01), 0.7, 14, by_cover=False)}
-    elif strategy in {"leaf-width", "prediction-change"}:
-        kinds = {}
-    text = said(strategy, **kinds)
-    assert re.fullmatch(r"[A-Z0-9].*\.", text)
-    assert f"strategy {strategy}" not in text  # its name explains nothing
-    assert "score" not in text
+def guess(theta: tuple[float, ...], who: str = "The model") -> Fact:
+    return Fact("estimate", Shares(theta, who))
 
 
-def test_a_committee_says_what_it_thinks_and_what_a_row_stands_for() -> None:
-    found = said("covering-committee", committee=CommitteeReason((0.44, 0.55, 0.01), 0.7, 14, by_cover=False))
-    assert found == (
-        "The committee of trees guesses Grignolino (55 %), then Barolo (44 %) and Barbera (1 %). "
-        "14 similar rows wait; your answer helps with all."
-    )
-    by_cover = CommitteeReason((0.98, 0.01, 0.01), 0.1, 1, by_cover=True)
-    assert said("covering-committee", committee=by_cover) == (
-        "It is unlike the rows that are known. 1 similar row waits; your answer helps with that too."
-    )
-    assert said("covering-committee", committee=CommitteeReason((), 0.0, 30, by_cover=True)) == (
-        "30 similar rows wait; your answer helps with all."
-    )
-    assert "by lot" in said("committee", committee=CommitteeReason((), 0.0, 0, by_cover=False))
+WAITS = "14 similar rows wait; your answer helps with all."
 
 
-def test_a_forest_says_what_it_thinks() -> None:
-    assert said("margin", forest=ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)) == (
-        "The model guesses Barolo (50 %), then Grignolino (45 %) and Barbera (5 %). "
-        "7 similar rows wait; your answer helps with all."
+def test_what_the_strategy_says_follows_what_was_found() -> None:
+    found = said(
+        "covering-committee", facts=(guess((0.44, 0.55, 0.01), "The committee of trees"),), sentence=WAITS
     )
-    assert "cannot tell the classes apart" in said("margin", forest=ForestReason((1 / 3,) * 3, 0.0, 7, None))
-    disagreeing = ForestReason((0.5, 0.45, 0.05), 0.3, 7, None)
-    assert said("memory-disagreement", forest=disagreeing) == (
-        "What was learned lately and what was learned before disagree about it: together they guess "
-        "Barolo (50 %), then Grignolino (45 %) and Barbera (5 %). "
-        "7 similar rows wait; your answer helps with all."
+    assert (
+        found
+        == f"The committee of trees guesses Grignolino (55 %), then Barolo (44 %) and Barbera (1 %). {WAITS}"
     )
-    agreeing = ForestReason((0.98, 0.01, 0.01), 0.0, 7, None)
-    assert said("memory-disagreement", forest=agreeing).startswith("The model guesses Barolo (98 %), then")
+    silent = guess((0.98, 0.01, 0.01), "")
+    assert said("covering-committee", facts=(silent,), sentence=f"It is unlike the known rows. {WAITS}") == (
+        f"It is unlike the known rows. {WAITS}"
+    )
+    child = {"rivals": RIVALS, "attribute": "alcohol", "value": "< 13.3"}
+    assert said("of-tomorrow", **child, sentence="It separates them.") == (
+        "2 tests compete to split its node: hue, alcohol < 13.3. It separates them."
+    )
+    assert said("of-tomorrow", **child | {"rivals": RIVALS[:1]}, sentence="It separates them.") == (
+        "A test of hue may yet gain more than chance does. It separates them."
+    )
+    assert said("of-tomorrow") == "Its label is worth most by the strategy of-tomorrow."
 
 
 def test_a_class_that_is_clear_is_not_doubted() -> None:
     """A row may be asked about for the rows that it stands for, or because no other row is left."""
-    clear = ForestReason((0.997, 0.002, 0.001), 0.0, 113, None)
-    waits = "113 similar rows wait; your answer helps with all."
-    assert said("margin", forest=clear) == f"The model guesses Barolo (over 99 %). {waits}"
-    disagreeing = ForestReason((0.997, 0.002, 0.001), 0.2, 113, None)
-    assert said("memory-disagreement", forest=disagreeing) == f"The model guesses Barolo (over 99 %). {waits}"
-    certain = ForestReason((1.0, 0.0, 0.0), 0.0, 0, None)
-    assert said("margin", forest=certain) == "The model guesses Barolo (100 %). Your answer checks that."
+    clear = (guess((0.997, 0.002, 0.001)),)
+    assert said("margin", facts=clear, sentence=WAITS) == f"The model guesses Barolo (over 99 %). {WAITS}"
+    certain = (guess((1.0, 0.0, 0.0)),)
+    assert said("margin", facts=certain) == "The model guesses Barolo (100 %). Your answer checks that."
+    assert "cannot tell the classes apart" in said("margin", facts=(guess((1 / 3,) * 3),))
 
 
 def test_a_guess_is_among_the_classes_that_labels_leave() -> None:
-    found = replace(
-        query("margin", forest=ForestReason((0.8, 0.15, 0.05), 0.0, 0, None)), contour=(0.0, 1.0, 1.0)
-    )
+    found = replace(query("margin", facts=(guess((0.8, 0.15, 0.05)),)), contour=(0.0, 1.0, 1.0))
     assert why_text(found) == "The model guesses Grignolino (75 %), then Barbera (25 %)."
-    alike = replace(
-        query("margin", forest=ForestReason((0.8, 0.1, 0.1), 0.0, 0, None)), contour=(0.0, 1.0, 1.0)
-    )
+    alike = replace(query("margin", facts=(guess((0.8, 0.1, 0.1)),)), contour=(0.0, 1.0, 1.0))
     assert why_text(alike) == "The model cannot tell Grignolino and Barbera apart here."
-    withheld = replace(query("margin", forest=ForestReason((0.8, 0.15, 0.05), 0.0, 0, None)), contour=())
+    withheld = replace(query("margin", facts=(guess((0.8, 0.15, 0.05)),)), contour=())
     assert why_text(withheld).startswith("The model guesses Barolo (80 %)")
+
+
+def test_facts_of_every_kind_are_told() -> None:
+    facts = (
+        guess((0.8, 0.15, 0.05)),
+        guess((0.9, 0.1, 0.0), ""),
+        Fact("disagreement", 0.25),
+        Fact("similar rows", 1_400),
+        Fact("entropy, in bits", (0.25, 1.5)),
+        Fact("beside", "row 7"),
+    )
+    assert facts_text(query("of-tomorrow", facts=facts)) == (
+        "estimate Barolo (90 %), then Grignolino (10 %) · disagreement 0.25 · similar rows 1,400 · "
+        "entropy, in bits 0.25 to 1.50 · beside row 7"
+    )
+    assert query("of-tomorrow", facts=facts).reason.fact("similar rows") == 1_400
+    assert query("of-tomorrow").reason.fact("similar rows") is None
 
 
 def test_the_place_has_one_condition_per_attribute() -> None:

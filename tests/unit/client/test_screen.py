@@ -23,6 +23,7 @@ from quercus.cli.terminal import BACKSPACE, ENTER, Keys
 from quercus.client import (
     Answer,
     AttributeView,
+    Fact,
     MediaItem,
     MediaTemplate,
     Model,
@@ -101,7 +102,15 @@ def test_plausibilities_that_cannot_be_meant_are_named(line: str, fault: str) ->
 
 def test_a_query_deep_in_the_tree() -> None:
     rivals = (Rival("hue", 0.1, 0.5), Rival("wind", 0.2, 0.4 + 1e-12))
-    reason = Reason((("hue", "< 0.9"), ("ash", "[1, 2)")), rivals, "wind", "weak", 0.25, 1234)
+    reason = Reason(
+        (("hue", "< 0.9"), ("ash", "[1, 2)")),
+        rivals,
+        "wind",
+        "weak",
+        0.25,
+        1234,
+        sentence="It splits them best.",
+    )
     attributes: list[Nominal | Numeric] = [Nominal("wind"), Numeric("hue"), Numeric("ash")]
     shown = screen(
         query({"hue": 0.123456789, "wind": "[bold]weak", "ash": None}, ("yes", "no"), reason),
@@ -114,7 +123,7 @@ def test_a_query_deep_in_the_tree() -> None:
     assert "0.123457" in shown
     assert "missing" in shown
     assert "2 tests compete to split its node: hue, wind." in shown
-    assert "This label tells most about the rows where wind = weak." in shown
+    assert "It splits them best." in shown
     assert "The tree is undecided where hue < 0.9 and 1 ≤ ash < 2 (1,234 rows)." in shown
     assert "No label of this row yet." in shown
     assert "plausibility" not in shown  # ignorance is no bar
@@ -122,17 +131,20 @@ def test_a_query_deep_in_the_tree() -> None:
 
 
 def test_a_query_that_stands_for_a_leaf() -> None:
-    reason = Reason((("hue", "< 0.9"),), (), "", "", 0.875, 12, "covering-committee")
+    facts = (Fact("disagreement", 0.25), Fact("similar rows", 3))
+    reason = Reason((("hue", "< 0.9"),), (), "", "", 0.875, 12, "covering-committee", facts=facts)
     shown = screen(query({"hue": 0.5}, ("yes", "no"), reason), model([Numeric("hue")], ("yes", "no")))
     assert "It ends where hue < 0.9 (a leaf of 12 rows)." in shown
     assert "Its label is worth most by the strategy covering-committee." in shown
+    assert "disagreement 0.25 · similar rows 3" in shown
     assert "undecided" not in shown
 
 
 def test_the_largest_model_still_fits() -> None:
     names = [f"attribute {k}" for k in range(1000)]
     classes = tuple(f"class {c}" for c in range(64))
-    reason = Reason((), tuple(Rival(name, -1.0, 1.0) for name in names), names[0], "≥ 3", 1.0, 10)
+    rivals = tuple(Rival(name, -1.0, 1.0) for name in names)
+    reason = Reason((), rivals, names[0], "≥ 3", 1.0, 10, sentence="Indeed.")
     asked = query(dict.fromkeys(names, 1.0), classes, reason)
     shown = screen(asked, model([Numeric(name) for name in names], classes))
     assert "and 910 more attributes" in shown
@@ -140,7 +152,7 @@ def test_the_largest_model_still_fits() -> None:
     assert (
         "1000 tests compete to split its node: attribute 0, attribute 1, attribute 2 and 997 more." in shown
     )
-    assert "attribute 0 ≥ 3" in shown
+    assert "Indeed." in shown
     assert "class 63" in shown
     assert len(shown.splitlines()) < 200
 
@@ -212,7 +224,8 @@ def test_bars() -> None:
 
 def wide_screen(names: list[str], size: int, width: int) -> str:
     classes = tuple(f"class-{c:02d}" for c in range(size))
-    reason = Reason((), tuple(Rival(name, -1.0, 1.0) for name in names), names[0], "≥ 3", 1.0, 10)
+    rivals = tuple(Rival(name, -1.0, 1.0) for name in names)
+    reason = Reason((), rivals, names[0], "≥ 3", 1.0, 10, sentence="Indeed.")
     return screen(
         query(dict.fromkeys(names, 1.25), classes, reason), model([Numeric(n) for n in names], classes), width
     )

@@ -30,6 +30,12 @@ def reason_of(query: Query, state: GrowthState) -> query_pb2.Reason:
     return query_pb2.Reason.FromString(encode_reason(query, splits, "published"))
 
 
+def condition(reason: query_pb2.Reason) -> str:
+    if reason.value == "?":
+        return f"{reason.attribute} is missing"
+    return f"{reason.attribute}{' = ' if reason.attribute == 'hue' else ' '}{reason.value}"
+
+
 def test_tests_are_named_by_attribute_and_threshold() -> None:
     seen = set()
     for grown in (state(5), state(6), state(7)):
@@ -50,6 +56,7 @@ def test_tests_are_named_by_attribute_and_threshold() -> None:
             for (split, code), step in zip([*query.path, (query.attribute, query.code)], steps, strict=True):
                 if 1 <= split <= len(cuts):
                     assert step.value == (f"< {cuts[split - 1]:.6g}", f"≥ {cuts[split - 1]:.6g}", "?")[code]
+            assert reason.sentence == f"This label tells most about the rows where {condition(reason)}."
             assert decode_asked(encode_asked(query.asked)) == query.asked
     assert len(seen) > 1
 

@@ -22,10 +22,13 @@ from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
+from quercus.specification.reasons import SIMILAR_ROWS
 from quercus.storage.records import Event, EventKind, InstanceColumns, Snapshot
 from quercus.trees.ask.query import QueryPosition
+from quercus.trees.ask.reasons import similar_rows
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.reasons import MEMORIES_DISAGREE
 from quercus.v1 import model_pb2, query_pb2
 
 FRAME = Frame(("a", "b", "c"))
@@ -34,6 +37,7 @@ SPECIFICATION = Specification(
     ATTRIBUTES, FRAME, budget=500, algorithm=ActiveForest(trees=8, seed=3), prediction_level=0.75
 )
 ROWS = 240
+ENTROPY = "entropy of the leaf, in bits"
 
 
 def said(label: Label) -> bytes:
@@ -164,17 +168,20 @@ def test_a_reason_names_the_contested_node_or_the_leaf_and_what_members_think() 
     for _, data in agenda_of(engine):
         reason = query_pb2.Reason.FromString(data)
         assert reason.strategy == "margin"
+        facts = {fact.name: fact for fact in reason.facts}
         if reason.rivals:  # of a single one the rival is not to split
             assert all(rival.lower <= rival.upper for rival in reason.rivals)
-            assert reason.forest.entropy_upper == 0.0
+            assert ENTROPY not in (fact.name for fact in reason.facts)
         else:
-            assert 0.0 <= reason.forest.entropy_lower <= reason.forest.entropy_upper <= np.log2(3) + 1e-9
-        assert sum(reason.forest.theta) == pytest.approx(1.0)
-        assert 0.0 <= reason.forest.disagreement <= 1.0
-        assert 1 <= reason.forest.stands_for <= ROWS
-        found.append(reason)
+            assert 0.0 <= facts[ENTROPY].interval.lower <= facts[ENTROPY].interval.upper <= np.log2(3) + 1e-9
+        assert facts["estimate"].shares.who == "The model"
+        assert sum(facts["estimate"].shares.theta) == pytest.approx(1.0)
+        assert 0.0 <= facts["disagreement"].number <= 1.0
+        assert 1 <= facts[SIMILAR_ROWS].count <= ROWS
+        assert reason.sentence == similar_rows(facts[SIMILAR_ROWS].count)[0]
+        found.append(facts["disagreement"].number)
     assert len(found) == 20
-    assert any(reason.forest.disagreement > 0.05 for reason in found)
+    assert any(disagreement > 0.05 for disagreement in found)
 
 
 def test_nothing_is_asked_without_a_budget_nor_of_who_refused() -> None:
@@ -256,6 +263,10 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
     assert [row for row, _ in found] != [row for row, _ in before]
     reasons = [query_pb2.Reason.FromString(data) for _, data in found]
     assert {reason.strategy for reason in reasons} == {"memory-disagreement"}
+    for reason in reasons:
+        facts = {fact.name: fact for fact in reason.facts}
+        apart, theta = facts["disagreement"].number, facts["estimate"].shares.theta
+        assert reason.sentence.startswith(MEMORIES_DISAGREE) == (apart >= 0.05 and max(theta) <= 0.995)
     assert all(0.0 <= reason.score <= 2.05 for reason in reasons)
     changed.grown_trees({2: ("blue",)})
     saved = changed.saved_state()

@@ -13,7 +13,7 @@ FIELD = re.compile(r"((?:[ ]*//[^\n]*\n)+)[ ]*(?:optional )?\w+ (\w+) = \d+;")
 def test_comments_state_the_defaults() -> None:
     known = [each for each in vars(parameters).values() if isinstance(each, Parameter)]
     said = {}
-    for comment, field in FIELD.findall((ROOT / "proto" / "v1" / "model.proto").read_text()):
+    for comment, field in FIELD.findall((ROOT / "proto" / "quercus" / "v1" / "model.proto").read_text()):
         if found := re.search(r"default (\d+(?:\.\d+)?)", comment):
             said[field] = float(found[1])
     assert {"alpha", "budget", "min_instances", "warmup_rows", "level", "folds", "trees"} <= said.keys()

@@ -25,7 +25,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import largest_one
 from quercus.kernels.forest import covering_gains, distances, mean_probabilities, nearest_distances
-from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
+from quercus.specification.reasons import Fact, Shares
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason, similar_rows
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.taken import take_candidate
@@ -79,16 +81,24 @@ class Committee:
                 score = self.cover * shares + (0.0 if explores else worth)
             score = np.where(free, score, -np.inf)
             chosen = int((score >= score.max() - TIE).argmax())
-            view = CommitteeView(
-                () if theta is None else tuple(theta[chosen].tolist()),
-                float(worth[chosen]),
-                0 if covered is None else covered.stands_for(chosen),
-                explores,
-            )
-            yield leaves.query_about(int(pool[chosen]), float(score[chosen]), view)
+            estimate = None if theta is None else (tuple(theta[chosen].tolist()), float(worth[chosen]))
+            reason = _reason_of(estimate, 0 if covered is None else covered.stands_for(chosen), explores)
+            yield leaves.query_about(int(pool[chosen]), float(score[chosen]), reason)
             free[chosen] = False
             if covered is not None:
                 covered.mark_asked(chosen)
+
+
+def _reason_of(estimate: tuple[tuple[float, ...], float] | None, stands_for: int, explores: bool) -> Reason:
+    """Return the reason of a row: the members' estimate and their doubt, unless it only covers other rows."""
+    sentence, similar = similar_rows(stands_for)
+    if estimate is None:
+        return Reason(sentence or "No row is known yet, so the first ones are drawn by lot.", similar)
+    theta, doubt = estimate
+    if explores:
+        sentence = f"It is unlike the rows that are known. {sentence}".rstrip()
+    shares = Fact("estimate", Shares(theta, "" if explores else "The committee of trees"))
+    return Reason(sentence, (shares, Fact("doubt", doubt), *similar))
 
 
 def doubt_of(theta: Floats) -> Floats:

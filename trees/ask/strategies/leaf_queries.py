@@ -3,7 +3,8 @@
 import numpy as np
 
 from quercus.belief.arrays import Bools, Ints
-from quercus.trees.ask.query import CommitteeView, Query, QueryContext, QueryPosition
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.growth.batch import OpenNode
 
@@ -45,7 +46,7 @@ class LeafRows:
         rows: Ints = self._order[end - int(self.count[leaf]) : end]
         return rows
 
-    def query_about(self, instance: int, score: float, committee: CommitteeView | None = None) -> Query:
+    def query_about(self, instance: int, score: float, reason: Reason) -> Query:
         """Return the query about `instance`, which stands for the leaf in which it ends."""
         leaf = int(self.of[instance])
         path = self._path(leaf)
@@ -58,7 +59,7 @@ class LeafRows:
             rivals=(),
             asked=QueryPosition(path, None, None, ()),
             node_count=int(self.count[leaf]),
-            committee=committee,
+            reason=reason,
         )
 
 
@@ -68,6 +69,7 @@ def query_of_child(
     child: tuple[int, int],
     instance: int,
     score: float,
+    reason: Reason,
 ) -> Query:
     """Return the query about `instance`, which stands for a `child` (attribute, code) of an undecided node.
 
@@ -84,4 +86,5 @@ def query_of_child(
         rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
         asked=QueryPosition(place.path, None, None, ()),
         node_count=int(place.rows.size),
+        reason=reason,
     )

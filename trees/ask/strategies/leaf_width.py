@@ -12,11 +12,14 @@ import numpy as np
 from quercus.belief.arrays import Floats, Ints
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.leaf_queries import LeafRows, by_lot
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.ties import TIE
 
 LEAVES_AT_ONCE = 64  # leaves whose intervals are solved together
+
+REASON = Reason("It ends in the leaf where least is known of most rows.")
 
 
 class LeafWidth:
@@ -41,7 +44,7 @@ class LeafWidth:
             row = by_lot(context, leaves.rows_of_leaf(leaf), free, best[0])
             free[row] = False
             unlabelled[leaf] -= 1
-            yield leaves.query_about(row, score)
+            yield leaves.query_about(row, score, REASON)
 
 
 def _widest_leaf(

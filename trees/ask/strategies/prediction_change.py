@@ -15,11 +15,14 @@ import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.rules.ties import TIE
 
 LEAF_CONTOURS = 16  # of the candidates of a leaf
+
+REASON = Reason("This label is expected to change the predictions of most rows.")
 
 
 class PredictionChange:
@@ -40,7 +43,7 @@ class PredictionChange:
                 best[leaf] = list(zip(rows[::-1].tolist(), scores[::-1].tolist(), strict=True))
             else:
                 row, score = best[leaf].pop()
-                yield leaves.query_about(row, score)
+                yield leaves.query_about(row, score, REASON)
             bound[leaf] = best[leaf][-1][1] if best[leaf] else -1.0
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import CHILD, Reason
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.node import Path
@@ -18,6 +19,8 @@ from quercus.trees.tree.node import Path
 CHILD_ENTRIES = (
     1_000_000  # contours and candidates of children kept for one agenda, some 100 bytes each at the most
 )
+
+REASON = Reason(f"This label tells most about the rows where {CHILD}.")
 
 
 class Published:
@@ -86,6 +89,7 @@ class _RoundRobin:
                 rivals=intervals,
                 asked=QueryPosition(place.path, attribute, code, rivals),
                 node_count=int(place.rows.size),
+                reason=REASON,
             )
 
     def _child_candidates(self, place: OpenNode, attribute: int, code: int) -> ChildCandidates | None:

@@ -28,11 +28,15 @@ import numpy as np
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
+
+BY_ROWS = Reason("For its size, this part of the tree has had the fewest answers.")
+BY_REGRET = Reason("Here a wrong choice between them would cost most.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,12 @@ class SharedQueries:
                 continue
             child, row = found
             yield query_of_child(
-                context, (nodes[at].place, nodes[at].rivals), child, row, float(quotients[at])
+                context,
+                (nodes[at].place, nodes[at].rivals),
+                child,
+                row,
+                float(quotients[at]),
+                BY_ROWS if self.regret is None else BY_REGRET,
             )
             open_rows[row], asked[row] = False, True
             for other, node in enumerate(nodes):

@@ -21,6 +21,7 @@ import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
@@ -32,6 +33,8 @@ from quercus.trees.rules.ties import TIE
 LARGEST_NODES = 8  # of the contested ones
 SPLIT_CONTOURS = 8  # of the candidates of a node
 LIKELY_RIVALS = 16  # of a node
+
+REASON = Reason("This label is expected to separate them most.")
 
 
 class SplitChange:
@@ -112,4 +115,4 @@ def _query_of_row(
 ) -> Query:
     """Return the query about a row of a node, which stands for the child of the rival that it moves most."""
     code = int(context.sample.contingency(np.array([row]), (attribute,))[attribute].any(axis=1).argmax())
-    return query_of_child(context, node, (attribute, code), row, score)
+    return query_of_child(context, node, (attribute, code), row, score, REASON)

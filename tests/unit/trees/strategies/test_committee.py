@@ -1,5 +1,7 @@
 """The loops of a committee beside plain computations of the same."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support.published import published_tree
@@ -16,6 +18,7 @@ from quercus.kernels.forest import (
     nearest_distances,
 )
 from quercus.specification.attributes import Nominal
+from quercus.specification.reasons import SIMILAR_ROWS, Fact, Shares
 from quercus.trees.ask.strategies.row_sample import sample_rows
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.likelihood import maximiser
@@ -156,17 +159,28 @@ def test_a_query_tells_what_the_committee_thinks() -> None:
     attributes = tuple(Nominal(f"a{k}", ("x", "y", "z")) for k in range(3))
     spec = published_tree(attributes, Frame(("p", "q")), budget=60, strategy="covering-committee")
     agenda = grow(GrowthState(spec), [Observed(values, contours)]).agenda(7)
-    views = [query.committee for query in agenda]
-    assert [view is not None and view.by_cover for view in views].count(True) >= 1
-    for query, view in zip(agenda, views, strict=True):
-        assert view is not None
-        theta = np.array(view.theta)
+    by_cover = 0
+    for query in agenda:
+        facts = {fact.name: fact.value for fact in query.reason.facts}
+        shares, doubt, similar = facts["estimate"], facts["doubt"], facts[SIMILAR_ROWS]
+        assert isinstance(shares, Shares)
+        assert isinstance(doubt, float)
+        assert isinstance(similar, int)
+        theta = np.array(shares.theta)
         assert theta.sum() == pytest.approx(1)
-        assert view.doubt == pytest.approx(-(theta * np.log2(np.maximum(theta, 1e-300))).sum())
-        assert 1 <= view.stands_for <= 48
-        assert query.score >= (0 if view.by_cover else view.doubt)
+        assert doubt == pytest.approx(-(theta * np.log2(np.maximum(theta, 1e-300))).sum())
+        assert 1 <= similar <= 48
+        covers = query.reason.sentence.startswith("It is unlike the rows that are known. ")
+        assert shares.who == ("" if covers else "The committee of trees")
+        assert query.score >= (0 if covers else doubt)
+        by_cover += covers
+    assert by_cover >= 1
     empty = grow(GrowthState(spec), [Observed(values, np.ones((60, 2)))]).agenda(1)[0]
-    assert empty.committee is not None
-    assert (empty.committee.theta, empty.committee.doubt) == ((), 0.0)
     alike = (values == values[empty.instance]).any(axis=1)  # nothing is known: nearer than as far as can be
-    assert empty.committee.stands_for == alike.sum()
+    assert empty.reason.facts == (Fact(SIMILAR_ROWS, alike.sum()),)
+    one = replace(spec, strategy="committee")
+    (first,) = grow(GrowthState(one), [Observed(values, np.ones((60, 2)))]).agenda(1)
+    assert (first.reason.sentence, first.reason.facts) == (
+        "No row is known yet, so the first ones are drawn by lot.",
+        (),
+    )

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from support.checkout import ROOT
@@ -7,6 +9,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, STRATEGIES
+from quercus.trees.ask.reasons import CHILD
 from quercus.trees.ask.strategies import registry
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
@@ -65,6 +68,20 @@ def test_an_agenda_lists_what_is_asked_while_nobody_answers(strategy: str, known
         (now,) = one.agenda(1)
         assert now == query
         one = grow(one, [Refused(now.instance, now.asked)])
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("known", ["nothing", "something"])
+def test_every_query_has_a_plain_sentence(strategy: str, known: str) -> None:
+    """Or it has a guess, which is one."""
+    values, classes = rows(60)
+    contours = np.ones((60, 3)) if known == "nothing" else partly(classes)
+    for query in state(strategy, contours, values).agenda(12):
+        said, facts = query.reason.sentence, query.reason.facts
+        assert re.fullmatch(r"[A-Z0-9].*\.", said) or (not said and facts)
+        assert strategy not in said.split()  # its name explains nothing
+        assert "score" not in said
+        assert (CHILD in said) <= (query.attribute is not None)
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)

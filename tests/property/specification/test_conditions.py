@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quercus.client.conditions import condition_of, merge_conditions
+from quercus.specification.conditions import condition_of, merge_conditions
 
 NUMBERS = st.sampled_from([-1.5, 0.0, 0.25, 1.0, 2.5, 1e6])
 BRANCHES_OF_NUMBERS = st.one_of(

@@ -6,9 +6,9 @@ from quercus.cli.common import attribute_text
 from quercus.cli.label_row import value_text
 from quercus.client import Specification, convert_trees
 from quercus.client.comparing import differences
-from quercus.client.conditions import condition_of, path_text
 from quercus.client.query_results import Rival
 from quercus.specification.attributes import Numeric, plain_number
+from quercus.specification.conditions import condition_of, path_text
 from quercus.trees import branch_names, split_names
 from quercus.v1 import tree_pb2
 
