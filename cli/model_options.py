@@ -29,13 +29,17 @@ class PruningChoice(StrEnum):
     none = "none"
 
 
+NONE = "none"
+"""Text of a parameter that is to have no value."""
+
 ParameterOption = Annotated[
     list[str] | None,
     typer.Option(
         "--parameter",
         "-p",
         metavar="KEY=VALUE",
-        help="Parameter of the learner, such as max_cuts=8; of a forest's trees: base=c45, base.max_cuts=8.",
+        help="Parameter of the learner, such as max_cuts=8, or max_cuts=none for no limit; of a forest's trees: "
+        "base=c45, base.max_cuts=8. `quercus learners` lists them.",
     ),
 ]
 PruningOption = Annotated[
@@ -151,9 +155,11 @@ def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | No
     return algorithm
 
 
-def _parse_value(text: str) -> bool | int | float | str:
+def _parse_value(text: str) -> bool | int | float | str | None:
     if text in ("true", "false"):
         return text == "true"
+    if text == NONE:
+        return None
     for kind in (int, float):
         try:
             return kind(text)

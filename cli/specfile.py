@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from quercus.belief.errors import InvalidInput
+from quercus.cli.model_options import NONE
 from quercus.client import algorithms
 from quercus.client.errors import InvalidArgument
 from quercus.client.results import Specification
@@ -142,9 +143,16 @@ def _presentation_dict(given: Presentation) -> dict[str, Any]:
 
 def _read_algorithm(path: Path, content: Any) -> dict[str, Any]:
     try:
-        return algorithms.from_proto(algorithms.to_proto(content))
+        return algorithms.from_proto(algorithms.to_proto(_with_none(content)))
     except InvalidArgument as error:
         raise FileError(path, str(error)) from None
+
+
+def _with_none(content: Any) -> Any:
+    """Return a learner with None where a file says "none", for TOML has no other word for it."""
+    if isinstance(content, dict):
+        return {key: _with_none(value) for key, value in content.items()}
+    return None if content == NONE else content
 
 
 def _read_pruning(path: Path, content: Any) -> Pruning:

@@ -11,7 +11,13 @@ from typing import ClassVar, Literal, TypeVar
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification import parameters
-from quercus.specification.parameter import check_parameters, with_parameter_docs
+from quercus.specification.parameter import (
+    Parameter,
+    check_parameters,
+    parameters_of,
+    summary_of,
+    with_parameter_docs,
+)
 from quercus.specification.parameters import (
     INSTANCES_PER_CLASS,
     MAX_CUTS,
@@ -54,7 +60,9 @@ class Pruning(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Abc45(_Checked):
-    """ABC4.5, the active belief decision tree (theory §3).
+    """ABC4.5, the active belief decision tree.
+
+    Source: theory §3.
 
     Parameters
     ----------
@@ -99,7 +107,10 @@ class E2m(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Id3(_Checked):
-    """ID3 (theory §7), from the rows whose label names one class; see `quercus.trees.learners.id3.id3`."""
+    """ID3, from the rows whose label names one class.
+
+    Source: theory §7, `quercus.trees.learners.id3.id3`.
+    """
 
     name: ClassVar[str] = "id3"
     min_instances: int = MIN_INSTANCES.dataclass_field()
@@ -111,7 +122,10 @@ class Id3(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class C45(_Checked):
-    """C4.5 (Quinlan 1993), from the rows whose label names one class; see `quercus.trees.learners.c45.c45`."""
+    """C4.5 (Quinlan 1993), from the rows whose label names one class.
+
+    Source: `quercus.trees.learners.c45.c45`.
+    """
 
     name: ClassVar[str] = "c45"
     min_instances: int = MIN_INSTANCES.dataclass_field()
@@ -124,7 +138,10 @@ class C45(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class Averaging(_Checked):
-    """The belief decision tree, averaging approach (theory §4)."""
+    """The belief decision tree, averaging approach (Elouedi 2000).
+
+    Source: theory §4.
+    """
 
     name: ClassVar[str] = "averaging"
     min_instances: int = MIN_INSTANCES.dataclass_field()
@@ -135,7 +152,10 @@ class Averaging(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class TotalUncertainty(_Checked):
-    """Belief decision trees by total uncertainty (theory §5): one for two classes, else one per class."""
+    """Belief decision trees by total uncertainty (Vannoorenberghe 2002): one for two classes, else one per class.
+
+    Source: theory §5.
+    """
 
     name: ClassVar[str] = "total-uncertainty"
     lam: float | None = parameters.LAM.dataclass_field()
@@ -150,7 +170,10 @@ class TotalUncertainty(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class BeliefEntropy(_Checked):
-    """The belief-entropy trees (theory §6)."""
+    """The belief-entropy trees (Gao 2022).
+
+    Source: theory §6.
+    """
 
     name: ClassVar[str] = "belief-entropy"
     leaf: Rule = parameters.LEAF.dataclass_field()
@@ -189,7 +212,10 @@ class Forest(_Checked):
 @with_parameter_docs
 @dataclass(frozen=True, slots=True)
 class ActiveForest(_Checked):
-    """The forest of many memories (theory §10): it learns, predicts and selects queries."""
+    """The forest of many memories, the default: it learns, predicts and selects queries.
+
+    Source: theory §10.
+    """
 
     name: ClassVar[str] = "active-forest"
     trees: int = parameters.MEMBERS.dataclass_field()
@@ -210,6 +236,23 @@ ALGORITHMS: Mapping[str, type[Algorithm]] = MappingProxyType(
 )
 """All classes of learners by name."""
 
+OF_THE_MODEL = frozenset(
+    ("alpha", "min_instances", "max_depth", "pruning", "prediction_level", "split_significance")
+)
+"""Parameters that a model's specification has, for all learners alike."""
+
+
+def served_parameters(kind: type[Algorithm]) -> tuple[Parameter, ...]:
+    """Return the parameters that a model gives its learner, beside those of the model itself.
+
+    Examples
+    --------
+    >>> [each.name for each in served_parameters(C45)]
+    ['max_cuts', 'min_branch', 'confidence']
+    """
+    return tuple(each for each in parameters_of(kind) if each.is_served and each.name not in OF_THE_MODEL)
+
+
 DEFAULT = ActiveForest()
 """The algorithm of a specification that names none."""
 LEGACY_DEFAULT = Abc45()
@@ -225,6 +268,36 @@ FORESTS: Mapping[str, Forest] = MappingProxyType(
     }
 )
 """The five forests of Gao, Wang, Ma 2022, by the paper's names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """The declaration of a learner, from which a form can be made.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    summary
+        What it is, in a sentence.
+    parameters
+        Those that a model gives it.
+    bases
+        The learners that may grow its trees; empty if it lets none choose.
+    """
+
+    name: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    bases: tuple[str, ...] = ()
+
+
+def declarations() -> tuple[Declaration, ...]:
+    """Return the declarations of all learners."""
+    return tuple(
+        Declaration(name, summary_of(kind), served_parameters(kind), tuple(TREES) if kind is Forest else ())
+        for name, kind in ALGORITHMS.items()
+    )
 
 
 def check_classes(algorithm: Algorithm, size: int) -> None:

@@ -36,6 +36,8 @@ class Parameter:
         The allowed texts; an int accepts them in addition to numbers. A text parameter without choices is free text.
     meaning_of_none
         Meaning of None, as in "no limit". If empty, None is not allowed.
+    is_served
+        Whether models of the service have it; it may be one of the library alone.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Parameter:
     excludes_bounds: bool = False
     choices: tuple[str, ...] = ()
     meaning_of_none: str = ""
+    is_served: bool = True
 
     def with_changes(self, **changes: Any) -> "Parameter":
         """Return a copy that differs in some fields."""
@@ -136,6 +139,11 @@ def check_parameters(values: Any) -> None:
     """
     for parameter in parameters_of(values):
         object.__setattr__(values, parameter.name, parameter.check(getattr(values, parameter.name)))
+
+
+def summary_of(cls: type) -> str:
+    """Return the first sentence of a docstring."""
+    return inspect.cleandoc(cls.__doc__ or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def with_parameter_docs(cls: type[T]) -> type[T]:

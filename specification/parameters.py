@@ -143,8 +143,8 @@ MAX_CUTS = Parameter(
     MAX_COUNT,
     meaning_of_none="no limit",
 )
-CANDIDATE_CUTS = MAX_CUTS.with_changes(default=32, meaning_of_none="")
-"""`MAX_CUTS` of evidential trees, which compute an interval for every candidate."""
+CANDIDATE_CUTS = MAX_CUTS.with_changes(default=32, meaning_of_none="", is_served=False)
+"""`MAX_CUTS` of evidential trees, which compute an interval for every candidate. A model's attributes have cuts."""
 SIGNIFICANCE = Parameter(
     "significance",
     float,

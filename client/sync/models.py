@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from quercus.client import convert, requests
+from quercus.client.algorithms import learners_from_proto
 from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
 from quercus.client.results import Caller, Model, Specification, Status
 from quercus.client.sync.connection import Connection
+from quercus.specification.algorithms import Declaration
 from quercus.v1 import admin_pb2, model_pb2
 
 
@@ -36,6 +38,12 @@ class ModelCalls(Connection):
         request = filled(admin_pb2.SetLogLevelRequest, level=level)
         previous: str = self._call(self._stubs.admin.SetLogLevel, request).previous
         return previous
+
+    def learners(self) -> tuple[Declaration, ...]:
+        """Return the learners that the server has, each with its parameters."""
+        return learners_from_proto(
+            self._call(self._stubs.models.ListLearners, model_pb2.ListLearnersRequest())
+        )
 
     def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
         """Create a model.

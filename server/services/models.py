@@ -15,7 +15,9 @@ from quercus.server.gate.access import current_caller
 from quercus.server.labelling.answer_rules import ModelReplaced
 from quercus.server.labelling.answering import pending_rule_of
 from quercus.server.transfer.stored_contents import UNREADABLE
+from quercus.server.wire.earlier import stored_specification
 from quercus.server.wire.errors import ResourceExhausted
+from quercus.server.wire.learners import encode_learners
 from quercus.server.wire.models import (
     check_sizes,
     encode_model,
@@ -65,6 +67,12 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         granted = None if principal is None else principal.models
         damaged = self._core.damaged
         return await self._core.read(_list_page, self._core.store, after, size, granted, damaged)
+
+    async def ListLearners(  # noqa: N802
+        self, request: model_pb2.ListLearnersRequest, context: Any
+    ) -> model_pb2.ListLearnersResponse:
+        """Return the learners with their parameters."""
+        return model_pb2.ListLearnersResponse(learners=encode_learners())
 
     async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
         """Change the fields of the mask; the change is an event of the log."""
@@ -142,7 +150,7 @@ def _update_in_store(
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
-        current = model_pb2.Specification.FromString(stored)
+        current = stored_specification(stored)
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from quercus.belief.errors import InvalidInput, field_prefix
-from quercus.specification.algorithms import ALGORITHMS, LEGACY_DEFAULT, Algorithm, Forest
-from quercus.specification.parameter import parameters_of
+from quercus.belief.errors import InvalidInput, field_prefix, shown
+from quercus.specification.algorithms import (
+    ALGORITHMS,
+    LEGACY_DEFAULT,
+    TREES,
+    Algorithm,
+    Forest,
+    served_parameters,
+)
+from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
-from quercus.v1.words import words_of
+from quercus.v1.parameters import parameter_message, parameter_value
 
 
 def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
@@ -19,34 +26,48 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     InvalidInput
         Naming the field below the algorithm, the value and the bound.
     """
-    kind = message.WhichOneof("kind") or LEGACY_DEFAULT.name
-    algorithm = ALGORITHMS[kind.replace("_", "-")]
-    with field_prefix(kind):
-        return algorithm(**_given_parameters(algorithm, getattr(message, kind)))
+    if not message.name and not message.parameters and not message.HasField("base"):
+        return LEGACY_DEFAULT
+    if message.name not in ALGORITHMS:
+        raise InvalidInput("name", f"is {shown(message.name)}, must be one of {', '.join(ALGORITHMS)}")
+    algorithm = ALGORITHMS[message.name]
+    given: dict[str, Any] = {
+        name: declared.check(parameter_value(message.parameters[name]))
+        for name, declared in _declared(algorithm, message)
+    }
+    if message.HasField("base"):
+        with field_prefix("base"):
+            given["base"] = _decode_base(algorithm, message.base)
+    return algorithm(**given)
 
 
-def _given_parameters(algorithm: type[Algorithm], message: Any) -> dict[str, Any]:
-    """Return the parameters that a message has, by name."""
-    choices = {each.name: each.choices for each in parameters_of(algorithm)}
-    given: dict[str, Any] = {}
-    for field, value in message.ListFields():
-        name = "max_features" if field.name in ("number", "share") else field.name
-        if field.message_type is not None:
-            with field_prefix(name):
-                given[name] = _decode_base(value)
-        elif field.enum_type is None:
-            given[name] = value
-        elif value:
-            words = words_of(field.enum_type, choices[name])
-            if value not in words:
-                raise InvalidInput(field.name, f"is {value}, which is no choice here")
-            given[name] = words[value]
-    if given.get("confidence") == 0.0:  # on the wire an absent one is the default
-        given["confidence"] = None
-    return given
+def _declared(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> list[tuple[str, Parameter]]:
+    """Return the parameters that a message has, with their declarations, in order of their names."""
+    declared = {each.name: each for each in served_parameters(algorithm)}
+    unknown = next((name for name in sorted(message.parameters) if name not in declared), None)
+    if unknown is not None:
+        known = ", ".join(declared) or "none"
+        raise InvalidInput(
+            unknown[:80], f"is not a parameter of {algorithm.name}; its parameters are {known}"
+        )
+    return [(name, declared[name]) for name in sorted(message.parameters)]
 
 
-def _decode_base(message: model_pb2.Algorithm) -> Algorithm:
-    if message.HasField("forest"):
-        raise InvalidInput("forest", f"must be a tree, not another {Forest.name}")
+def _decode_base(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> Algorithm:
+    if algorithm is not Forest:
+        raise InvalidInput("name", f"is {shown(message.name)}, but {algorithm.name} has no base")
+    if message.name not in TREES:
+        raise InvalidInput("name", f"is {shown(message.name)}, must be one of {', '.join(TREES)}")
     return decode_algorithm(message)
+
+
+def canonical_algorithm(message: model_pb2.Algorithm) -> model_pb2.Algorithm:
+    """Return a checked algorithm whose parameters have values of their declared types."""
+    algorithm = ALGORITHMS[message.name]
+    canonical = model_pb2.Algorithm(name=message.name)
+    for name, declared in _declared(algorithm, message):
+        value = declared.check(parameter_value(message.parameters[name]))
+        canonical.parameters[name].CopyFrom(parameter_message(value))
+    if message.HasField("base"):
+        canonical.base.CopyFrom(canonical_algorithm(message.base))
+    return canonical

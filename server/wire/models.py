@@ -12,8 +12,9 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
-from quercus.server.wire.algorithms import decode_algorithm
+from quercus.server.wire.algorithms import canonical_algorithm, decode_algorithm
 from quercus.server.wire.displays import check_drawable_curves, check_presentation
+from quercus.server.wire.earlier import stored_specification
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
 from quercus.server.wire.reports import stop_text
@@ -57,10 +58,11 @@ def complete_specification(
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
-    if full.algorithm.WhichOneof("kind") is None:
-        getattr(full.algorithm, algorithms.DEFAULT.name.replace("-", "_")).SetInParent()
+    if full.algorithm == model_pb2.Algorithm():
+        full.algorithm.name = algorithms.DEFAULT.name
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(full.algorithm)
+        full.algorithm.CopyFrom(canonical_algorithm(full.algorithm))
     own = algorithms.own_defaults(algorithm, len(full.classes))
     for field, value in {**DEFAULTS, **own}.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
@@ -149,18 +151,13 @@ def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
     total = sum(cost.values())
     if total <= most:
         return
-    path = ["specification.algorithm"]
-    is_forest = isinstance(algorithm, algorithms.Forest)
-    path += ["forest"] * is_forest
-    if max(cost, key=cost.__getitem__) == "folds":
-        path += ["base"] * is_forest + ["total_uncertainty", "folds"]
-    elif is_forest:
-        path.append("trees")
-    elif isinstance(algorithm, algorithms.ActiveForest):
-        path += ["active_forest", "trees"]
+    costly = max(cost, key=cost.__getitem__)
+    base = "base." if isinstance(algorithm, algorithms.Forest) and costly == "folds" else ""
+    given = algorithm.base if base else algorithm  # type: ignore[union-attr]
+    field = f".{base}{costly}" if hasattr(given, costly) else ""
     parts = " and ".join(f"{count:,} for its {name}" for name, count in cost.items() if count)
     raise InvalidInput(
-        ".".join(path),
+        f"specification.algorithm{field}",
         f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
         "(max_learning_cost)",
     )
@@ -216,7 +213,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
 
 def _stored_strategy(message: model_pb2.Specification) -> str:
     """Return the strategy; in old stores forests had the default of trees, and trees perhaps none."""
-    if message.algorithm.HasField("active_forest") and message.strategy in {"", DEFAULT}:
+    if message.algorithm.name == algorithms.ActiveForest.name and message.strategy in {"", DEFAULT}:
         return FOREST_DEFAULT
     return message.strategy or PUBLISHED
 
@@ -306,7 +303,7 @@ def updated_specification(
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
     """Convert a stored model to the wire; learned nominal values follow the declared ones."""
-    specification = model_pb2.Specification.FromString(record.specification)
+    specification = stored_specification(record.specification)
     specification.strategy = _stored_strategy(specification)
     for k, values in vocabulary.items():
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
@@ -338,7 +335,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
 
 @lru_cache(maxsize=4096)
 def _check_parts(specification: bytes, report: bytes) -> None:
-    decode_specification(model_pb2.Specification.FromString(specification))
+    decode_specification(stored_specification(specification))
     model_pb2.GrowthReport.FromString(report)
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from quercus.client import Specification as ClientSpecification
+from quercus.client.algorithms import to_proto
 from quercus.specification.algorithms import Abc45
 from quercus.specification.model import Specification
 from quercus.v1 import model_pb2
@@ -20,5 +21,5 @@ def published_model(*given: Any, **more: Any) -> ClientSpecification:
 
 def published_message(**fields: Any) -> model_pb2.Specification:
     """Return a specification as it is on the wire."""
-    tree = {"algorithm": model_pb2.Algorithm(abc45=model_pb2.ActiveTree()), "split_significance": 0.0}
+    tree = {"algorithm": to_proto("abc45"), "split_significance": 0.0}
     return model_pb2.Specification(**(tree | fields))

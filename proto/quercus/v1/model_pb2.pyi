@@ -90,6 +90,27 @@ PRUNING_KIND_LIKELIHOOD: PruningKind.ValueType  # 2
 """A subtree is collapsed if the evidential likelihood ratio test does not reject the node without it."""
 Global___PruningKind: _TypeAlias = PruningKind  # noqa: Y015
 
+class _ParameterKind:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ParameterKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ParameterKind.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    PARAMETER_KIND_UNSPECIFIED: _ParameterKind.ValueType  # 0
+    PARAMETER_KIND_BOOLEAN: _ParameterKind.ValueType  # 1
+    PARAMETER_KIND_INTEGER: _ParameterKind.ValueType  # 2
+    PARAMETER_KIND_NUMBER: _ParameterKind.ValueType  # 3
+    PARAMETER_KIND_TEXT: _ParameterKind.ValueType  # 4
+
+class ParameterKind(_ParameterKind, metaclass=_ParameterKindEnumTypeWrapper): ...
+
+PARAMETER_KIND_UNSPECIFIED: ParameterKind.ValueType  # 0
+PARAMETER_KIND_BOOLEAN: ParameterKind.ValueType  # 1
+PARAMETER_KIND_INTEGER: ParameterKind.ValueType  # 2
+PARAMETER_KIND_NUMBER: ParameterKind.ValueType  # 3
+PARAMETER_KIND_TEXT: ParameterKind.ValueType  # 4
+Global___ParameterKind: _TypeAlias = ParameterKind  # noqa: Y015
+
 @_typing.final
 class NominalAttribute(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -218,68 +239,122 @@ Global___Attribute: _TypeAlias = Attribute  # noqa: Y015
 
 @_typing.final
 class Algorithm(_message.Message):
-    """The learner of the tree, with its own parameters. The specification's alpha, min_instances, max_depth and pruning
-    apply to learners that have them.
+    """A learner by its name, with its own parameters; `ListLearners` declares both. The specification's alpha, min_instances,
+    max_depth, pruning, prediction_level and split_significance apply to learners that have them.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    ABC45_FIELD_NUMBER: _builtins.int
-    E2M_FIELD_NUMBER: _builtins.int
-    ID3_FIELD_NUMBER: _builtins.int
-    C45_FIELD_NUMBER: _builtins.int
-    AVERAGING_FIELD_NUMBER: _builtins.int
-    TOTAL_UNCERTAINTY_FIELD_NUMBER: _builtins.int
-    BELIEF_ENTROPY_FIELD_NUMBER: _builtins.int
-    FOREST_FIELD_NUMBER: _builtins.int
-    ACTIVE_FOREST_FIELD_NUMBER: _builtins.int
+    @_typing.final
+    class ParametersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        @_builtins.property
+        def value(self) -> Global___Parameter: ...
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: Global___Parameter | None = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    BASE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
     @_builtins.property
-    def abc45(self) -> Global___ActiveTree:
-        """The active belief decision tree. For a learner without queries of its own, such a tree selects them."""
+    def parameters(self) -> _containers.MessageMap[_builtins.str, Global___Parameter]:
+        """By name. One that is absent has its default; one without a value has none, where that means something ("no limit")."""
 
     @_builtins.property
-    def e2m(self) -> Global___E2mTree: ...
-    @_builtins.property
-    def id3(self) -> Global___Id3Tree: ...
-    @_builtins.property
-    def c45(self) -> Global___C45Tree: ...
-    @_builtins.property
-    def averaging(self) -> Global___AveragingTree: ...
-    @_builtins.property
-    def total_uncertainty(self) -> Global___TotalUncertaintyTree: ...
-    @_builtins.property
-    def belief_entropy(self) -> Global___BeliefEntropyTree: ...
-    @_builtins.property
-    def forest(self) -> Global___Forest: ...
-    @_builtins.property
-    def active_forest(self) -> Global___ActiveForest: ...
+    def base(self) -> Global___Algorithm:
+        """The learner of each tree, of a learner of several that lets choose; absent: its default."""
+
     def __init__(
         self,
         *,
-        abc45: Global___ActiveTree | None = ...,
-        e2m: Global___E2mTree | None = ...,
-        id3: Global___Id3Tree | None = ...,
-        c45: Global___C45Tree | None = ...,
-        averaging: Global___AveragingTree | None = ...,
-        total_uncertainty: Global___TotalUncertaintyTree | None = ...,
-        belief_entropy: Global___BeliefEntropyTree | None = ...,
-        forest: Global___Forest | None = ...,
-        active_forest: Global___ActiveForest | None = ...,
+        name: _builtins.str = ...,
+        parameters: _abc.Mapping[_builtins.str, Global___Parameter] | None = ...,
+        base: Global___Algorithm | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "active_forest", b"active_forest", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["base", b"base"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abc45", b"abc45", "active_forest", b"active_forest", "averaging", b"averaging", "belief_entropy", b"belief_entropy", "c45", b"c45", "e2m", b"e2m", "forest", b"forest", "id3", b"id3", "kind", b"kind", "total_uncertainty", b"total_uncertainty"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "name", b"name", "parameters", b"parameters"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_kind: _TypeAlias = _typing.Literal["abc45", "e2m", "id3", "c45", "averaging", "total_uncertainty", "belief_entropy", "forest", "active_forest"]  # noqa: Y015
-    _WhichOneofArgType_kind: _TypeAlias = _typing.Literal["kind", b"kind"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_kind) -> _WhichOneofReturnType_kind | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Algorithm: _TypeAlias = Algorithm  # noqa: Y015
 
 @_typing.final
-class ActiveTree(_message.Message):
-    """ABC4.5. Numbers are divided into bins, or split at thresholds if the attribute has cuts."""
+class Parameter(_message.Message):
+    """The value of a parameter; none of these: no value."""
 
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BOOLEAN_FIELD_NUMBER: _builtins.int
+    INTEGER_FIELD_NUMBER: _builtins.int
+    UNSIGNED_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    LIST_FIELD_NUMBER: _builtins.int
+    boolean: _builtins.bool
+    integer: _builtins.int
+    unsigned: _builtins.int
+    """A whole number above 2^63 - 1."""
+    number: _builtins.float
+    text: _builtins.str
+    @_builtins.property
+    def list(self) -> Global___ParameterList: ...
+    def __init__(
+        self,
+        *,
+        boolean: _builtins.bool = ...,
+        integer: _builtins.int = ...,
+        unsigned: _builtins.int = ...,
+        number: _builtins.float = ...,
+        text: _builtins.str = ...,
+        list: Global___ParameterList | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["boolean", b"boolean", "integer", b"integer", "list", b"list", "number", b"number", "text", b"text", "unsigned", b"unsigned", "value", b"value"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["boolean", b"boolean", "integer", b"integer", "list", b"list", "number", b"number", "text", b"text", "unsigned", b"unsigned", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["boolean", "integer", "unsigned", "number", "text", "list"]  # noqa: Y015
+    _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
+
+Global___Parameter: _TypeAlias = Parameter  # noqa: Y015
+
+@_typing.final
+class ParameterList(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VALUES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def values(self) -> _containers.RepeatedCompositeFieldContainer[Global___Parameter]: ...
+    def __init__(
+        self,
+        *,
+        values: _abc.Iterable[Global___Parameter] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParameterList: _TypeAlias = ParameterList  # noqa: Y015
+
+@_typing.final
+class ListLearnersRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     def __init__(
@@ -291,342 +366,118 @@ class ActiveTree(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ActiveTree: _TypeAlias = ActiveTree  # noqa: Y015
+Global___ListLearnersRequest: _TypeAlias = ListLearnersRequest  # noqa: Y015
 
 @_typing.final
-class E2mTree(_message.Message):
-    """ABC4.5 at level 1."""
-
+class ListLearnersResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
-    INFORMED_ONLY_FIELD_NUMBER: _builtins.int
-    informed_only: _builtins.bool
-    """Learn only from rows with an informative label."""
-    def __init__(
-        self,
-        *,
-        informed_only: _builtins.bool = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["informed_only", b"informed_only"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___E2mTree: _TypeAlias = E2mTree  # noqa: Y015
-
-@_typing.final
-class Id3Tree(_message.Message):
-    """ID3, learned from the rows with a precise label."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    MAX_CUTS_FIELD_NUMBER: _builtins.int
-    SIGNIFICANCE_FIELD_NUMBER: _builtins.int
-    max_cuts: _builtins.int
-    """Greatest number of thresholds of a numeric attribute at a node; absent: no limit."""
-    significance: _builtins.float
-    """Level of chi-square pruning, in (0, 1); absent: none."""
-    def __init__(
-        self,
-        *,
-        max_cuts: _builtins.int | None = ...,
-        significance: _builtins.float | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "_significance", b"_significance", "max_cuts", b"max_cuts", "significance", b"significance"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "_significance", b"_significance", "max_cuts", b"max_cuts", "significance", b"significance"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
-    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
-    _WhichOneofReturnType__significance: _TypeAlias = _typing.Literal["significance"]  # noqa: Y015
-    _WhichOneofArgType__significance: _TypeAlias = _typing.Literal["_significance", b"_significance"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__significance) -> _WhichOneofReturnType__significance | None: ...
-
-Global___Id3Tree: _TypeAlias = Id3Tree  # noqa: Y015
-
-@_typing.final
-class C45Tree(_message.Message):
-    """C4.5, learned from the rows with a precise label."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    MAX_CUTS_FIELD_NUMBER: _builtins.int
-    MIN_BRANCH_FIELD_NUMBER: _builtins.int
-    CONFIDENCE_FIELD_NUMBER: _builtins.int
-    max_cuts: _builtins.int
-    min_branch: _builtins.int
-    """At least two branches must have this weight of rows; default 2."""
-    confidence: _builtins.float
-    """Confidence of pessimistic pruning, in (0, 1), default 0.25; 0: no pruning."""
-    def __init__(
-        self,
-        *,
-        max_cuts: _builtins.int | None = ...,
-        min_branch: _builtins.int | None = ...,
-        confidence: _builtins.float | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_max_cuts", b"_max_cuts", "_min_branch", b"_min_branch", "confidence", b"confidence", "max_cuts", b"max_cuts", "min_branch", b"min_branch"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_confidence", b"_confidence", "_max_cuts", b"_max_cuts", "_min_branch", b"_min_branch", "confidence", b"confidence", "max_cuts", b"max_cuts", "min_branch", b"min_branch"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__confidence: _TypeAlias = _typing.Literal["confidence"]  # noqa: Y015
-    _WhichOneofArgType__confidence: _TypeAlias = _typing.Literal["_confidence", b"_confidence"]  # noqa: Y015
-    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
-    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
-    _WhichOneofReturnType__min_branch: _TypeAlias = _typing.Literal["min_branch"]  # noqa: Y015
-    _WhichOneofArgType__min_branch: _TypeAlias = _typing.Literal["_min_branch", b"_min_branch"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__confidence) -> _WhichOneofReturnType__confidence | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_branch) -> _WhichOneofReturnType__min_branch | None: ...
-
-Global___C45Tree: _TypeAlias = C45Tree  # noqa: Y015
-
-@_typing.final
-class AveragingTree(_message.Message):
-    """Belief decision tree, averaging approach."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    MAX_CUTS_FIELD_NUMBER: _builtins.int
-    max_cuts: _builtins.int
-    def __init__(
-        self,
-        *,
-        max_cuts: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "max_cuts", b"max_cuts"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts", "max_cuts", b"max_cuts"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
-    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
-
-Global___AveragingTree: _TypeAlias = AveragingTree  # noqa: Y015
-
-@_typing.final
-class TotalUncertaintyTree(_message.Message):
-    """Two classes: one tree; more: one tree per class against the rest."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    class _Combine:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _CombineEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[TotalUncertaintyTree._Combine.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        COMBINE_UNSPECIFIED: TotalUncertaintyTree._Combine.ValueType  # 0
-        """The default: COMBINE_DEMPSTER."""
-        COMBINE_DEMPSTER: TotalUncertaintyTree._Combine.ValueType  # 1
-        COMBINE_MEAN: TotalUncertaintyTree._Combine.ValueType  # 2
-
-    class Combine(_Combine, metaclass=_CombineEnumTypeWrapper): ...
-    COMBINE_UNSPECIFIED: TotalUncertaintyTree.Combine.ValueType  # 0
-    """The default: COMBINE_DEMPSTER."""
-    COMBINE_DEMPSTER: TotalUncertaintyTree.Combine.ValueType  # 1
-    COMBINE_MEAN: TotalUncertaintyTree.Combine.ValueType  # 2
-
-    LAM_FIELD_NUMBER: _builtins.int
-    COMBINE_FIELD_NUMBER: _builtins.int
-    MAX_CUTS_FIELD_NUMBER: _builtins.int
-    FOLDS_FIELD_NUMBER: _builtins.int
-    SEED_FIELD_NUMBER: _builtins.int
-    lam: _builtins.float
-    """Weight of discord, in [0, 1]; absent: chosen by cross-validation."""
-    combine: Global___TotalUncertaintyTree.Combine.ValueType
-    max_cuts: _builtins.int
-    folds: _builtins.int
-    """Folds of the cross-validation: 2 to 1,000, default 10; and its seed."""
-    seed: _builtins.int
-    def __init__(
-        self,
-        *,
-        lam: _builtins.float | None = ...,
-        combine: Global___TotalUncertaintyTree.Combine.ValueType = ...,
-        max_cuts: _builtins.int | None = ...,
-        folds: _builtins.int | None = ...,
-        seed: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_folds", b"_folds", "_lam", b"_lam", "_max_cuts", b"_max_cuts", "folds", b"folds", "lam", b"lam", "max_cuts", b"max_cuts"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_folds", b"_folds", "_lam", b"_lam", "_max_cuts", b"_max_cuts", "combine", b"combine", "folds", b"folds", "lam", b"lam", "max_cuts", b"max_cuts", "seed", b"seed"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__folds: _TypeAlias = _typing.Literal["folds"]  # noqa: Y015
-    _WhichOneofArgType__folds: _TypeAlias = _typing.Literal["_folds", b"_folds"]  # noqa: Y015
-    _WhichOneofReturnType__lam: _TypeAlias = _typing.Literal["lam"]  # noqa: Y015
-    _WhichOneofArgType__lam: _TypeAlias = _typing.Literal["_lam", b"_lam"]  # noqa: Y015
-    _WhichOneofReturnType__max_cuts: _TypeAlias = _typing.Literal["max_cuts"]  # noqa: Y015
-    _WhichOneofArgType__max_cuts: _TypeAlias = _typing.Literal["_max_cuts", b"_max_cuts"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__folds) -> _WhichOneofReturnType__folds | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__lam) -> _WhichOneofReturnType__lam | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cuts) -> _WhichOneofReturnType__max_cuts | None: ...
-
-Global___TotalUncertaintyTree: _TypeAlias = TotalUncertaintyTree  # noqa: Y015
-
-@_typing.final
-class BeliefEntropyTree(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    class _Leaf:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _LeafEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[BeliefEntropyTree._Leaf.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        LEAF_UNSPECIFIED: BeliefEntropyTree._Leaf.ValueType  # 0
-        """The default: LEAF_LBE."""
-        LEAF_OBE: BeliefEntropyTree._Leaf.ValueType  # 1
-        LEAF_LBE: BeliefEntropyTree._Leaf.ValueType  # 2
-        LEAF_IBE: BeliefEntropyTree._Leaf.ValueType  # 3
-
-    class Leaf(_Leaf, metaclass=_LeafEnumTypeWrapper): ...
-    LEAF_UNSPECIFIED: BeliefEntropyTree.Leaf.ValueType  # 0
-    """The default: LEAF_LBE."""
-    LEAF_OBE: BeliefEntropyTree.Leaf.ValueType  # 1
-    LEAF_LBE: BeliefEntropyTree.Leaf.ValueType  # 2
-    LEAF_IBE: BeliefEntropyTree.Leaf.ValueType  # 3
-
-    LEAF_FIELD_NUMBER: _builtins.int
-    leaf: Global___BeliefEntropyTree.Leaf.ValueType
-    def __init__(
-        self,
-        *,
-        leaf: Global___BeliefEntropyTree.Leaf.ValueType = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["leaf", b"leaf"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___BeliefEntropyTree: _TypeAlias = BeliefEntropyTree  # noqa: Y015
-
-@_typing.final
-class ActiveForest(_message.Message):
-    """The forest of many memories, the default: it learns, predicts and selects queries. People can read the active tree
-    beside it.
-    """
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    TREES_FIELD_NUMBER: _builtins.int
-    SEED_FIELD_NUMBER: _builtins.int
-    trees: _builtins.int
-    """1 to 1,000; default 100. The forest also has three naive-Bayes members."""
-    seed: _builtins.int
-    """Seed of the random draws; default 0."""
-    def __init__(
-        self,
-        *,
-        trees: _builtins.int | None = ...,
-        seed: _builtins.int | None = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_trees", b"_trees", "seed", b"seed", "trees", b"trees"]  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_seed", b"_seed", "_trees", b"_trees", "seed", b"seed", "trees", b"trees"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
-    _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
-    _WhichOneofReturnType__trees: _TypeAlias = _typing.Literal["trees"]  # noqa: Y015
-    _WhichOneofArgType__trees: _TypeAlias = _typing.Literal["_trees", b"_trees"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__trees) -> _WhichOneofReturnType__trees | None: ...
-
-Global___ActiveForest: _TypeAlias = ActiveForest  # noqa: Y015
-
-@_typing.final
-class Forest(_message.Message):
-    DESCRIPTOR: _descriptor.Descriptor
-
-    class _Vote:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _VoteEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Forest._Vote.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        VOTE_UNSPECIFIED: Forest._Vote.ValueType  # 0
-        """The default: VOTE_LABEL."""
-        VOTE_LABEL: Forest._Vote.ValueType  # 1
-        VOTE_MASS: Forest._Vote.ValueType  # 2
-        """Dempster's rule over the trees' masses; at most 16 classes."""
-
-    class Vote(_Vote, metaclass=_VoteEnumTypeWrapper): ...
-    VOTE_UNSPECIFIED: Forest.Vote.ValueType  # 0
-    """The default: VOTE_LABEL."""
-    VOTE_LABEL: Forest.Vote.ValueType  # 1
-    VOTE_MASS: Forest.Vote.ValueType  # 2
-    """Dempster's rule over the trees' masses; at most 16 classes."""
-
-    class _Share:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _ShareEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Forest._Share.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        SHARE_UNSPECIFIED: Forest._Share.ValueType  # 0
-        SHARE_ROOT: Forest._Share.ValueType  # 1
-        SHARE_HALF: Forest._Share.ValueType  # 2
-        SHARE_ALL: Forest._Share.ValueType  # 3
-
-    class Share(_Share, metaclass=_ShareEnumTypeWrapper): ...
-    SHARE_UNSPECIFIED: Forest.Share.ValueType  # 0
-    SHARE_ROOT: Forest.Share.ValueType  # 1
-    SHARE_HALF: Forest.Share.ValueType  # 2
-    SHARE_ALL: Forest.Share.ValueType  # 3
-
-    BASE_FIELD_NUMBER: _builtins.int
-    TREES_FIELD_NUMBER: _builtins.int
-    VOTE_FIELD_NUMBER: _builtins.int
-    NUMBER_FIELD_NUMBER: _builtins.int
-    SHARE_FIELD_NUMBER: _builtins.int
-    SEED_FIELD_NUMBER: _builtins.int
-    trees: _builtins.int
-    """1 to 1,000; default 50."""
-    vote: Global___Forest.Vote.ValueType
-    number: _builtins.int
-    share: Global___Forest.Share.ValueType
-    seed: _builtins.int
+    LEARNERS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def base(self) -> Global___Algorithm:
-        """Any learner except a forest; absent: belief_entropy."""
+    def learners(self) -> _containers.RepeatedCompositeFieldContainer[Global___Learner]: ...
+    def __init__(
+        self,
+        *,
+        learners: _abc.Iterable[Global___Learner] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["learners", b"learners"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListLearnersResponse: _TypeAlias = ListLearnersResponse  # noqa: Y015
+
+@_typing.final
+class Learner(_message.Message):
+    """The declaration of a learner, from which a client can make a form."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    BASES_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    summary: _builtins.str
+    """What it is, in a sentence."""
+    @_builtins.property
+    def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParameterDeclaration]: ...
+    @_builtins.property
+    def bases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The learners that may grow its trees; empty if it lets none choose."""
 
     def __init__(
         self,
         *,
-        base: Global___Algorithm | None = ...,
-        trees: _builtins.int | None = ...,
-        vote: Global___Forest.Vote.ValueType = ...,
-        number: _builtins.int = ...,
-        share: Global___Forest.Share.ValueType = ...,
-        seed: _builtins.int = ...,
+        name: _builtins.str = ...,
+        summary: _builtins.str = ...,
+        parameters: _abc.Iterable[Global___ParameterDeclaration] | None = ...,
+        bases: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_trees", b"_trees", "base", b"base", "max_features", b"max_features", "number", b"number", "share", b"share", "trees", b"trees"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_trees", b"_trees", "base", b"base", "max_features", b"max_features", "number", b"number", "seed", b"seed", "share", b"share", "trees", b"trees", "vote", b"vote"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bases", b"bases", "name", b"name", "parameters", b"parameters", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType__trees: _TypeAlias = _typing.Literal["trees"]  # noqa: Y015
-    _WhichOneofArgType__trees: _TypeAlias = _typing.Literal["_trees", b"_trees"]  # noqa: Y015
-    _WhichOneofReturnType_max_features: _TypeAlias = _typing.Literal["number", "share"]  # noqa: Y015
-    _WhichOneofArgType_max_features: _TypeAlias = _typing.Literal["max_features", b"max_features"]  # noqa: Y015
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__trees) -> _WhichOneofReturnType__trees | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType_max_features) -> _WhichOneofReturnType_max_features | None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Forest: _TypeAlias = Forest  # noqa: Y015
+Global___Learner: _TypeAlias = Learner  # noqa: Y015
+
+@_typing.final
+class ParameterDeclaration(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    DEFAULT_FIELD_NUMBER: _builtins.int
+    LOWEST_FIELD_NUMBER: _builtins.int
+    HIGHEST_FIELD_NUMBER: _builtins.int
+    EXCLUDES_BOUNDS_FIELD_NUMBER: _builtins.int
+    CHOICES_FIELD_NUMBER: _builtins.int
+    MEANING_OF_NONE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    description: _builtins.str
+    """A phrase without full stop."""
+    kind: Global___ParameterKind.ValueType
+    excludes_bounds: _builtins.bool
+    """Whether the bounds themselves are excluded."""
+    meaning_of_none: _builtins.str
+    """What it means to give no value, as in "no limit". Empty: a value must be given."""
+    @_builtins.property
+    def default(self) -> Global___Parameter:
+        """Without a value: none, which `meaning_of_none` explains."""
+
+    @_builtins.property
+    def lowest(self) -> Global___Parameter:
+        """Bounds of a number; without a value where there is none."""
+
+    @_builtins.property
+    def highest(self) -> Global___Parameter: ...
+    @_builtins.property
+    def choices(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The texts that are allowed. A whole number may have choices too, which stand for numbers that depend on the data."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        kind: Global___ParameterKind.ValueType = ...,
+        default: Global___Parameter | None = ...,
+        lowest: Global___Parameter | None = ...,
+        highest: Global___Parameter | None = ...,
+        excludes_bounds: _builtins.bool = ...,
+        choices: _abc.Iterable[_builtins.str] | None = ...,
+        meaning_of_none: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["default", b"default", "highest", b"highest", "lowest", b"lowest"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choices", b"choices", "default", b"default", "description", b"description", "excludes_bounds", b"excludes_bounds", "highest", b"highest", "kind", b"kind", "lowest", b"lowest", "meaning_of_none", b"meaning_of_none", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParameterDeclaration: _TypeAlias = ParameterDeclaration  # noqa: Y015
 
 @_typing.final
 class Specification(_message.Message):
@@ -663,7 +514,7 @@ class Specification(_message.Message):
     """Name of the query strategy; docs/strategies.md names the default."""
     prediction_level: _builtins.float
     """Level of the likelihood cut that bounds belief and plausibility of predictions, in [0, 1]; default 0.15, for
-    active_forest 0.75.
+    active-forest 0.75.
     Independent of alpha, which decides splits and queries. A lower level gives more cautious sets of classes.
     """
     split_significance: _builtins.float
@@ -690,7 +541,7 @@ class Specification(_message.Message):
 
     @_builtins.property
     def algorithm(self) -> Global___Algorithm:
-        """Absent from a new model: active_forest. It cannot change once the model exists."""
+        """Absent from a new model: active-forest. It cannot change once the model exists."""
 
     @_builtins.property
     def presentation(self) -> _display_pb2.Presentation:

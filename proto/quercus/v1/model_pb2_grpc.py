@@ -50,6 +50,11 @@ class ModelServiceStub:
                 request_serializer=quercus_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_model__pb2.ListModelsResponse.FromString,
                 _registered_method=True)
+        self.ListLearners = channel.unary_unary(
+                '/quercus.v1.ModelService/ListLearners',
+                request_serializer=quercus_dot_v1_dot_model__pb2.ListLearnersRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_model__pb2.ListLearnersResponse.FromString,
+                _registered_method=True)
         self.UpdateModel = channel.unary_unary(
                 '/quercus.v1.ModelService/UpdateModel',
                 request_serializer=quercus_dot_v1_dot_model__pb2.UpdateModelRequest.SerializeToString,
@@ -80,6 +85,13 @@ class ModelServiceServicer:
 
     def ListModels(self, request, context):
         """Lists the models in order of name.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListLearners(self, request, context):
+        """Lists the learners that this server has, with their parameters.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -117,6 +129,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.ListModels,
                     request_deserializer=quercus_dot_v1_dot_model__pb2.ListModelsRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_model__pb2.ListModelsResponse.SerializeToString,
+            ),
+            'ListLearners': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListLearners,
+                    request_deserializer=quercus_dot_v1_dot_model__pb2.ListLearnersRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_model__pb2.ListLearnersResponse.SerializeToString,
             ),
             'UpdateModel': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateModel,
@@ -210,6 +227,33 @@ class ModelService:
             '/quercus.v1.ModelService/ListModels',
             quercus_dot_v1_dot_model__pb2.ListModelsRequest.SerializeToString,
             quercus_dot_v1_dot_model__pb2.ListModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListLearners(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.ModelService/ListLearners',
+            quercus_dot_v1_dot_model__pb2.ListLearnersRequest.SerializeToString,
+            quercus_dot_v1_dot_model__pb2.ListLearnersResponse.FromString,
             options,
             channel_credentials,
             insecure,

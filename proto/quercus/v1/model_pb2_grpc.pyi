@@ -37,6 +37,8 @@ class ModelServiceStub:
     GetModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.Model]
     ListModels: _grpc.UnaryUnaryMultiCallable[_model_pb2.ListModelsRequest, _model_pb2.ListModelsResponse]
     """Lists the models in order of name."""
+    ListLearners: _grpc.UnaryUnaryMultiCallable[_model_pb2.ListLearnersRequest, _model_pb2.ListLearnersResponse]
+    """Lists the learners that this server has, with their parameters."""
     UpdateModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
     split_significance, ask, presentation. The change is an event of the log.
@@ -52,6 +54,8 @@ class ModelServiceAsyncStub(ModelServiceStub):
     GetModel: _aio.UnaryUnaryMultiCallable[_model_pb2.GetModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     ListModels: _aio.UnaryUnaryMultiCallable[_model_pb2.ListModelsRequest, _model_pb2.ListModelsResponse]  # type: ignore[assignment]
     """Lists the models in order of name."""
+    ListLearners: _aio.UnaryUnaryMultiCallable[_model_pb2.ListLearnersRequest, _model_pb2.ListLearnersResponse]  # type: ignore[assignment]
+    """Lists the learners that this server has, with their parameters."""
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
     split_significance, ask, presentation. The change is an event of the log.
@@ -82,6 +86,14 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.ListModelsResponse, _abc.Awaitable[_model_pb2.ListModelsResponse]]:
         """Lists the models in order of name."""
+
+    @_abc_1.abstractmethod
+    def ListLearners(
+        self,
+        request: _model_pb2.ListLearnersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_model_pb2.ListLearnersResponse, _abc.Awaitable[_model_pb2.ListLearnersResponse]]:
+        """Lists the learners that this server has, with their parameters."""
 
     @_abc_1.abstractmethod
     def UpdateModel(

@@ -121,6 +121,36 @@ def test_a_model_shown_as_json_makes_another_one(
     assert copy["specification"] == json.loads(shown)["specification"] | {"alpha": 0.5}
 
 
+def test_the_learners_and_a_model_that_has_one_with_no_value(
+    server: str, name: str, table_t: Path, tmp_path: Path
+) -> None:
+    listed = quercus("learners", server=server)
+    assert listed.returncode == 0, listed.stderr
+    assert "confidence=0.25" in listed.stdout
+    declared = {
+        each["name"]: each for each in json.loads(quercus("learners", "--json", server=server).stdout)
+    }
+    (confidence,) = [each for each in declared["c45"]["parameters"] if each["name"] == "confidence"]
+    assert (confidence["default"], confidence["meaning_of_none"]) == (0.25, "no pruning")
+    options = ("--class", "class", "--algorithm", "c45")
+    bad = quercus("models", "create", name, str(table_t), *options, "-p", "confidence=2", server=server)
+    assert bad.returncode != 0
+    assert "confidence" in bad.stderr
+    assert "is 2, must lie in (0, 1)" in bad.stderr
+    made = quercus("models", "create", name, str(table_t), *options, "-p", "confidence=none", server=server)
+    assert made.returncode == 0, made.stderr
+    shown = json.loads(quercus("models", "show", name, "--json", server=server).stdout)
+    assert shown["specification"]["algorithm"] == {"name": "c45", "confidence": None}
+    file = tmp_path / "again.toml"
+    file.write_text(
+        'classes = ["p", "q"]\nattributes = [{name = "x"}]\nalgorithm = {name = "c45", confidence = "none"}\n'
+    )
+    again = quercus("models", "create", f"{name}-2", str(file), server=server)
+    assert again.returncode == 0, again.stderr
+    shown = json.loads(quercus("models", "show", f"{name}-2", "--json", server=server).stdout)
+    assert shown["specification"]["algorithm"] == {"name": "c45", "confidence": None}
+
+
 def test_models_are_listed_changed_and_deleted(server: str, name: str, table_t: Path) -> None:
     create(server, name, table_t)
     listed = json.loads(quercus("models", "list", "--json", server=server).stdout)

@@ -209,9 +209,9 @@ def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str)
 
     for options, field in (
         ({"algorithm": "averaging", "pruning": Pruning("likelihood")}, "specification.pruning"),
-        ({"algorithm": {"name": "c45", "confidence": 2.0}}, "specification.algorithm.c45.confidence"),
-        ({"algorithm": {"name": "forest", "trees": 0}}, "specification.algorithm.forest.trees"),
-        ({"algorithm": {"name": "forest", "base": "forest"}}, "specification.algorithm.forest.base"),
+        ({"algorithm": {"name": "c45", "confidence": 2.0}}, "specification.algorithm.confidence"),
+        ({"algorithm": {"name": "forest", "trees": 0}}, "specification.algorithm.trees"),
+        ({"algorithm": {"name": "forest", "base": "forest"}}, "specification.algorithm.base"),
         ({"algorithm": "belief-entropy", "classes": 17}, "specification.leaf"),
         ({"algorithm": "random"}, "specification.algorithm.name"),
         ({"algorithm": {"name": "id3", "lam": 1.0}}, "specification.algorithm.lam"),
@@ -219,6 +219,25 @@ def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str)
     ):
         with pytest.raises(InvalidArgument, match=field):
             create(**options)
+
+
+def test_every_learner_is_declared_with_its_parameters(client: Client, name: str) -> None:
+    """A form that is made of a declaration creates the learner that the declaration describes."""
+    declared = {each.name: each for each in client.learners()}
+    assert declared == {each.name: each for each in algorithms.declarations()}
+    forest = declared["forest"]
+    assert forest.bases == tuple(algorithms.TREES)
+    assert forest.summary == "A forest: bootstrap samples, random attributes at each node, and a vote."
+    features = next(each for each in forest.parameters if each.name == "max_features")
+    assert features.bound_text == "must be one of root, half, all, or a whole number in [1, 1000000]"
+    for learner in declared.values():
+        given = {each.name: each.default for each in learner.parameters}
+        algorithm = {"name": learner.name, **given}
+        model = f"{name}-{learner.name}"
+        client.create_model(model, Specification([Numeric("x")], CLASSES[:2], algorithm=algorithm))
+        held = client.get_model(model).specification.algorithm
+        assert isinstance(held, dict)
+        assert held == algorithm
 
 
 def test_uncertain_values_are_for_classification_and_checked(client: Client, name: str) -> None:

@@ -139,17 +139,17 @@ FOREST = {"name": "forest", "trees": 1000}
         (
             FOREST | {"base": TOTAL},
             2,
-            r"base\.total_uncertainty\.folds: makes the learner grow 11,000 trees to learn once .1,000 for its trees",
+            r"base\.folds: makes the learner grow 11,000 trees to learn once .1,000 for its trees",
         ),
         (
             TOTAL,
             3,
-            r"specification\.algorithm\.total_uncertainty\.folds: .* 30,003 trees .*\(max_learning_cost\)",
+            r"specification\.algorithm\.folds: .* 30,003 trees .*\(max_learning_cost\)",
         ),
         (
             FOREST | {"base": TOTAL | {"lam": 0.5}},
             11,
-            r"specification\.algorithm\.forest\.trees: .* 11,000 trees to learn once \(11,000 for its trees\)",
+            r"specification\.algorithm\.trees: .* 11,000 trees to learn once \(11,000 for its trees\)",
         ),
         (FOREST | {"base": "total-uncertainty"}, 3, ""),  # large, and not too large
         ({"name": "forest", "base": "total-uncertainty"}, 64, ""),

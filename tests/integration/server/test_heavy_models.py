@@ -13,6 +13,7 @@ from support.command_line import quercus
 from support.processes import children, cpu_s, has_open
 
 from quercus.client import Client
+from quercus.client.algorithms import to_proto
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.gate import access
 from quercus.server.growth.learner_pool import LEARNERS
@@ -26,11 +27,10 @@ WORKED_S = 0.3
 
 def create_heavy(api: Any, tools: Any, model: str, *, known: float = 1.0, **fields: Any) -> None:
     """A forest of total-uncertainty trees with cross-validation; of so many rows the class is known."""
-    base = model_pb2.Algorithm(total_uncertainty=model_pb2.TotalUncertaintyTree())
-    forest = model_pb2.Forest(trees=1000, base=base)
+    forest = to_proto({"name": "forest", "trees": 1000, "base": "total-uncertainty"})
     numbers = [tools.numeric(f"x{k}", bins=3) for k in range(4)]
     fields = {"budget": 0} | fields
-    api.create(model, attributes=numbers, algorithm=model_pb2.Algorithm(forest=forest), **fields)
+    api.create(model, attributes=numbers, algorithm=forest, **fields)
     rng = np.random.default_rng(0)
     values = rng.normal(size=(ROWS, 4))
     push = tools.batch(model, values)

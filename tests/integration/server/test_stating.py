@@ -13,6 +13,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
+from quercus.client.algorithms import to_proto
 from quercus.crowds import CrowdAnswers, estimate_crowd
 from quercus.server.transfer.importing import LogChecker
 from quercus.specification import algorithms
@@ -386,13 +387,13 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
 @pytest.mark.parametrize(
     ("name", "wire", "algorithm"),
     [
-        ("e2m", model_pb2.Algorithm(e2m=model_pb2.E2mTree()), algorithms.E2m()),
+        ("e2m", to_proto("e2m"), algorithms.E2m()),
         (
             "informed",  # learned again from all evidence
-            model_pb2.Algorithm(e2m=model_pb2.E2mTree(informed_only=True)),
+            to_proto({"name": "e2m", "informed_only": True}),
             algorithms.E2m(informed_only=True),
         ),
-        ("c45", model_pb2.Algorithm(c45=model_pb2.C45Tree()), algorithms.C45()),
+        ("c45", to_proto("c45"), algorithms.C45()),
     ],
 )
 def test_other_learners_learn_what_all_say_together(

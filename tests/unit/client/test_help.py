@@ -18,6 +18,7 @@ COMMANDS = (
     "tree",
     "watch",
     "status",
+    "learners",
     "doctor",
     "demo",
     "induce",

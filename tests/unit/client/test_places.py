@@ -26,7 +26,7 @@ WIRE = re.compile(r"specification|\w+\[\d+\]|nominal\.|numeric\.|model_id|update
         ("attributes[0].bins", "attribute 'x', bins"),
         ("specification.classes[1]", r"class 'q\nr'"),
         ("specification.algorithm.name", "algorithm"),
-        ("specification.algorithm.forest.trees", "trees"),
+        ("specification.algorithm.trees", "trees"),
         ("specification.presentation.series[0].attributes[1]", "series 1, attribute 2"),
         ("rows[3].skin.colour [cm]", "row 3, attribute 'skin.colour [cm]'"),
         ("rows[3]", "row 3"),

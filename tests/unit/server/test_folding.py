@@ -14,6 +14,7 @@ from support.said import said
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
+from quercus.client.algorithms import to_proto
 from quercus.server.growth import folding
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.learner_pool import LearnerPool, RunningTask
@@ -268,14 +269,14 @@ def learners(store: Watched) -> Iterator[LearnerPool]:
     made.close()
 
 
-def learns_again(rows: model_pb2.C45Tree) -> bytes:
+def learns_again(**parameters: int) -> bytes:
     specification = published_message(
         attributes=[
             model_pb2.Attribute(name=name, nominal=model_pb2.NominalAttribute(values=["a", "b"]))
             for name in ("X", "Y")
         ],
         classes=["p", "q"],
-        algorithm=model_pb2.Algorithm(c45=rows),
+        algorithm=to_proto({"name": "c45", **parameters}),
     )
     return complete_specification(specification).SerializeToString(deterministic=True)
 
@@ -287,7 +288,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     """Nothing else is to do, and yet rows that trickle in do not have it learn without a pause."""
     caplog.set_level(logging.DEBUG, "quercus.server.growth.folding")
     running = Grower(store, interval_s=INTERVAL_S, learners=learners)
-    store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
+    store.create_model("again", learns_again(), budget=0)
     push(store, 3, "again")
 
     def learned() -> tuple[int, int]:
@@ -311,7 +312,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     push(store, 2, "again")
     learn()
     assert learned() == (2, 8)  # all at once
-    respecified = learns_again(model_pb2.C45Tree(min_branch=1))
+    respecified = learns_again(min_branch=1)
     store.respecify("again", respecified, budget=0)
     learn()
     assert learned() == (3, 9)  # somebody waits for that
@@ -330,7 +331,7 @@ def test_what_was_learned_is_kept_until_the_store_takes_it(
 
     learners.queue_task = counted  # type: ignore[method-assign]
     running = Grower(store, interval_s=INTERVAL_S, learners=learners)
-    store.create_model("again", learns_again(model_pb2.C45Tree()), budget=0)
+    store.create_model("again", learns_again(), budget=0)
     push(store, 3, "again")
     rounds(running)
     assert learners.wait_for_end(60.0)

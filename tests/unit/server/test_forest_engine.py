@@ -12,6 +12,7 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, precise, vacuous
+from quercus.client.algorithms import to_proto
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
@@ -249,7 +250,7 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
             classes=FRAME.classes,
             budget=500,
             strategy="memory-disagreement",
-            algorithm=model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=8, seed=3)),
+            algorithm=to_proto({"name": "active-forest", "trees": 8, "seed": 3}),
         )
     )
     respecified = replace(

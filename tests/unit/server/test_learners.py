@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
+from quercus.client.algorithms import to_proto
 from quercus.server.growth import learner_pool
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
@@ -20,12 +21,8 @@ from quercus.v1 import model_pb2
 
 ROWS = 400
 WAIT_S = 60.0
-SLOW = model_pb2.Algorithm(
-    forest=model_pb2.Forest(
-        trees=1000, base=model_pb2.Algorithm(total_uncertainty=model_pb2.TotalUncertaintyTree())
-    )
-)
-QUICK = model_pb2.Algorithm(c45=model_pb2.C45Tree())
+SLOW = to_proto({"name": "forest", "trees": 1000, "base": "total-uncertainty"})
+QUICK = to_proto("c45")
 
 
 @pytest.fixture

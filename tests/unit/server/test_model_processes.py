@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
+from quercus.client.algorithms import to_proto
 from quercus.server.growth import grower, model_processes
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.model_processes import ModelProcesses
@@ -52,7 +53,7 @@ def growing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-FOREST = model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=6))
+FOREST = to_proto({"name": "active-forest", "trees": 6})
 
 
 def create(store: Store, model: str, algorithm: model_pb2.Algorithm = FOREST) -> None:
@@ -251,7 +252,7 @@ def test_a_large_model_of_a_learner_learns_there_as_well(
     store: Store, growing: Callable[..., Grower]
 ) -> None:
     each = growing()
-    create(store, "learns", model_pb2.Algorithm(c45=model_pb2.C45Tree()))
+    create(store, "learns", to_proto("c45"))
     push(store, "learns", MANY)
     rounds_until(each, lambda: is_grown(store, "learns"))
     newest = store.snapshot("learns")

@@ -10,6 +10,7 @@ from support.published import published_tree
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet
+from quercus.client.algorithms import to_proto
 from quercus.server.growth.engines import tree_engine
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.relearning import LearningTask, learn_model
@@ -57,7 +58,7 @@ def grow(grower: Grower, store: Store) -> AccuracyBlock:
 def test_a_tree_is_judged_by_the_labels_after_it_and_a_restart_goes_on(
     store: Store, kind: model_pb2.NumericAttribute
 ) -> None:
-    create(store, kind, model_pb2.Algorithm(abc45=model_pb2.ActiveTree()))
+    create(store, kind, to_proto("abc45"))
     grower = Grower(store, interval_s=0.0)
     push(store, 120)
     first = grow(grower, store)
@@ -108,7 +109,7 @@ def correction(sequence: int, mask: int | None) -> Event:
 
 
 def test_the_forest_is_judged_by_blocks_of_its_log(store: Store) -> None:
-    create(store, BINS, model_pb2.Algorithm(active_forest=model_pb2.ActiveForest(trees=6)))
+    create(store, BINS, to_proto({"name": "active-forest", "trees": 6}))
     grower = Grower(store, interval_s=0.0)
     push(store, 130)
     found = grow(grower, store)
@@ -121,7 +122,7 @@ def test_the_forest_is_judged_by_blocks_of_its_log(store: Store) -> None:
 
 
 def test_a_model_that_learns_again_judges_the_trees_before(store: Store) -> None:
-    create(store, BINS, model_pb2.Algorithm(c45=model_pb2.C45Tree()))
+    create(store, BINS, to_proto("c45"))
     key = store.get_model("m").key
     push(store, 120)
     for rows, expected in ((0, 0), (60, 60), (30, 90)):

@@ -18,6 +18,7 @@ from support.published import published_message
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
+from quercus.client.algorithms import to_proto
 from quercus.server.growth import saved_growth
 from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.folding import LogFolder
@@ -134,7 +135,7 @@ def test_the_tree_is_the_same_wherever_the_log_was_cut(store: Store, algorithm: 
     stored = specification()
     if algorithm == "e2m":
         message = model_pb2.Specification.FromString(stored)
-        message.algorithm.e2m.SetInParent()
+        message.algorithm.name = "e2m"
         stored = message.SerializeToString()
     given_, end = specification_of(stored), store.get_model("m").sequence_committed
     whole = tree_engine(given_)
@@ -359,7 +360,7 @@ def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
 ) -> None:
     message = model_pb2.Specification.FromString(specification(budget=40))
     message.ClearField("strategy")
-    message.algorithm.active_forest.trees = 7
+    message.algorithm.CopyFrom(to_proto({"name": "active-forest", "trees": 7}))
     stored = complete_specification(message).SerializeToString(deterministic=True)
     url = f"sqlite:///{tmp_path / 'forest.db'}"
     with Store.open(url) as store:

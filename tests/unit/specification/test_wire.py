@@ -16,6 +16,6 @@ def test_comments_state_the_defaults() -> None:
     for comment, field in FIELD.findall((ROOT / "proto" / "quercus" / "v1" / "model.proto").read_text()):
         if found := re.search(r"default (\d+(?:\.\d+)?)", comment):
             said[field] = float(found[1])
-    assert {"alpha", "budget", "min_instances", "warmup_rows", "level", "folds", "trees"} <= said.keys()
+    assert {"alpha", "budget", "min_instances", "warmup_rows", "level"} <= said.keys()
     for field, default in said.items():
         assert default in [each.default for each in known if each.name == field], field
