@@ -9,6 +9,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from quercus.client.algorithms import AlgorithmLike, to_proto
 from quercus.inference import open_inference_pb2
 from quercus.v1 import (
     admin_pb2,
@@ -43,7 +44,22 @@ def specifications() -> list[model_pb2.Specification]:
         "min_instances": 2,
         "warmup_rows": 4,
     }
-    return [model_pb2.Specification(**fields), published_message(**fields)]
+    learners: list[AlgorithmLike] = [
+        {"name": "c45", "max_cuts": 9, "min_branch": 3, "confidence": None},
+        {
+            "name": "forest",
+            "trees": 2,
+            "vote": "mass",
+            "max_features": 2,
+            "seed": 7,
+            "base": "belief-entropy",
+        },
+    ]
+    return [
+        model_pb2.Specification(**fields),
+        published_message(**fields),
+        *(model_pb2.Specification(**fields, algorithm=to_proto(each)) for each in learners),
+    ]
 
 
 class Labelling:
@@ -106,6 +122,7 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
             for k, specification in enumerate(specifications())
         ],
         "GetModel": [model_pb2.GetModelRequest(name=of)],
+        "ListLearners": [model_pb2.ListLearnersRequest()],
         "ListModels": [model_pb2.ListModelsRequest(page_size=2)],
         "UpdateModel": [
             model_pb2.UpdateModelRequest(
