@@ -51,10 +51,9 @@ def why_text(query: Query) -> str:
 
 def facts_text(query: Query) -> str:
     """Return what else the strategy found, in one line: numbers, counts, intervals, texts and other estimates."""
+    told = ((fact.name, _value_text(fact.value, query.classes)) for fact in query.reason.facts)
     return " · ".join(
-        f"{fact.name} {value}"
-        for fact in query.reason.facts
-        if (value := _value_text(fact.value, query.classes))
+        f"{name} {value}" for name, value in told if value and f"{value} {name}" not in query.reason.sentence
     )
 
 

@@ -105,6 +105,8 @@ def test_facts_of_every_kind_are_told() -> None:
         "estimate Barolo (90 %), then Grignolino (10 %) · disagreement 0.25 · similar rows 1,400 · "
         "entropy, in bits 0.25 to 1.50 · beside row 7"
     )
+    said_already = query("of-tomorrow", facts=facts[2:4], sentence="It is odd: 1,400 similar rows wait.")
+    assert facts_text(said_already) == "disagreement 0.25"
     assert query("of-tomorrow", facts=facts).reason.fact("similar rows") == 1_400
     assert query("of-tomorrow").reason.fact("similar rows") is None
 
