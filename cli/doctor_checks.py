@@ -78,6 +78,24 @@ def check_packages() -> CheckFinding:
     return CheckFinding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
 
 
+def check_plugins() -> CheckFinding:
+    """List the readers of file formats, and check that those of other packages can be imported."""
+    from quercus.files.errors import FileError  # noqa: PLC0415  (only this check needs files)
+    from quercus.files.readers import installed_readers, place_of, reader_of  # noqa: PLC0415
+
+    readers = installed_readers()
+    listed = ", ".join(
+        f".{each.name}" if each.value.startswith("quercus.") else f".{each.name} ({place_of(each)})"
+        for each in readers
+    )
+    for each in readers:
+        try:
+            reader_of(Path(f"file.{each.name}"), each.name)
+        except FileError as error:
+            return CheckFinding("plug-ins", "fault", error.reason, "uninstall the package, or repair it")
+    return CheckFinding("plug-ins", "ok", f"readers of {listed}")
+
+
 def has_server() -> bool:
     """Return whether the packages that the server needs are installed."""
     return all(importlib.util.find_spec(name) for name in ("scipy", "sqlalchemy", "pydantic_settings"))
@@ -276,6 +294,7 @@ def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
     """
     yield check_python()
     yield check_packages()
+    yield check_plugins()
     if has_server():
         from quercus.server.config import BadConfiguration  # noqa: PLC0415  (the server extra)
 

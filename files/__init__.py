@@ -11,7 +11,7 @@ from quercus.files.errors import FileError
 from quercus.files.labels import LabelFile, open_labels
 from quercus.files.opening import open_table
 from quercus.files.reading import FileData, read
-from quercus.files.table import FileColumn, FileRecord, FileTable
+from quercus.files.table import FileColumn, FileRecord, FileTable, numbered_lines
 
 __all__ = [
     "FileColumn",
@@ -20,6 +20,7 @@ __all__ = [
     "FileRecord",
     "FileTable",
     "LabelFile",
+    "numbered_lines",
     "open_labels",
     "open_table",
     "read",

@@ -5,11 +5,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
-from quercus.files.arff_format import open_arff
 from quercus.files.csv_format import open_csv
 from quercus.files.errors import FileError, FileWarning
 from quercus.files.packing import table_name
-from quercus.files.parquet_format import open_parquet
+from quercus.files.readers import reader_of
 from quercus.files.table import FileTable
 
 
@@ -23,7 +22,8 @@ def open_table(
     Parameters
     ----------
     path
-        The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet, anything else CSV.
+        The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet; other packages may bring
+        readers of further endings (`quercus.files.readers`). Anything else is CSV.
     delimiter
         Separator of the cells of a CSV file.
     missing
@@ -41,13 +41,12 @@ def open_table(
     if path.exists() and not (path.is_file() or path.is_dir()):
         reason = "is a pipe or a device, and a table is read more than once: write it to a file first"
         raise FileError(path, f"{reason} (.csv.gz and .arff.gz are read as they are)")
-    if path.name.lower().endswith(".parquet"):
-        return replace(open_parquet(path), missing=frozenset(missing))
     name = table_name(path)
     if name.endswith((".json", ".jsonl")):
         reason = "is JSON, not a table: write it as CSV, ARFF or Parquet"
         raise FileError(path, f"{reason}. For an export of an annotation tool: quercus push --from TOOL")
-    table = open_arff(path) if name.endswith(".arff") else open_csv(path, delimiter)
+    reader = reader_of(path, name.rpartition(".")[2]) if "." in name else None
+    table = open_csv(path, delimiter) if reader is None else reader(path)
     for each in () if quietly else table.doubts:
         text = str(FileError(path, f"{each.says}; {each.advice}", each.line))
         warnings.warn(text, FileWarning, stacklevel=2)

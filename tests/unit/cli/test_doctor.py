@@ -62,6 +62,7 @@ def test_a_machine_that_is_fit(store: Path, certificate: Callable[[float], list[
     names = [
         "python",
         "packages",
+        "plug-ins",
         "kernels",
         "configuration",
         "store",
@@ -163,7 +164,7 @@ def test_a_store_that_cannot_be_opened_here_leaves_the_other_checks() -> None:
 def test_without_the_servers_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "has_server", lambda: False)
     _, found = doctor()
-    assert list(found) == ["python", "packages", "clock", "files"]
+    assert list(found) == ["python", "packages", "plug-ins", "clock", "files"]
 
 
 def test_a_low_limit_of_open_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
