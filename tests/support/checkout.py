@@ -29,8 +29,12 @@ PARTS = {folder: folder for folder in FOLDERS} | {"inference": "proto/inference"
 
 
 def copy_checkout(target: Path) -> Path:
-    """Copy what packaging reads, symlinks as symlinks, without what a working copy leaves lying about."""
-    leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist", "*.so")
+    """Copy what packaging reads, symlinks as symlinks, without what a working copy leaves lying about.
+
+    The kernels that were built here come along: a build takes them where they were built from the same sources, and
+    compiles for a minute where not.
+    """
+    leftovers = shutil.ignore_patterns("__pycache__", "*.egg-info", "build", "dist")
     for folder in (*FOLDERS, "proto", "src", "tests"):
         shutil.copytree(ROOT / folder, target / folder, symlinks=True, ignore=leftovers)
     for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
