@@ -42,9 +42,8 @@ def grown(server: str, name: str, table_t: Path) -> str:
     """A model that has learned table T from its true classes."""
     create(server, name, table_t, "--alpha", "1")
     assert quercus("push", name, str(table_t), "--labels", server=server).returncode == 0
-    done = quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "1", server=server)
-    while json.loads(done.stdout.splitlines()[-1])["lag"]:
-        done = quercus("watch", name, "--json", "--timeout-s", "60", "--stop-after", "2", server=server)
+    with Client(server) as client:
+        client.wait_grown(name, timeout_s=60)
     return name
 
 
