@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all docs serve proto released kernels client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all compiled-tests docs serve proto released kernels client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -34,6 +34,10 @@ PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-re
 SELECTED := -m "not slow"
 test: checks ## Run every check, and the tests that every change needs
 	$(PYTEST) $(SELECTED) $(ARGS)
+
+# For a checkout without bytecode: each worker would compile all tests itself.
+compiled-tests: $(STAMP)
+	@$(BIN)/python -m pytest --collect-only -q > /dev/null || true
 
 test-all: SELECTED :=
 test-all: test ## Run every check and every test, as continuous integration does
