@@ -10,11 +10,12 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
+import uvloop
 from grpc import aio
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
@@ -42,6 +43,7 @@ from quercus.server.gate.damage import DamageInterceptor
 from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.grpc_limits import grpc_options
 from quercus.server.gate.guard import CallerLimits, Guard
+from quercus.server.gate.handlers import Joined
 from quercus.server.gate.listening import check_address, join_address
 from quercus.server.gate.observing import Observer
 from quercus.server.gate.open_files import room_for_connections
@@ -384,14 +386,12 @@ class Server:
         """Return the server of the port that everybody calls."""
         config = self._config
         self._calls.append(calls := ErrorInterceptor())
+        observer = Observer(self._metrics)
+        guard = Guard(self.core, self._authority, self._bounds, self._audit)
+        inner = calls, guard, DamageInterceptor(self.core.damaged)
+        tracing = self._tracing.interceptors
         server = aio.server(
-            interceptors=[
-                Observer(self._metrics),
-                *self._tracing.interceptors,
-                calls,
-                Guard(self.core, self._authority, self._bounds, self._audit),
-                DamageInterceptor(self.core.damaged),
-            ],
+            interceptors=[observer, *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)],
             options=grpc_options(
                 config.max_message_bytes,
                 room_for_connections(-(-config.max_connections // self._post.board.count)),
@@ -412,12 +412,8 @@ class Server:
         if self._post.is_keeper:
             self._calls.append(calls := ErrorInterceptor())
             uncounted = replace(self._bounds, calls=CallsAtOnce(sys.maxsize))
-            interceptors = [
-                Arrivals(),
-                calls,
-                Guard(self.core, self._authority, uncounted, self._audit),
-                DamageInterceptor(self.core.damaged),
-            ]
+            guard = Guard(self.core, self._authority, uncounted, self._audit)
+            interceptors = [Joined(Arrivals(), calls, guard, DamageInterceptor(self.core.damaged))]
             answers["Record"] = self._record_line
             services = self._services.handlers
             self._line = LineServer(chain_of(interceptors, services))
@@ -443,7 +439,13 @@ def serve(config: Config) -> None:
     """
     set_up_logging(config.log_level, config.log_format)
     sys.setswitchinterval(SWITCH_S)
-    asyncio.run(_serve(config))
+    run_event_loop(_serve(config))
+
+
+def run_event_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Run a server in an event loop of uvloop, in which a call of gRPC takes four fifths of the CPU time."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(main)
 
 
 async def _serve(config: Config) -> None:
