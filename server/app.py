@@ -96,6 +96,7 @@ WRITES_HEALTH: Final = "quercus.v1.Writes"
 """And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
 LOOK_AT_PARTS_S: Final = 1.0
 LOOK_AT_OTHERS_S: Final = 0.02
+BEAT_S: Final = 0.5
 SWITCH_S: Final = 0.0005
 """Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
 
@@ -483,6 +484,7 @@ async def run_server(
         watch(partial(loop.call_soon_threadsafe, signalled.set))
     server = Server(config, post)
     await server.start()
+    beating = None if post is None else asyncio.create_task(_beat_forever(post), name="quercus-beats")
     _collect_seldom()
     reloading = asyncio.create_task(_reload_forever(server, hung_up), name="quercus-reload")
     announce(server.address)
@@ -490,6 +492,16 @@ async def run_server(
     _log.info("stopping")
     reloading.cancel()
     await server.stop()
+    if beating is not None:
+        beating.cancel()
+
+
+async def _beat_forever(post: Post) -> None:
+    """Show the parent of the workers that the event loop of this one turns; it ends one that stands still."""
+    beats = post.board.tally("beats")
+    while True:
+        beats.add(1)
+        await asyncio.sleep(BEAT_S)
 
 
 def _collect_seldom() -> None:

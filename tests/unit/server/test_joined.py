@@ -49,7 +49,7 @@ async def echo(request: str, context: Any) -> str:
     return request
 
 
-HANDLER = grpc.unary_unary_rpc_method_handler(echo)
+HANDLER: Handler = grpc.unary_unary_rpc_method_handler(echo)
 
 
 async def find(details: Any) -> Handler:
