@@ -106,7 +106,8 @@ class ServedMembers:
         """Return class, probabilities, beliefs and plausibilities of one row: those of `predict`."""
         if not self.labelled:
             return 0, [1.0 / self.size] * self.size, [0.0] * self.size, [1.0] * self.size
-        return served_prediction(*self._prepared, *self.book.joined_cuts, row, self._reliable, TIE)
+        rest = (*self.book.joined_cuts, row, self._reliable, TIE)
+        return served_prediction(*(*self._prepared, *rest))
 
     @property
     def _reliable(self) -> float:
