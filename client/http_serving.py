@@ -100,6 +100,7 @@ def serve(
             access_log=False,
             server_header=False,
             lifespan="on",
+            loop="asyncio",  # also where the server has uvloop installed
             ws="none",
             timeout_graceful_shutdown=GRACE_S,
             limit_concurrency=max_connections,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
     from quercus.trees.learners.entropy_model import BeliefEntropyModel
     from quercus.trees.learners.forest import ForestModel
-    from quercus.trees.learners.metrics import expected_accuracy, undominated
+    from quercus.trees.learners.metrics import expected_accuracy, undominated, undominated_mask
     from quercus.trees.learners.model import fit
     from quercus.trees.learners.one_against_rest import OneAgainstRest
     from quercus.trees.learners.predicting import LearnedModel, TreeModel
@@ -77,7 +77,7 @@ _PLACES = {
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
     "learners.entropy_model": ["BeliefEntropyModel"],
     "learners.forest": ["ForestModel"],
-    "learners.metrics": ["expected_accuracy", "undominated"],
+    "learners.metrics": ["expected_accuracy", "undominated", "undominated_mask"],
     "learners.model": ["fit"],
     "learners.one_against_rest": ["OneAgainstRest"],
     "learners.predicting": ["LearnedModel", "TreeModel"],
@@ -172,6 +172,7 @@ __all__ = [
     "to_svg",
     "to_text",
     "undominated",
+    "undominated_mask",
 ]
 
 

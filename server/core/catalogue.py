@@ -116,6 +116,15 @@ class Catalogue:
         NotFound, FailedPrecondition, Unavailable
             As `classifier`; also when another model takes the name again and again.
         """
+        if self._made.elsewhere == self._seen:
+            known, schema_known = self._classifiers.get(model), self._schemas.get(model)
+            if (
+                known is not None
+                and schema_known is not None
+                and known.key == schema_known.key
+                and known.as_of >= min_sequence
+            ):
+                return known, schema_known
         for _ in range(PAIR_ATTEMPTS):
             classifier, schema = await self.classifier(model, min_sequence), await self.schema(model)
             if classifier.key == schema.key:

@@ -113,9 +113,9 @@ class ServiceCore:
         """Answer a request by the newest tree; if it seems invalid, once more with the schema read again."""
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
         try:
-            return await self.convert_message(
-                request, answer, request, schema, classifier, self.config.message_limits
-            )
+            if request.ByteSize() <= INLINE_BYTES:
+                return answer(request, schema, classifier, self.config.message_limits)
+            return await self.read(answer, request, schema, classifier, self.config.message_limits)
         except InvalidInput:  # perhaps a value that another server has just learned, or another model
             if await self.catalogue.reload_schema(model) == schema:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -20,6 +21,11 @@ class Call:
     ----------
     context : context of a call of ``grpc.aio`` that has just begun.
     forwarded_from : metadata in which another worker of this server names the caller; None: the caller is the peer.
+
+    Attributes
+    ----------
+    began_at : of ``time.perf_counter``.
+    has_ended : whether nothing is sent any more.
     """
 
     def __init__(self, context: Any, forwarded_from: str | None = None) -> None:
@@ -27,6 +33,7 @@ class Call:
         self._metadata = tuple(context.invocation_metadata() or ())
         given = dict(self._metadata).get(forwarded_from) if forwarded_from is not None else None
         self._peer: str = context.peer() if given is None else given
+        self.began_at = time.perf_counter()
         self.has_ended = False
 
     def mark_ended(self) -> None:

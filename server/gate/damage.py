@@ -34,20 +34,21 @@ class DamageInterceptor(WrappingInterceptor):
         super().__init__()
         self._damaged = damaged
 
-    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the handler, whose strange errors are explained."""
         if not method.startswith(_READING) or handler.request_deserializer is None:
             return handler  # it reads no model, or another worker does
         return wrap_handler(handler, unary=self._explain_unary, stream=self._explain_stream)
 
     def _explain_unary(self, behaviour: Any, streams_in: bool) -> Any:
         async def explained(request: Any, context: Any) -> Any:
-            asked = _AskedModels(request, streams_in)
+            asked = _AskedModels(request, streams_in) if streams_in else None
             try:
-                return await behaviour(asked.requests, context)
+                return await behaviour(request if asked is None else asked.requests, context)
             except (aio.AbortError, asyncio.CancelledError):
                 raise
             except Exception as error:
-                await self._explain(error, asked)
+                await self._explain(error, asked or _AskedModels(request, streams_in))
                 raise
 
         return explained

@@ -46,7 +46,8 @@ class ErrorInterceptor(WrappingInterceptor):
         """True if a stream to a client is open."""
         return self._streams > 0
 
-    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the handler, whose errors become statuses."""
         read, write = handler.request_deserializer, handler.response_serializer
         if inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream):
             codecs = read, write  # it writes through the context

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from quercus.server.gate.access import (
 )
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
-from quercus.server.gate.message_reading import MessageReader
+from quercus.server.gate.message_reading import MessageReader, is_small
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.gate.strangers import ProbeReadings
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams
@@ -76,29 +76,22 @@ class Guard(WrappingInterceptor):
         self._probes = ProbeReadings()
         self._refusing: dict[str, Handler] = {}
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
-    ) -> Handler:
-        """Wrap the handler of the method; of a call that is refused here, gRPC reads no message."""
-        method = handler_call_details.method
-        handler = await super().intercept_service(continuation, handler_call_details)
-        if handler is None or method.startswith(OPEN_PREFIX):
+    async def admit(self, details: Any, handler: Handler) -> Handler:
+        """Return the handler of a call that is let in; of one that is refused here, gRPC reads no message."""
+        method = details.method
+        if method.startswith(OPEN_PREFIX):
             return handler
         try:
             self._bounds.calls.count_call()
-            await self._admit_caller(method, metadata_of(handler_call_details, AUTHORIZATION))
+            if self._authority is not None:
+                set_caller(await self._authority.identify_caller(metadata_of(details, AUTHORIZATION)))
+            if not rpc_of(method).light:
+                self._bounds.memory.check_memory()  # is enough of it left for a message?
         except Exception as error:  # reported by the outer interceptors
             _refusal.set(error)
             if not handler.request_streaming:  # gRPC would read the request before it calls the handler
                 return self._refusing_handler(method, handler)
         return handler
-
-    async def _admit_caller(self, method: str, authorization: str | None) -> None:
-        """Look at the token, and at the memory that is left for a message."""
-        if self._authority is not None:
-            set_caller(await self._authority.identify_caller(authorization))
-        if not rpc_of(method).light:
-            self._bounds.memory.check_memory()
 
     def _refusing_handler(self, method: str, handler: Handler) -> Handler:
         """Return a handler that refuses calls: it takes a stream of requests, of which none is read."""
@@ -121,7 +114,8 @@ class Guard(WrappingInterceptor):
 
         return refuse
 
-    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the handler, whose messages are checked before it sees them."""
         if handler.request_deserializer is None:  # messages are for another worker, whose guard checks them
             return wrap_handler(handler, unary=_unless_refused, stream=_unless_refused_stream)
         reader = MessageReader(handler.request_deserializer, self._core.read)
@@ -241,12 +235,17 @@ class _GuardedMethod:
 
     async def check_message(self, data: bytes, context: Any) -> Any:
         """Check a message and return it; it is parsed only after the checks that need no parsing."""
-        principal = await self.admit_caller(context)
-        set_caller(principal)
-        self._bounds.rates.take_token(_caller_name(principal, context))
+        principal = None
+        if self._authority is not None:
+            principal = await self.admit_caller(context)
+            set_caller(principal)
+        if self._bounds.rates.are_bounded:
+            self._bounds.rates.take_token(_caller_name(principal, context))
         if not self._rpc.light:
             self._bounds.memory.check_memory()
-        request = await self._reader.read_message(data)
+        request = (
+            self._reader.parse_message(data) if is_small(data) else await self._reader.read_message(data)
+        )
         if principal is not None:
             await self._check_message(request, principal)
         return request

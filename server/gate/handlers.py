@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import grpc
@@ -14,6 +14,8 @@ Behaviour = Any  # a coroutine function or an asynchronous generator function of
 Wrap = Callable[[Behaviour, bool], Behaviour]
 Deserialize = Callable[[bytes], Any]
 Serialize = Callable[[Any], bytes]
+FindHandler = Callable[[Any], Awaitable[Handler]]
+"""Finds the handler of a call by its details."""
 Codecs = tuple[Deserialize | None, Serialize | None]
 
 
@@ -21,23 +23,70 @@ class WrappingInterceptor(aio.ServerInterceptor, ABC):
     """An interceptor that puts something around each method, once: methods are few, calls are many."""
 
     def __init__(self) -> None:
-        self._made: dict[tuple[str, bool], tuple[Handler, Handler]] = {}
+        self._wrapped = _Wrapped([self])
 
     @abstractmethod
-    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the wrapped handler of a method."""
 
-    async def intercept_service(
-        self, continuation: Callable[[Any], Awaitable[Handler]], handler_call_details: Any
-    ) -> Handler:
+    async def admit(self, details: Any, handler: Handler) -> Handler:
+        """Return the wrapped handler of a call that has just come, or one that refuses the call in its place."""
+        return handler
+
+    async def intercept_service(self, continuation: FindHandler, handler_call_details: Any) -> Handler:
         """Return the wrapped handler of the called method; None for one that the server does not have."""
-        method, handler = handler_call_details.method, await continuation(handler_call_details)
+        handler = await continuation(handler_call_details)
         if handler is None:
             return None
+        return await self.admit(
+            handler_call_details, self._wrapped.handler(handler_call_details.method, handler)
+        )
+
+
+class Joined(aio.ServerInterceptor):
+    """Interceptors as one: a call is intercepted once, and not once for each of them.
+
+    Parameters
+    ----------
+    parts : the interceptors, the outermost first.
+    """
+
+    def __init__(self, *parts: WrappingInterceptor) -> None:
+        self._admitting: list[tuple[_Wrapped, WrappingInterceptor]] = []
+        around: list[WrappingInterceptor] = []
+        for part in reversed(parts):
+            around.append(part)
+            if type(part).admit is not WrappingInterceptor.admit:
+                self._admitting.append((_Wrapped(around), part))
+                around = []
+        self._outermost = _Wrapped(around)
+
+    async def intercept_service(self, continuation: FindHandler, handler_call_details: Any) -> Handler:
+        """Return the wrapped handler of the called method; None for one that the server does not have."""
+        handler = await continuation(handler_call_details)
+        if handler is None:
+            return None
+        method = handler_call_details.method
+        for wrapped, part in self._admitting:
+            handler = await part.admit(handler_call_details, wrapped.handler(method, handler))
+        return self._outermost.handler(method, handler)
+
+
+class _Wrapped:
+    """Handlers in what some interceptors, the innermost first, put around them."""
+
+    def __init__(self, parts: Sequence[WrappingInterceptor]) -> None:
+        self._parts = parts
+        self._made: dict[tuple[str, bool], tuple[Handler, Handler]] = {}
+
+    def handler(self, method: str, handler: Handler) -> Handler:
         key = method, handler.request_streaming  # one that refuses reads no request
         made = self._made.get(key)
         if made is None or made[0] is not handler:  # an interceptor further in may make one for every call
-            made = self._made[key] = (handler, self._wrap_handler(method, handler))
+            wrapped = handler
+            for part in self._parts:
+                wrapped = part.wrap_handler(method, wrapped)
+            made = self._made[key] = (handler, wrapped)
         return made[1]
 
 
@@ -49,7 +98,10 @@ def metadata_of(context: Any, key: str) -> str | None:
     context : context of a call, or the details of one that is not admitted yet.
     """
     given = context.invocation_metadata
-    return next((value for name, value in (given() if callable(given) else given) or () if name == key), None)
+    for name, value in (given() if callable(given) else given) or ():
+        if name == key:
+            return str(value)
+    return None
 
 
 def wrap_handler(

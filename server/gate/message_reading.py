@@ -17,6 +17,11 @@ InThread = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in a thread."""
 
 
+def is_small(data: bytes) -> bool:
+    """Return whether a message is read at once, and not in a thread."""
+    return len(data) <= INLINE_BYTES
+
+
 class MessageReader:
     """Reads the messages of one method.
 
@@ -39,16 +44,17 @@ class MessageReader:
         InvalidInput
             When the bytes are no message of the method's type, or would make more than a message may have.
         """
-        if len(data) <= INLINE_BYTES:
-            return self._parse_message(data)
+        if is_small(data):
+            return self.parse_message(data)
         return await self._in_thread(self._read_large, data)
 
     def _read_large(self, data: bytes) -> Any:
         if len(data) > UNCOUNTED_BYTES:
             check_parts(data, self._shape)
-        return self._parse_message(data)
+        return self.parse_message(data)
 
-    def _parse_message(self, data: bytes) -> Any:
+    def parse_message(self, data: bytes) -> Any:
+        """Return a message that is small; errors as `read_message`."""
         try:
             return self._deserialize(data)
         except DecodeError as error:

@@ -9,7 +9,6 @@ import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -44,17 +43,10 @@ class Observer(WrappingInterceptor):
         super().__init__()
         self._metrics = metrics
 
-    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the handler, whose calls are counted and timed."""
         calls = _ObservedMethod(self._metrics, method, handler)
         return wrap_handler(handler, unary=calls.observe_unary, stream=calls.observe_stream)
-
-
-@dataclass(frozen=True, slots=True)
-class _CallStart:
-    """A call, and when it began."""
-
-    call: Call
-    at: float
 
 
 class _ObservedMethod:
@@ -71,19 +63,18 @@ class _ObservedMethod:
         self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
         self._seconds = None if is_stream else metrics.seconds.labels(*labels)
 
-    def _begin_call(self, context: Any) -> _CallStart:
+    def _begin_call(self, context: Any) -> Call:
         call = Call(context)
         given = metadata_of(call, REQUEST_ID)
-        request_id = given if given and _SOUND.fullmatch(str(given)) else _new_id()
+        request_id = given if given and _SOUND.fullmatch(given) else _new_id()
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
         self._metrics.count_begin()
-        return _CallStart(call, time.perf_counter())
+        return call
 
-    def _end_call(self, begun: _CallStart, error: BaseException | None) -> None:
-        seconds = time.perf_counter() - begun.at
-        call = begun.call
+    def _end_call(self, call: Call, error: BaseException | None) -> None:
+        seconds = time.perf_counter() - call.began_at
         code = _status_code(call, error)
         call.mark_ended()
         self._metrics.count_end()
@@ -99,16 +90,14 @@ class _ObservedMethod:
         """Wrap a handler with one response."""
 
         async def observed(request: Any, context: Any) -> Any:
-            begun, error = self._begin_call(context), None
+            call, error = self._begin_call(context), None
             try:
-                return await behaviour(
-                    self._count_requests(request, begun) if streams_in else request, begun.call
-                )
+                return await behaviour(self._count_requests(request, call) if streams_in else request, call)
             except BaseException as caught:
                 error = caught
                 raise
             finally:
-                self._end_call(begun, error)
+                self._end_call(call, error)
 
         return observed
 
@@ -116,31 +105,31 @@ class _ObservedMethod:
         """Wrap a handler with many responses; it is closed before the call ends, however it ends."""
 
         async def observed(request: Any, context: Any) -> None:
-            begun, error = self._begin_call(context), None
+            call, error = self._begin_call(context), None
             sent = self._metrics.sent.labels(*self._labels)
-            asked = self._count_requests(request, begun) if streams_in else request
+            asked = self._count_requests(request, call) if streams_in else request
             try:
-                async with aclosing(behaviour(asked, begun.call)) as responses:
+                async with aclosing(behaviour(asked, call)) as responses:
                     async for response in responses:
-                        await begun.call.write(response)
+                        await call.write(response)
                         sent.inc()
             except BaseException as caught:
                 error = caught
                 raise
             finally:
-                self._end_call(begun, error)
+                self._end_call(call, error)
 
         return observed
 
-    async def _count_requests(self, requests: AsyncIterator[Any], begun: _CallStart) -> AsyncIterator[Any]:
+    async def _count_requests(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
         """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
         received = self._metrics.received.labels(*self._labels)
-        if begun.call.has_ended:
+        if call.has_ended:
             return
         async for request in requests:
             received.inc()
             yield request
-            if begun.call.has_ended:
+            if call.has_ended:
                 return
 
 

@@ -57,6 +57,11 @@ class CallRates:
         self._board = board
         self._buckets: OrderedDict[str, float] = OrderedDict()
 
+    @property
+    def are_bounded(self) -> bool:
+        """Whether there is a bound."""
+        return self._rate > 0
+
     def take_token(self, caller: str) -> None:
         """Admit a call.
 

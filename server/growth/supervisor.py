@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import os
+import subprocess
 import sys
 import time
 import uuid
@@ -59,7 +60,7 @@ class Supervisor:
             "--max-model-memory-bytes",
             str(config.max_model_memory_bytes or int(MODEL_MEMORY_SHARE * memory_of_machine())),
         ]  # fmt: skip
-        self._process: asyncio.subprocess.Process | None = None
+        self._process: subprocess.Popen[bytes] | None = None
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
         self._wanted = config.grower
@@ -71,7 +72,7 @@ class Supervisor:
     def pid(self) -> int | None:
         """Process id of the grower, None between two of them."""
         process = self._process
-        return process.pid if process is not None and process.returncode is None else None
+        return process.pid if process is not None and process.poll() is None else None
 
     @property
     def restart_count(self) -> int:
@@ -115,7 +116,8 @@ class Supervisor:
         """Set the log level of this grower and of later ones."""
         self._command[self._command.index("--log-level") + 1] = level
         if self.pid is not None and self._process is not None and self._process.stdin is not None:
-            self._process.stdin.write(f"{level}\n".encode())
+            with contextlib.suppress(BrokenPipeError):  # it has just ended
+                self._process.stdin.write(f"{level}\n".encode())
 
     async def start(self) -> None:
         """Start the first grower."""
@@ -128,23 +130,32 @@ class Supervisor:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
-        process = self._process
-        if process is None or process.returncode is not None:
+        if (process := self._process) is None:
             return
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), STOP_S)
-        except TimeoutError:
+            await asyncio.to_thread(process.wait, STOP_S)
+        except subprocess.TimeoutExpired:
             process.kill()
-            await process.wait()
+            await asyncio.to_thread(process.wait)
+        await self._forget_pipes(process)
 
-    async def _start_grower(self) -> asyncio.subprocess.Process:
+    async def _forget_pipes(self, process: subprocess.Popen[bytes]) -> None:
+        """Close the pipes of a grower that has ended, once its last heartbeat is read."""
+        if process.stdin is not None:
+            process.stdin.close()
+        await asyncio.wait([self._listening], timeout=TICK_S)
+        self._listening.cancel()
+
+    async def _start_grower(self) -> subprocess.Popen[bytes]:
         # The pipe to its standard input is the grower's life line: it ends when this process does.
         # A separate process group: Ctrl-C in the terminal is for the server, which ends the grower itself.
-        self._process = await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
+        # By subprocess, and not by the event loop: uvloop forks, which gRPC warns of in a process that serves.
+        self._process = subprocess.Popen(  # noqa: S603
+            self._command,
+            bufsize=0,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             env={**os.environ, **self._secrets, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
@@ -152,11 +163,15 @@ class Supervisor:
         self._listening = asyncio.create_task(self._read_heartbeats(self._process), name="quercus-heartbeat")
         return self._process
 
-    async def _read_heartbeats(self, process: asyncio.subprocess.Process) -> None:
+    async def _read_heartbeats(self, process: subprocess.Popen[bytes]) -> None:
         """Record each heartbeat of the grower, until its output ends."""
-        assert process.stdout is not None  # noqa: S101 - it was asked for
-        while (beat := await self._next_beat(process.stdout)) is not None:
-            self._silent_s, self._beat = 0.0, beat
+        stream = asyncio.StreamReader()
+        transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(stream), process.stdout
+        )
+        with contextlib.closing(transport):
+            while (beat := await self._next_beat(stream)) is not None:
+                self._silent_s, self._beat = 0.0, beat
 
     async def _next_beat(self, stream: asyncio.StreamReader) -> Heartbeat | None:
         """Return the next heartbeat, None at the end; other output of the grower is ignored."""
@@ -172,11 +187,12 @@ class Supervisor:
                 at = f" at model {self._beat.at}" if self._beat.at else ""
                 _log.warning("the grower makes no progress%s, for %.0f s now", at, self._silent_s)
 
-    async def _keep_running(self, process: asyncio.subprocess.Process) -> None:
+    async def _keep_running(self, process: subprocess.Popen[bytes]) -> None:
         delay = FIRST_DELAY_S
         while True:
             started = time.monotonic()
-            code = await process.wait()
+            code = await asyncio.to_thread(process.wait)
+            await self._forget_pipes(process)
             self._restarts += 1
             if time.monotonic() - started >= HEALTHY_S:
                 delay = FIRST_DELAY_S

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 from quercus.server.core.service_core import OnCore
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.request_checks import check_sequence, empty_stream
-from quercus.server.wire.rows import decode_rows
+from quercus.server.wire.rows import decode_rows, known_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.trees import UncertainValues
@@ -36,9 +36,11 @@ class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
         if empty:
             raise empty_stream("at least one batch of rows")
 
-    async def _classify_batch(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
+    def _classify_batch(
+        self, request: classify_pb2.ClassifyRequest
+    ) -> Awaitable[classify_pb2.ClassifyResponse]:
         model = parse_model(request.model, "model")
-        return await self._core.answer_by_tree(
+        return self._core.answer_by_tree(
             request, _classify_request, model, check_sequence(request.min_sequence)
         )
 
@@ -49,6 +51,10 @@ def _classify_request(
     classifier: TreeClassifier,
     sizes: MessageLimits,
 ) -> classify_pb2.ClassifyResponse:
+    if not (request.want_paths or request.want_masses):
+        row = known_row(request.rows, schema)
+        if row is not None:
+            return classifier.classify_row(row)
     rows = decode_rows(request.rows, schema, learn=False, sizes=sizes)
     response = classifier.classify(
         UncertainValues(rows.values, rows.parts), request.want_paths, request.want_masses

@@ -104,9 +104,9 @@ def decode_rows(
     """
     count = count_rows(rows, schema, sizes)
     if rows.HasField("packed"):
-        few = _decode_few(rows.packed, schema, count)
+        few = _few_known(rows.packed, schema, count)
         if few is not None:
-            return DecodedRows(few)
+            return DecodedRows(np.array(few).reshape(count, -1))
         decoded = DecodedRows(_decode_packed(rows.packed, schema, count, faults))
     else:
         decoded = _decode_named(rows.named, schema, learn, sizes, faults)
@@ -143,8 +143,15 @@ def _are_finite(values: NDArray[np.float64]) -> bool:
     return bool(np.isfinite(flat).all())  # the squares of finite values may add up to infinity
 
 
-def _decode_few(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> NDArray[np.float64] | None:
-    """Convert a few values (n, K), all present and right; None when there are many, or one is not."""
+def known_row(rows: values_pb2.Rows, schema: ModelSchema) -> list[float] | None:
+    """Return the values (K,) of the only row, all present and right; None where `decode_rows` says what there is."""
+    if len(rows.packed.values) != len(schema.columns):
+        return None
+    return _few_known(rows.packed, schema, 1)
+
+
+def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> list[float] | None:
+    """Return a few values, row after row, all present and right; None when there are many, or one is not."""
     width = len(schema.columns)
     if count * width > FEW_NUMBERS:
         return None
@@ -154,7 +161,7 @@ def _decode_few(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) 
     for k, known in schema.nominal_counts:
         if not all(value.is_integer() and 0 <= value < known for value in values[k::width]):
             return None
-    return np.array(values).reshape(count, width)
+    return values
 
 
 def _decode_packed(

@@ -29,6 +29,7 @@ from quercus.trees import (
     TreeNames,
     UncertainValues,
     undominated,
+    undominated_mask,
 )
 from quercus.trees.learners.stored import part_trees, restore_model
 from quercus.v1 import classify_pb2, tree_pb2, values_pb2
@@ -211,25 +212,44 @@ class TreeClassifier:
         InvalidInput
             When paths are wanted of several trees, or a row has too many combinations of values.
         """
-        node = None if want_paths or want_masses else self._end_node(cells)
-        if node is None:
-            return self._make_response(cells, want_paths, want_masses)
-        response = self._responses.get(node)
-        if response is None:
-            response = self._make_response(cells, want_paths, want_masses)
-            if len(self._responses) < MAX_RESPONSES:
-                self._responses[node] = response
-        return response
-
-    def _end_node(self, cells: UncertainValues) -> int | None:
-        """Return the node that predicts a single row; None if no single node does."""
         values = cells.values
-        if len(values) != 1 or cells.parts or not isinstance(self.model, TreeModel) or np.isnan(values).any():
-            return None
-        return self.model.flat.route(self.model.encoder.codes(values), values).item()
+        if len(values) == 1 and not (want_paths or want_masses or cells.parts or np.isnan(values).any()):
+            return self.classify_row(values[0].tolist())
+        return self._make_response(cells, want_paths, want_masses)
+
+    def classify_row(self, row: list[float]) -> classify_pb2.ClassifyResponse:
+        """Classify one row of known values (K,); other calls share the response."""
+        if self._tree is not None:
+            node = self._tree.end_of_row(row)
+            response = self._responses.get(node)
+            if response is None:
+                response = self._make_response(UncertainValues(np.array([row])))
+                if len(self._responses) < MAX_RESPONSES:
+                    self._responses[node] = response
+            return response
+        found = self.model.predict_row(row)
+        if found is None:
+            return self._make_response(UncertainValues(np.array([row])))
+        return classify_pb2.ClassifyResponse(
+            tree_version=self.version,
+            as_of=self.as_of,
+            classes=self.classes,
+            class_indices=(found.klass,),
+            theta=found.theta,
+            pignistic=found.theta,
+            belief=found.belief,
+            plausibility=found.plausibility,
+            class_sets=(undominated_mask(found.belief, found.plausibility),),
+            nodes=(found.node,),
+        )
+
+    @cached_property
+    def _tree(self) -> TreeModel | None:
+        """The model where it is one tree, of which each node has one prediction."""
+        return self.model if isinstance(self.model, TreeModel) else None
 
     def _make_response(
-        self, cells: UncertainValues, want_paths: bool, want_masses: bool
+        self, cells: UncertainValues, want_paths: bool = False, want_masses: bool = False
     ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(

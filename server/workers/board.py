@@ -16,9 +16,9 @@ from typing import Final
 CELL: Final = 8
 """Bytes of a cell, which the processor writes at once."""
 
-OF_WORKERS: Final = ("alive", "under_way", "calls", "strangers", "memory", "waiting", "changes")
+OF_WORKERS: Final = ("alive", "under_way", "calls", "strangers", "memory", "waiting", "changes", "beats")
 """Numbers that each worker has: whether it runs, calls under way, those of them that are bounded, those of callers
-without a token, bytes of memory, writes that wait, and changes of models that it has made."""
+without a token, bytes of memory, writes that wait, changes of models that it has made, and beats of its event loop."""
 
 OF_ALL: Final = ("started", "grower_well", "writable", "level")
 """Numbers of the whole server: nanoseconds of the monotonic clock at its start; and, which the keeper writes, whether
@@ -102,6 +102,10 @@ class Board:
         """Return the numbers of all workers under a name of `OF_WORKERS`."""
         first = len(OF_ALL) + OF_WORKERS.index(name) * self.count
         return Tally(self._numbers[first : first + self.count], self._mine)
+
+    def beats_of(self, worker: int) -> int:
+        """Return how often the event loop of a worker has shown that it turns."""
+        return self._numbers[len(OF_ALL) + OF_WORKERS.index("beats") * self.count + worker]
 
     def get(self, name: str) -> int:
         """Return a number of `OF_ALL`."""

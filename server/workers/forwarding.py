@@ -180,7 +180,8 @@ class _Divided(grpc.GenericRpcHandler):
 class Arrivals(WrappingInterceptor):
     """The outermost interceptor of calls that other workers hand over: they have been counted and named there."""
 
-    def _wrap_handler(self, method: str, handler: Handler) -> Handler:
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the handler, whose callers are those that the other worker names."""
         return wrap_handler(handler, unary=_arrived_unary, stream=_arrived_stream)
 
 

@@ -36,6 +36,12 @@ LAST_DELAY_S: Final = 10.0
 HEALTHY_S: Final = 10.0
 """A worker that ran for this time resets the delay of restarts."""
 
+SILENCE_S: Final = 30.0
+"""A worker without a beat for this time hangs, or is stopped, and is replaced."""
+
+TICK_S: Final = 1.0
+"""Length in seconds of the periods in which silence is counted."""
+
 PLACES: Final = ("/tmp", "/dev/shm")  # noqa: S108 - a new folder of mode 0700 is made there
 """Places of the folder of sockets where the temporary folder is none, as in a container that is only read."""
 
@@ -209,7 +215,11 @@ class Parent:
         what = f"worker {worker}" + (", which writes and grows trees," if worker == KEEPER else "")
         while True:
             process = self._processes[worker]
-            code = await process.wait()
+            watch = asyncio.create_task(self._watch(worker, process))
+            try:
+                code = await process.wait()
+            finally:
+                watch.cancel()
             self._forget(worker)
             if time.monotonic() - started >= HEALTHY_S:
                 delay = FIRST_DELAY_S
@@ -226,6 +236,18 @@ class Parent:
                 _log.error("%s cannot be started: %s", what, failure)
             else:
                 _log.warning("%s is there again (process %d)", what, self._processes[worker].pid)
+
+    async def _watch(self, worker: int, process: asyncio.subprocess.Process) -> None:
+        """End a worker whose event loop stands still: it holds connections that nobody answers."""
+        beats, silent_s = self._board.beats_of(worker), 0.0
+        while silent_s < SILENCE_S:
+            await asyncio.sleep(TICK_S)  # a tick in which this process stood still counts once, however long
+            before, beats = beats, self._board.beats_of(worker)
+            silent_s = silent_s + TICK_S if beats == before else 0.0
+        _log.error(
+            "worker %d does not answer for %.0f s: it hangs, or is stopped, and is ended", worker, SILENCE_S
+        )
+        process.kill()
 
     def _forget(self, worker: int) -> None:
         self._board.clear(worker)

@@ -6,7 +6,6 @@ ends, is taken as SIGTERM. On its standard output the worker says that it accept
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import shutil
@@ -16,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from quercus.server.app import SWITCH_S, run_server
+from quercus.server.app import SWITCH_S, run_event_loop, run_server
 from quercus.server.config import Config
 from quercus.server.growth.child_process import private_output
 from quercus.server.telemetry.logs import set_up_logging
@@ -34,7 +33,7 @@ def main() -> None:
         config, post = _read_brief(int(sys.argv[1]), brief)
         set_up_logging(config.log_level, config.log_format)
         sys.setswitchinterval(SWITCH_S)
-        asyncio.run(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
+        run_event_loop(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
         if os.getppid() != parent and post.folder is not None:  # else the parent removes it
             shutil.rmtree(post.folder, ignore_errors=True)
     except BadStart as error:

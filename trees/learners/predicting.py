@@ -8,6 +8,7 @@ An unknown value takes the branch of missing values if the node has one, that is
 it takes all branches. If no branch is for the value, the node itself predicts (theory §3.4).
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,11 +23,20 @@ from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues, Value
 from quercus.trees.learners.nested import log_commonalities_of
-from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
+from quercus.trees.learners.predictions import (
+    NO_ROWS,
+    Predictions,
+    RepeatedMasses,
+    RowPrediction,
+    first_most_likely,
+)
 from quercus.trees.learners.spread import BranchValues, row_shares
 from quercus.trees.tree.encoding import Edges, Encoder
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Node
+
+_ROW = np.zeros(1, dtype=np.int64)
+_ROW.setflags(write=False)
 
 
 class LearnedModel(ABC):
@@ -59,6 +69,13 @@ class LearnedModel(ABC):
     def trees(self) -> tuple[Node, ...]:
         """The trees as values."""
         return tuple(flat.tree() for flat in self.flat_trees)
+
+    def predict_row(self, row: list[float]) -> RowPrediction | None:
+        """Return the prediction for one row of known values (K,): that of `predict`.
+
+        None of a model that predicts one row no faster than many.
+        """
+        return None
 
     def predict(self, values: ArrayLike) -> Predictions:
         """Return the model's predictions for rows of values.
@@ -160,6 +177,11 @@ class TreeModel(LearnedModel):
             belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
         return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
 
+    def end_of_row(self, row: Sequence[float]) -> int:
+        """Return the node where a row of values (K,) ends; an unknown one follows no branch but its own."""
+        code = self.encoder.code
+        return self.flat.end_of_row(lambda k: code(k, row[k]), row)
+
     def nodes_of(self, cells: UncertainValues) -> tuple[Ints, Ints]:
         """Return the node where each row ends, (n,), and the rows that may end at several: the last common one."""
         nodes, open_rows = self._end_nodes(cells)
@@ -196,6 +218,11 @@ class TreeModel(LearnedModel):
     def _end_nodes(self, cells: UncertainValues) -> tuple[Ints, Ints]:
         """Return the node where each row ends, (n,), and the rows that may end at several: there it is no matter."""
         values, flat = cells.values, self.flat
+        if len(values) == 1 and not cells.parts:
+            row = values[0].tolist()
+            node = self.end_of_row(row)
+            column = flat.attribute.item(node)
+            return np.array([node]), _ROW if column >= 0 and math.isnan(row[column]) else NO_ROWS
         nodes = flat.route(self.encoder.codes(values), values)
         attribute = flat.attribute.take(nodes)
         stuck = np.flatnonzero(attribute >= 0)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import overload
+from typing import NamedTuple, overload
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from quercus.belief.sums import sums_of_supersets
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.learners.nested import mass_function, pignistic_of
 from quercus.trees.rules.ties import TIE
+
+NO_ROWS = np.zeros(0, dtype=np.int64)
+NO_ROWS.setflags(write=False)
 
 
 class RepeatedMasses(Sequence[MassFunction]):
@@ -92,7 +95,7 @@ class Predictions:
     plausibility: Floats
     masses: Sequence[MassFunction] | None = None
     nodes: Ints | None = None
-    several: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    several: Ints = field(default_factory=lambda: NO_ROWS)
     conflict: Bools = field(default_factory=lambda: np.zeros(0, dtype=bool))
     ranking: Floats | None = None
 
@@ -102,6 +105,20 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.klass)
+
+    def ending_at(self, nodes: Ints, several: Ints) -> "Predictions":
+        """Return the same predictions with the nodes where the rows end (``dataclasses.replace`` is slow)."""
+        return Predictions(
+            self.klass,
+            self.theta,
+            self.belief,
+            self.plausibility,
+            self.masses,
+            nodes,
+            several,
+            self.conflict,
+            self.ranking,
+        )
 
     @property
     def pignistic(self) -> Floats:
@@ -149,6 +166,16 @@ class Predictions:
             DenseMasses(masses),
             conflict=conflict,
         )
+
+
+class RowPrediction(NamedTuple):
+    """The prediction for one row of known values, see `Predictions`: for one, plain numbers are quicker than arrays."""
+
+    klass: int
+    theta: list[float]
+    belief: list[float]
+    plausibility: list[float]
+    node: int
 
 
 def first_most_likely(theta: Floats) -> Ints:

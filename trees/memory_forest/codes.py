@@ -65,10 +65,10 @@ class Codebook(WritableArrays):
 
     def codes(self, values: Floats) -> Codes:
         """Return the codes (n, K) of values (n, K)."""
-        return codes_of(np.ascontiguousarray(values), self.named, *self._joined_cuts)
+        return codes_of(np.ascontiguousarray(values), self.named, *self.joined_cuts)
 
     @cached_property
-    def _joined_cuts(self) -> tuple[Floats, Ints]:
+    def joined_cuts(self) -> tuple[Floats, Ints]:
         """The cuts of all attributes, one after the other, and the number of each attribute's (K,)."""
         return np.concatenate([np.empty(0), *self.cuts]), np.array(
             [len(cuts) for cuts in self.cuts], np.int64

@@ -144,6 +144,10 @@ class Encoder:
     attributes: tuple[Attribute, ...]
     edges: Edges
 
+    def code(self, k: int, value: float) -> int:
+        """Return the code of one value of attribute `k`, see `codes`."""
+        return _code_of(self.attributes[k], self.edges[k], value)
+
     def codes(self, values: Floats) -> Codes:
         """Return the codes of `values` (n, K): numbers, indices of nominal values, NaN for missing.
 

@@ -1,6 +1,7 @@
 """A tree as arrays: for the wire, for snapshots and for routing many rows at once."""
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -264,7 +265,9 @@ class FlatTree:
         if codes.size == 0:
             return at
         if count == 1:
-            at[0] = self._end_node(codes[0].tolist(), None if values is None else values[0].tolist())
+            at[0] = self.end_of_row(
+                codes[0].tolist().__getitem__, None if values is None else values[0].tolist()
+            )
             return at
         # as an unsigned number a negative code (UNKNOWN) is larger than any other, and so beyond every block
         flat = codes.astype(np.int16, copy=False).view(np.uint16).T.reshape(-1)
@@ -282,12 +285,20 @@ class FlatTree:
             at[moving] = node
         return at
 
-    def _end_node(self, codes: list[int], values: list[float] | None) -> int:
-        """Return the node in which one row ends: plain numbers are quicker than arrays of one."""
+    def end_of_row(self, code_of: Callable[[int], int], values: Sequence[float] | None) -> int:
+        """Return the node in which one row ends: plain numbers are quicker than arrays of one.
+
+        Parameters
+        ----------
+        code_of
+            Returns the code of an attribute; it is asked for those that the row meets on its way.
+        values
+            (K,) the numbers themselves, see `route`.
+        """
         node = 0
         while True:
             column, width = self._column.item(node), self._width.item(node)
-            code = codes[column]
+            code = code_of(column)
             if values is not None and self.has_thresholds:
                 threshold, number = self.threshold.item(node), values[column]
                 if not math.isnan(threshold):

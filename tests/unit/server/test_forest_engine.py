@@ -39,6 +39,15 @@ SPECIFICATION = Specification(
 )
 ROWS = 240
 ENTROPY = "entropy of the leaf, in bits"
+PARTS = {
+    "class_indices": 1,
+    "class_sets": 1,
+    "nodes": 1,
+    "theta": 3,
+    "pignistic": 3,
+    "belief": 3,
+    "plausibility": 3,
+}
 
 
 def said(label: Label) -> bytes:
@@ -155,6 +164,11 @@ def test_the_forest_that_is_served_is_the_estimators_forest() -> None:
         np.reshape(response.plausibility, (ROWS, 3)), expected.plausibility, atol=1e-12
     )
     assert len(response.paths) == ROWS  # in the tree beside it
+    for at in range(0, ROWS, 3):  # a row alone takes another way to the same bits
+        single = classifier.classify(UncertainValues(values[at : at + 1]))
+        for part, size in PARTS.items():
+            assert getattr(single, part) == getattr(response, part)[size * at : size * at + size]
+        assert (single.tree_version, single.as_of, single.classes) == (1, 9, response.classes)
     either = classifier.classify(UncertainValues(values[:1], {(0, 2): ((0.0, 0.0), (1.0, 1.0))}))
     alone = [forest.predict(np.array([[values[0, 0], values[0, 1], z]])).theta[0] for z in (0.0, 1.0)]
     np.testing.assert_allclose(either.theta, np.mean(alone, axis=0), atol=1e-12)

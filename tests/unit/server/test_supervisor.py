@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import subprocess
 import time
 from pathlib import Path
 from typing import Any
@@ -27,17 +28,17 @@ def test_no_process_to_be_had_for_a_while(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(module, "FIRST_DELAY_S", 0.001)
-    spawn = asyncio.create_subprocess_exec
+    spawn = subprocess.Popen
     calls: list[int] = []
 
-    async def scarce(*command: str, **options: Any) -> asyncio.subprocess.Process:
+    def scarce(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
         calls.append(len(calls))
         if len(calls) in {2, 3}:
             raise BlockingIOError(11, "Resource temporarily unavailable")
-        return await spawn("sleep", "60", **options)
+        return spawn(["sleep", "60"], **options)
 
     async def run() -> None:
-        monkeypatch.setattr(asyncio, "create_subprocess_exec", scarce)
+        monkeypatch.setattr(subprocess, "Popen", scarce)
         running = Supervisor(Config(store=str(tmp_path / "store.db")))
         await running.start()
         first = running.pid

@@ -14,6 +14,7 @@ from quercus.trees.learners.metrics import (
     u65,
     u80,
     undominated,
+    undominated_mask,
 )
 
 
@@ -100,3 +101,12 @@ def test_expected_accuracy() -> None:
     assert expected_accuracy(pignistic, [0, 2, 1, 2], [1, 1, 0, 2]) == pytest.approx((1 + 0 + 1.4) / 4)
     with pytest.raises(InvalidInput, match=r"truth\[1\]: is 3"):
         expected_accuracy(pignistic[:2], [0, 3])
+
+
+def test_one_row_has_the_set_of_many() -> None:
+    rng = np.random.default_rng(0)
+    lower = rng.integers(0, 4, (300, 5)) / 4
+    upper = lower + rng.integers(0, 3, (300, 5)) / 4 + rng.choice([-2e-9, -1e-10, 0.0], (300, 5))
+    sets = undominated(lower, upper) @ (1 << np.arange(5))
+    assert [*map(undominated_mask, lower.tolist(), upper.tolist())] == sets.tolist()
+    assert len(set(sets.tolist())) > 10

@@ -77,6 +77,26 @@ def test_a_row_is_predicted_alone_as_among_others() -> None:
             np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[start:end])
 
 
+@pytest.mark.parametrize("level", [0.0, 0.75, 1.0])
+@pytest.mark.parametrize("seed", range(4))
+def test_one_row_has_the_bits_of_many(seed: int, level: float) -> None:
+    members, rows = served(seed, level, trees=20)
+    whole = members.predict(rows)
+    columns = (whole.klass, whole.theta, whole.belief, whole.plausibility)
+    expected = [tuple(each) for each in zip(*(column.tolist() for column in columns), strict=True)]
+    assert [members.predict_row(row) for row in rows.tolist()] == expected
+
+
+def test_one_row_by_a_forest_without_labels() -> None:
+    values, named, contours = world(3, 60, 3)
+    forest = MemoryForest(named, 3, trees=5, seed=3, level=0.75)
+    forest.observe(values, np.ones_like(contours))
+    members = served_members(forest)
+    whole = members.predict(values[:1])
+    columns = (whole.klass, whole.theta, whole.belief, whole.plausibility)
+    assert members.predict_row(values[0].tolist()) == tuple(column[0].tolist() for column in columns)
+
+
 def test_codes_are_the_number_of_cuts_up_to_a_value() -> None:
     cuts = np.array([-1.0, 0.0, 2.5, 2.5, 7.0])
     values = np.array(
