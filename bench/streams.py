@@ -1,7 +1,7 @@
 """Streams, predict-then-learn: CPU and accuracy of the default forest beside River's forest of ten trees and its tree.
 
 Six of River's generators. Each row is predicted before its label is known; labels come in blocks of 50, one block late,
-for everybody, that is, 50 to 99 rows after their row. The forest is `ActiveForestClassifier()` as it comes, with a seed:
+for everybody: 50 to 99 rows after their row. The forest is `ActiveForestClassifier()` as it comes, with a seed:
 ``predict`` for the 50 rows of a block, then ``partial_fit`` with the block whose labels have come. River's models have
 their defaults, and a seed, and get their rows one by one: they have no other way. All three go through the same 1,000
 rows in turn, so that the speed of the machine, which varies, is the same for all. The rows are there, in the form that
