@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_consistent_length
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise, is_vacuous
@@ -17,6 +18,7 @@ from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.specification.parameters import FOREST_STRATEGY
 from quercus.trees import ChosenRow, MemoryForest, Table, repeat_rows
+from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.memory_forest.asking import choose_rows
 
 MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")
@@ -121,6 +123,20 @@ class ActiveForestClassifier(AskingClassifier):
         self._columns = columns  # not before: a batch that is refused leaves no names behind
         self.model_.observe(table.values, table.contours)
         return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Return the likeliest class of each row, (n,), the first of tied ones."""
+        theta = self.predict_proba(X)  # first of all, so that what is not fitted says so
+        chosen: NDArray[Any] = self.classes_[first_most_likely(theta)]
+        return chosen
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Return the probability of each class, (n, l); without the bounds of `predict_contour`, which take longer."""
+        check_is_fitted(self, "model_")
+        X = self._validate_rows(X, reset=False)
+        if self._columns.uncertain_rows(X) is not None:
+            return super().predict_proba(X)
+        return self.model_.theta(self._columns.values(X))
 
     def _first_fit(self, X: Any, y: Any, frame: Sequence[Any] | None, sample_weight: Any) -> Self:
         declared = self.classes

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from quercus.belief.arrays import Ints
 from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.given import LabelReader
@@ -107,41 +108,62 @@ def _of_contours(values: NDArray[Any], classes: Sequence[Hashable] | None) -> Pa
 
 
 def _of_classes(flat: NDArray[Any], classes: Sequence[Hashable] | None, missing: object) -> ParsedLabels:
+    cells, row_of, cell_of = _distinct_cells(flat)
     lost = np.array(
-        [is_missing(each) or _is_missing_label(each, missing) for each in flat.tolist()], dtype=bool
+        [is_missing(each) or _is_missing_label(each, missing) for each in cells.tolist()], dtype=bool
     )
-    if flat.dtype == object and not lost.all():
-        flat = np.array([None if gone else each for each, gone in zip(flat, lost, strict=True)], dtype=object)
-    known = flat[~lost]
+    if cells.dtype == object and not lost.all():
+        cells = np.array(
+            [None if gone else each for each, gone in zip(cells, lost, strict=True)], dtype=object
+        )
+    known = cells[~lost]
     if known.dtype.kind == "f" and np.isinf(known).any():
-        raise InvalidInput(f"y[{int(np.isinf(flat).argmax())}]", "is infinite, must be a class")
-    if known.size:
-        check_classification_targets(known if known.dtype != object else np.array(known.tolist()))
+        raise InvalidInput(f"y[{row_of[np.isinf(cells).argmax()]}]", "is infinite, must be a class")
+    if known.size and (classes is None or known.dtype.kind not in "biuU"):  # else a frame says what they are
+        rows = known if known.dtype == object else flat[~lost[cell_of]]
+        check_classification_targets(rows if rows.dtype != object else np.array(rows.tolist()))
     if classes is None:
-        _refuse_text_of_missing(flat, lost)
+        _refuse_text_of_missing(cells, lost, row_of)
     names = _check_classes(np.unique(known) if classes is None else as_classes(classes))
     index = {name: c for c, name in enumerate(names.tolist())}
-    contours = np.ones((len(flat), len(names)))
+    contours = np.ones((len(cells), len(names)))
     spelled = ClassSpellings(names.tolist())
-    for row in np.flatnonzero(~lost):
-        name = flat[row].item() if isinstance(flat[row], np.generic) else flat[row]
+    for cell in np.flatnonzero(~lost):
+        name = cells[cell].item() if isinstance(cells[cell], np.generic) else cells[cell]
         name = name if name in index else spelled.of(name)
         if name not in index:
-            raise InvalidInput(f"y[{row}]", f"is {shown(name)}, must be one of the classes {names.tolist()}")
-        contours[row] = 0.0
-        contours[row, index[name]] = 1.0
-    return ParsedLabels(names, None, contours)
+            raise InvalidInput(
+                f"y[{row_of[cell]}]", f"is {shown(name)}, must be one of the classes {names.tolist()}"
+            )
+        contours[cell] = 0.0
+        contours[cell, index[name]] = 1.0
+    return ParsedLabels(names, None, contours[cell_of])
 
 
-def _refuse_text_of_missing(labels: Iterable[Any], lost: Iterable[bool]) -> None:
-    """Refuse "nan", which NumPy and pandas make of a missing label in an array of texts.
+def _distinct_cells(flat: NDArray[Any]) -> tuple[NDArray[Any], Ints, Ints]:
+    """Return the distinct cells in the order in which they come, the first row of each, and the cell of each row.
+
+    Objects may be equal although they are of different types: each row of them is a cell of its own.
+    """
+    if flat.dtype == object:
+        rows = np.arange(len(flat))
+        return flat, rows, rows
+    _, first, which = np.unique(flat, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return flat[first[order]], first[order], place[which]
+
+
+def _refuse_text_of_missing(labels: Iterable[Any], lost: Iterable[bool], rows: Iterable[int]) -> None:
+    """Refuse "nan", which NumPy and pandas make of a missing label in an array of texts; `rows` are the labels' rows.
 
     Raises
     ------
     InvalidInput
         Naming the first row with such a label.
     """
-    for row, (label, is_lost) in enumerate(zip(labels, lost, strict=True)):
+    for row, label, is_lost in zip(rows, labels, lost, strict=True):
         if not is_lost and isinstance(label, str) and label in TEXT_OF_MISSING:
             raise InvalidInput(
                 f"y[{row}]",
@@ -156,7 +178,7 @@ def _of_many(given: list[Any], classes: Sequence[Hashable] | None, missing: obje
         for each in given
     ]
     if classes is None:
-        _refuse_text_of_missing(given, [False] * len(given))
+        _refuse_text_of_missing(given, [False] * len(given), range(len(given)))
     names = _check_classes(_named_classes(given) if classes is None else as_classes(classes))
     reader, spelled = LabelReader(names.tolist()), ClassSpellings(names.tolist())
     return ParsedLabels(

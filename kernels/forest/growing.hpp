@@ -7,6 +7,8 @@
 
 namespace quercus::forest {
 
+constexpr int LANES = 8;  // ways down trees that are taken at the same time
+
 enum Field { ATTRIBUTE, TEST, SKIP, SIZE, FIELDS };  // columns of nodes
 
 /// Return how far the child of an inner node stands behind it, without a branch: no row foretells the way of the next.
@@ -76,6 +78,7 @@ class Grower {
     std::vector<int16_t> label;
     ByClass by_class;
     const double* table = log_table();
+    const int64_t wanted = tests_wanted(A);
 
    public:
     /// `n` is the number of rows of a tree, `most` the greatest number of rows that come, go or stay.
@@ -145,7 +148,7 @@ class Grower {
                 is_sole = classes[top] == n;
                 if (!is_sole) {
                     chosen = choose_test_of_classes(codes, named, varying, here, at.key, classes, labels, table, same,
-                                                    order, parts, label, column);
+                                                    order, parts, label, column, wanted);
                 }
             }
             if (!is_precise || (chosen.attribute == NONE && !is_sole)) {
@@ -175,7 +178,7 @@ class Grower {
                 }
                 continue;
             }
-            const uint64_t mask = names_key(at.key, test);  // of no use to a number
+            const uint64_t mask = named[k] ? names_key(at.key, test) : 0;
             const uint64_t right_key = derived_key(at.key, RIGHT), left_key = derived_key(at.key, LEFT);
             if (stays) {
                 const Index in_middle = at.in_first + partition_rows(part(come, at.in_first, at.in_end), k, test, mask);

@@ -24,10 +24,11 @@ constexpr int NODE_STEPS = 300;      // of E2M at a node, at most
 constexpr double EXCESS = 1e-7;      // KKT excess (theory §2.2) at which E2M stops
 constexpr int VERTEX_STEP = 4;       // at which a vertex is tried
 constexpr int TABLED = 4096;         // whole numbers below it have n ln n in a table
-constexpr int FEW_CLASSES = 8;       // are counted one after the other, many rows at a time,
+constexpr int FEW_CLASSES = 16;      // are counted one after the other, many rows at a time,
 constexpr int FEW_OF_EACH = 8;       // where there are that many of each
 constexpr int BLOCK_OF_ROWS = 65528;       // whose count fits 16 bits
 constexpr double PARTED = PURITY_TIE / 4;  // a purity above minus this is 0 but for rounding: the classes are separated
+constexpr int FEW_ROWS = 16;               // of a node: fewer are read in one go, without vectors
 constexpr int BITS = 64;                   // attributes of which a node remembers whether they are known not to vary
 
 using Codes = Matrix<const uint16_t>;
@@ -211,6 +212,17 @@ struct Extent {
 inline Extent read_column(Codes codes, ConstRows rows, Index k, Column column) {
     const Index n = length(rows);
     const uint16_t* __restrict source = codes.data + k;
+    if (n < FEW_ROWS) {
+        uint16_t low = 65535, high = 0, last = 0;
+        for (Index i = 0; i < n; ++i) {
+            const uint16_t code = source[rows[i] * codes.columns], before = static_cast<uint16_t>(code - 1);
+            column[i] = code;
+            low = std::min(low, before);
+            last = std::max(last, before);
+            high = std::max(high, code);
+        }
+        return {low + 1, high, last == 65535};
+    }
     for (Index i = 0; i < n; ++i) column[i] = source[rows[i] * codes.columns];
     // Signed numbers of 16 bits have a least and a greatest in every vector unit: a code less 2^15 in place of the
     // code. Less 1, a missing code is above all others.
@@ -277,8 +289,19 @@ inline void count_left_of_classes(Vector<const uint16_t> column, Labels label, I
     const Index l = length(left);
     const Cut cut(test);
     std::fill(left.begin(), left.end(), 0);
-    if (l > FEW_CLASSES || n < FEW_OF_EACH * l) {
+    if (l > FEW_CLASSES) {
         for (Index i = 0; i < n; ++i) left[label[i]] += cut.goes_left(column[i]);
+        return;
+    }
+    if (n < FEW_OF_EACH * l) {  // all counts in one register, so many rows at a time that none overflows
+        const int bits = 64 / FEW_CLASSES << (l <= FEW_CLASSES / 2);
+        const Index most = (1 << bits) - 1;
+        for (Index begin = 0; begin < n; begin += most) {
+            const Index end = std::min(begin + most, n);
+            uint64_t counts = 0;
+            for (Index i = begin; i < end; ++i) counts += uint64_t{cut.goes_left(column[i])} << bits * label[i];
+            for (Index c = 0; c < l; ++c, counts >>= bits) left[c] += static_cast<int32_t>(counts & most);
+        }
         return;
     }
     const uint16_t* __restrict code = column.data();
@@ -339,17 +362,21 @@ inline double purity(Index runs, ConstInts count, ConstInts left, ConstRealMatri
     return pure;
 }
 
-/// Return the purity for precise labels: `count` rows of each class (l,), of which `left` go left.
-inline double purity_of_classes(Kinds count, Kinds left, const double* table) {
-    double pure = 0.0;
-    int64_t on_left = 0, on_right = 0;
-    for (Index c = 0; c < length(count); ++c) {
-        const int64_t mine = left[c], other = count[c] - left[c];
-        on_left += mine;
-        on_right += other;
-        pure += n_log_n(mine, table) + n_log_n(other, table);
-    }
-    return pure - n_log_n(on_left, table) - n_log_n(on_right, table);
+/// Return the purity for precise labels: `count` rows of each class (l,), of which `left` go left, `n` in all.
+inline double purity_of_classes(Kinds count, Kinds left, Index n, const double* table) {
+    const auto with = [&](auto of) {
+        double pure = 0.0;
+        int64_t on_left = 0, on_right = 0;
+        for (Index c = 0; c < length(count); ++c) {
+            const int64_t mine = left[c], other = count[c] - left[c];
+            on_left += mine;
+            on_right += other;
+            pure += of(mine) + of(other);
+        }
+        return pure - of(on_left) - of(on_right);
+    };
+    if (n < TABLED) return with([table](int64_t m) { return table[m]; });
+    return with([table](int64_t m) { return n_log_n(m, table); });
 }
 
 /// Return how many attributes that vary in a node get a test: ``⌈√A⌉`` of the A that vary in the log.
@@ -406,16 +433,15 @@ inline Test choose_test(Codes codes, Bools named, ConstInts varying, ConstRows r
 ///
 /// `same` has a bit for each of the first 64 attributes that is known not to vary; more are known then. No test is
 /// better than one that separates the classes, so the first such test ends the search. At the end, the second line of
-/// `left` (2, l) has the number of rows of each class that go left by the chosen test.
+/// `left` (2, l) has the number of rows of each class that go left by the chosen test. `wanted` is that of A.
 inline Test choose_test_of_classes(Codes codes, Bools named, ConstInts varying, ConstRows rows, uint64_t key,
                                    Kinds classes, Labels labels, const double* table, uint64_t& same, Ints order,
-                                   Matrix<int32_t> left, Vector<int16_t> label, Column column) {
+                                   Matrix<int32_t> left, Vector<int16_t> label, Column column, int64_t wanted) {
     const Index A = length(varying), n = length(rows);
     for (Index j = 0; j < A; ++j) order[j] = j;
     for (Index i = 0; i < n; ++i) label[i] = labels[rows[i]];
     double best = -std::numeric_limits<double>::infinity();
     Test chosen;
-    int64_t wanted = tests_wanted(A);
     for (Index place = 0; place < A; ++place) {
         const int64_t j = draw_order(order, place, key), k = varying[j];
         const uint64_t bit = k < BITS ? uint64_t{1} << k : 0;
@@ -430,7 +456,7 @@ inline Test choose_test_of_classes(Codes codes, Bools named, ConstInts varying, 
         if (test == NONE) continue;
         const int64_t numeric = named[k] ? number_names(column, n, extent.high, derived_key(mine, test)) : test;
         count_left_of_classes(column, label, n, numeric, left[0]);
-        const double pure = purity_of_classes(classes, left[0], table);
+        const double pure = purity_of_classes(classes, left[0], n, table);
         if (pure > best + PURITY_TIE) {
             best = pure;
             chosen = {k, named[k] ? test + ATTEMPTS * (A + j) : test};

@@ -9,20 +9,32 @@ namespace quercus::forest {
 inline bool any_named(Bools named) { return std::find(named.begin(), named.end(), true) != named.end(); }
 
 /// Return the leaf of a row with these codes, in the tree whose root has number `node` and this key.
-///
-/// Without nominal attributes no test is by name, and keys are of no use.
-template <bool by_name>
 inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, const uint16_t* codes, Bools named) {
     for (const int32_t* at = nodes[node].data(); at[ATTRIBUTE] >= 0; at = nodes[node].data()) {
         const int32_t k = at[ATTRIBUTE], test = at[TEST];
         const uint16_t code = codes[k];
-        bool on_left;
-        if (by_name && named[k]) on_left = goes_left(code, true, test, names_key(key, test));
-        else on_left = Cut(test).goes_left(code);
-        if (by_name) key = derived_key(key, on_left ? LEFT : RIGHT);
+        const bool on_left = named[k] ? goes_left(code, true, test, names_key(key, test)) : Cut(test).goes_left(code);
+        key = derived_key(key, on_left ? LEFT : RIGHT);
         node += step_of(at, on_left);
     }
     return node;
+}
+
+/// Write the leaves of at most `LANES` rows in the tree of this root, whose tests are all of numbers, into `at`.
+///
+/// Rows go down side by side: none waits for where another one goes.
+inline void leaves_of(Matrix<const int32_t> nodes, Index root, Codes codes, Index (&at)[LANES]) {
+    std::fill(at, at + LANES, root);
+    for (bool going = true; going;) {
+        going = false;
+        for (Index lane = 0; lane < codes.rows; ++lane) {
+            const int32_t* node = nodes[at[lane]].data();
+            const int32_t k = node[ATTRIBUTE];
+            const bool is_inner = k >= 0, on_left = Cut(node[TEST]).goes_left(codes(lane, k & -int32_t{is_inner}));
+            at[lane] += step_of(node, on_left) & -Index{is_inner};
+            going |= is_inner;
+        }
+    }
 }
 
 /// Add the trees' predictions of m rows, times `weights` (trees,), to `predicted` (m, 3 l).
@@ -35,13 +47,15 @@ inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, 
                          RealMatrix predicted) {
     const Index l = opinions.columns / 3;
     const bool by_name = any_named(named), with_bounds = predicted.columns > l;
-    Index first = 0, first_opinion = 0;
+    Index first = 0, first_opinion = 0, at[LANES];
     for (Index m = 0; m < length(keys); ++m) {
         const double weight = weights[m];
         for (Index i = 0; weight > 0.0 && i < codes.rows; ++i) {
-            const uint16_t* row = codes[i].data();
-            const Index leaf = by_name ? leaf_of<true>(nodes, first, keys[m], row, named)
-                                       : leaf_of<false>(nodes, first, keys[m], row, named);
+            const Index lane = i % LANES;
+            if (by_name) at[lane] = leaf_of(nodes, first, keys[m], codes[i].data(), named);
+            else if (lane == 0)
+                leaves_of(nodes, first, {codes[i].data(), std::min<Index>(LANES, codes.rows - i), codes.columns}, at);
+            const Index leaf = at[lane];
             const Index opinion = nodes(leaf, SKIP), size = nodes(leaf, SIZE);
             const Reals sum = predicted[i];
             if (opinion >= l) {

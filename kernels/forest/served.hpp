@@ -8,7 +8,6 @@
 
 namespace quercus::forest {
 
-constexpr int LANES = 8;                     // ways down trees that are taken at the same time
 constexpr Index ROWS_AT_ONCE = 64;           // whose sums stay in the nearest memory
 constexpr int BOUND_STEPS = 50;              // of Newton's method, at most; 4 to 8 are usual
 constexpr double BOUND_STILL = 1e-13;        // a step of the log-odds, relative to them, after which the end is found

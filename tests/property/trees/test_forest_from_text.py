@@ -61,6 +61,7 @@ def test_estimates_are_those_of_the_text(seed: int, rows: int) -> None:
     expected = np.array(plain.theta(rows_of(values)))
     assert forest.weights == pytest.approx(np.array(plain.weights()), abs=1e-9)
     assert forest.theta(values) == pytest.approx(expected, abs=1e-9)
+    np.testing.assert_array_equal(forest.predict(values).theta, forest.theta(values))  # bounds do not move it
     clear = np.ptp(np.sort(expected)[:, -2:], axis=1) > 1e-8
     assert forest.predict(values).klass[clear].tolist() == expected.argmax(axis=1)[clear].tolist()
 

@@ -86,6 +86,7 @@ def test_a_column_of_labels_is_taken_with_a_warning() -> None:
         ([NAN, NAN], None, "y names no class at all"),
         ([None, {"a"}], None, "y names one class"),
         (["a", "d"], ["a", "b"], r"y\[1\]: is 'd', must be one of the classes \['a', 'b'\]"),
+        (["b", "a", "b", "d", "c"], ["a", "b"], r"y\[3\]: is 'd', must be one of the classes \['a', 'b'\]"),
         ([{"a"}, {"d"}], ["a", "b"], r"y\[1\]: 'd' is not a class"),
         (["a", "b"], ["a", "a"], r"classes: are \['a', 'a'\], must be distinct"),
         ([0.5, 1.5, 2.5], None, "Unknown label type: continuous"),
