@@ -42,8 +42,22 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def rate(count: float, seconds: float, unit: str = "rows/s") -> str:
-    return f"{count / max(seconds, 1e-9):,.0f} {unit}"
+def children(pid: int) -> list[int]:
+    """Return the processes that a process has started."""
+    listed = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii")
+    return [int(child) for child in listed.split()]
+
+
+def resident_mb(pid: int) -> float:
+    """Return the resident size of a process."""
+    pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def highest_mb(pid: int) -> float:
+    """Return the highest resident size of a process so far; 0 when it has ended."""
+    lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    return sum(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
 
 
 def milliseconds(seconds: float) -> str:
