@@ -112,6 +112,9 @@ def main() -> None:
     failed = [] if "--table" in arguments else run(arguments)
     kept = [kept_folder(quick) / f"{script.stem}.json" for script in scripts()]
     reports = {path.stem: json.loads(path.read_text(encoding="utf-8")) for path in kept if path.exists()}
+    reports = {
+        name: each for name, each in reports.items() if "others_cores" in each["facts"]
+    }  # not an older form
     written = table_folder(quick) / "RESULTS.md"
     written.write_text(page(reports), encoding="utf-8")
     print(f"wrote {written}")
