@@ -28,7 +28,7 @@ GROUPS = {
     ),
     "The researcher: learns at once, and wants proofs": ("induction", "intervals"),
 }
-"""Who asks, and the scripts that answer, in the order of the page."""
+"""Groups of those who ask, and the scripts that answer, in the order of the page."""
 
 BUSY_CORES = 0.2
 """Other programs that use more of the machine than this make a figure interim."""

@@ -1,4 +1,4 @@
-"""What a grower takes: memory, and the time from its start to new trees of a large log, with saved growth and without.
+"""The needs of a grower: memory, and the time from its start to new trees, with saved growth and without.
 
 Run: python bench/grower.py [--quick] [--rows 1000000]
 
@@ -94,6 +94,10 @@ def with_and_without(data: DataSet, algorithm: str, folder: Path) -> tuple[Start
         return without, grown(store), size
 
 
+def said(started: Started) -> str:
+    return f"{started.seconds:.1f} s, {started.cpu_s:.1f} s"
+
+
 def measure(report: Report, data: DataSet) -> None:
     found = {}
     for algorithm in (FOREST, TREE):
@@ -111,11 +115,10 @@ def measure(report: Report, data: DataSet) -> None:
             reached=all(memory[name] < TARGETS_MB[name] for name in memory) if judged else None,
         ),
         Row(
-            f"start of a grower to new trees, {MORE} rows after its growth was saved: {rows} (wall time)",
-            f"{with_it.seconds:.1f} s ({with_it.cpu_s:.1f} s CPU); tree {tree_with.seconds:.1f} s",
-            f"without saved growth {without.seconds:.1f} s ({without.cpu_s:.1f} s CPU); "
-            f"tree {tree_without.seconds:.1f} s",
-            f"{times(without.seconds / with_it.seconds)}; tree {times(tree_without.seconds / tree_with.seconds)}",
+            f"start of a grower to new trees, {MORE} rows after its growth was saved: {rows}: wall time, CPU",
+            f"{said(with_it)}; tree {said(tree_with)}",
+            f"without saved growth {said(without)}; tree {said(tree_without)}",
+            f"{times(without.cpu_s / with_it.cpu_s)}; tree {times(tree_without.cpu_s / tree_with.cpu_s)}",
         ),
     )
     report.note(f"Saved growth of {rows}: {size:.0f} bytes a row, of the tree {tree_size:.0f}.")
