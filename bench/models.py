@@ -15,6 +15,7 @@ from pathlib import Path
 import grpc
 import numpy as np
 from _measure import children, cpu_s, resident_mb
+from _models import FOREST
 from _report import Report, Row, parser, reporting
 from service import process, push_of
 
@@ -42,7 +43,7 @@ class Served:
 
 
 @contextmanager
-def serving(store: Path, count: int):
+def serving(store: Path, count: int, algorithm: str):
     """Serve a store with so many models, each with its first forest."""
     with (
         process(QUERCUS, "serve", "--store", store, "--port", "0") as server,
@@ -50,14 +51,15 @@ def serving(store: Path, count: int):
         Client(server.address) as client,
     ):
         served = Served([server.pid, *children(server.pid)], channel, client)
-        make_models(served, count)
+        make_models(served, count, algorithm)
         yield served
 
 
-def make_models(served: Served, count: int) -> None:
+def make_models(served: Served, count: int, algorithm: str) -> None:
     """Make models m0, m1, ...; wait until the grower has published a version of each."""
     attributes = [Numeric(f"x{i}") for i in range(13)]
-    served.client.create_model("m0", Specification(attributes, ["low", "middle", "high"]))
+    of_all = Specification(attributes, ["low", "middle", "high"], algorithm=algorithm)
+    served.client.create_model("m0", of_all)
     stub = model_pb2_grpc.ModelServiceStub(served.channel)
     specification = stub.GetModel(wire.GetModelRequest(name="models/m0")).specification
     before = served.cpu_s()
@@ -116,9 +118,9 @@ def in_turns(works: list[Served], pushes: int) -> list[tuple[float, float]]:
     ]
 
 
-def measure(report: Report, count: int, folder: Path, pushes: int) -> None:
+def measure(report: Report, count: int, folder: Path, pushes: int, algorithm: str) -> None:
     with ExitStack() as stack:
-        one, many = (stack.enter_context(serving(folder / f"{n}.db", n)) for n in (1, count))
+        one, many = (stack.enter_context(serving(folder / f"{n}.db", n, algorithm)) for n in (1, count))
         (alone, alone_cpu), (among, among_cpu) = in_turns([one, many], pushes)
         held = max(0.0, resident_mb(many.pids[1]) - resident_mb(one.pids[1])) / count * 1e3
         made = 1e3 * many.started_cpu_s / count
@@ -141,6 +143,7 @@ def measure(report: Report, count: int, folder: Path, pushes: int) -> None:
 def main() -> None:
     read = parser()
     read.add_argument("--counts", type=lambda text: tuple(map(int, text.split(","))))
+    read.add_argument("--algorithm", default=FOREST)
     given = read.parse_args()
     counts = given.counts or (QUICK_COUNTS if given.quick else COUNTS)
     with (
@@ -148,7 +151,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as name,
     ):
         for count in counts:
-            measure(report, count, Path(name), 30 if given.quick else 150)
+            measure(report, count, Path(name), 30 if given.quick else 150, given.algorithm)
 
 
 if __name__ == "__main__":
