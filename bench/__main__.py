@@ -30,7 +30,7 @@ GROUPS = {
 }
 """Groups of those who ask, and the scripts that answer, in the order of the page."""
 
-BUSY_CORES = 0.2
+BUSY_CORES = 0.3
 """Other programs that use more of the machine than this make a figure interim."""
 
 HEADER = """# What was measured

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import grpc
 import numpy as np
-from _measure import children, cpu_s, resident_mb
+from _measure import cpu_s, family, resident_mb
 from _models import FOREST
 from _report import Report, Row, parser, reporting
 from service import process, push_of
@@ -50,7 +50,7 @@ def serving(store: Path, count: int, algorithm: str):
         grpc.insecure_channel(server.address) as channel,
         Client(server.address) as client,
     ):
-        served = Served([server.pid, *children(server.pid)], channel, client)
+        served = Served(family(server.pid), channel, client)
         make_models(served, count, algorithm)
         yield served
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from _measure import children, resident_mb
+from _measure import family, resident_mb
 from _report import Report, Row, parser, reporting
 from service import process
 
@@ -29,22 +29,6 @@ BATCH = 2_000
 ALONE_S, BESIDE_S = 20.0, 60.0
 RATE_TARGET = 0.75
 QUERCUS = Path(sys.executable).with_name("quercus")
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the children of a process, and theirs."""
-    try:
-        mine = children(pid)
-    except OSError:  # it has just ended
-        return []
-    return [*mine, *(below for child in mine for below in descendants(child))]
-
-
-def held_mb(pid: int) -> float:
-    try:
-        return resident_mb(pid)
-    except OSError:
-        return 0.0
 
 
 def samples(rng, centres, rows: int):
@@ -92,7 +76,7 @@ def watch(client: Client, grower: int, seconds: float) -> dict[str, object]:
                 gaps.append(time.monotonic() - published[name])
                 published[name], last[name] = time.monotonic(), model.tree_version
         if passed >= len(memory):
-            each = [held_mb(pid) for pid in (grower, *descendants(grower))]
+            each = [resident_mb(pid) for pid in family(grower)]
             memory.append((each[0], sum(each)))
         time.sleep(0.05)
     passed = time.monotonic() - started
@@ -114,7 +98,7 @@ def measure(report: Report, rows: int, seconds: float, limits: list[str]) -> Non
         tempfile.TemporaryDirectory() as folder,
         process(QUERCUS, "serve", "--store", Path(folder) / "store.db", "--port", "0", *limits) as server,
     ):
-        address, grower = server.address, children(server.pid)[0]
+        address, grower = server.address, family(server.pid)[1]
         stop = threading.Event()
         with Client(address) as client:
             for name in SMALL:
