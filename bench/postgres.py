@@ -315,11 +315,9 @@ def measure(report: Report, cluster: support.Cluster, quick: bool) -> None:
         )
     )
     served = served_pairs(cluster.url(cluster.create()), CONNECTIONS, OPEN, 3.0 if quick else 10.0)
-    report.add(
-        Row(
-            f"the same through a server, {CONNECTIONS} labellers (wall time)",
-            f"{served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of the server a pair",
-        )
+    report.note(
+        f"PostgreSQL, {CONNECTIONS} labellers of a server: {served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of "
+        "the server a pair."
     )
     own, server, written = spent["pair"]
     report.note(

@@ -18,8 +18,7 @@ from sklearn.ensemble import RandomForestClassifier
 from quercus.estimators import ActiveBeliefTreeClassifier, ActiveForestClassifier
 from quercus.experiments.datasets import DataSet
 
-LABELLED = 100
-SIZES = (1_000, 20_000)
+ROWS, LABELLED = 20_000, 100
 
 
 def works(data: DataSet, rows: int) -> list[Callable[[], object]]:
@@ -61,8 +60,7 @@ def main() -> None:
     quick = options().quick
     with reporting("The choice of a query", ("scikit-learn", "scikit-activeml"), quick=quick) as report:
         for data in real_sets(report, ["electricity"]):
-            for rows in SIZES:
-                measure(report, data, rows, 1 if quick else 5)
+            measure(report, data, 1_000 if quick else ROWS, 1 if quick else 5)
 
 
 if __name__ == "__main__":
