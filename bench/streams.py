@@ -1,6 +1,6 @@
 """Streams, predict-then-learn: CPU and accuracy of the default forest beside River's forest of ten trees and its tree.
 
-Run: python bench/streams.py [--quick] [--rows 10000] [--sets electricity,SEA,...] [--peers HT,ARF10,...]
+Run: python bench/streams.py [--quick] [--rows 8000] [--sets electricity,SEA,...] [--peers HT,ARF10,...]
 
 Six of River's generators, and real streams. Each row is predicted before its label is known; labels come in blocks of
 50, one block late, for everybody, that is, 50 to 99 rows after their row. The forest is `ActiveForestClassifier` as it
@@ -126,7 +126,7 @@ def main() -> None:
     read.add_argument("--sets", default=",".join((*DRAWN, *REAL)))
     read.add_argument("--peers")
     given = read.parse_args()
-    rows, names = given.rows or (2_000 if given.quick else 10_000), given.sets.split(",")
+    rows, names = given.rows or (2_000 if given.quick else 8_000), given.sets.split(",")
     with reporting("Streams", ("scikit-learn", *versions()), quick=given.quick) as report:
         asked = {False: PEERS, True: REAL_PEERS}
         if given.peers is not None:
