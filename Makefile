@@ -8,7 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed.stamp
 DEMO_STAMP := $(VENV)/demo.stamp
-BENCH_STAMP := $(VENV)/bench.stamp
+# Peers live in an environment of their own: CapyMOA wants an older pandas than Quercus has.
+PEERS_VENV := .venv-bench
+PEERS_STAMP := $(PEERS_VENV)/installed.stamp
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -36,7 +38,7 @@ test: checks ## Run every check, and the tests that every change needs
 	$(PYTEST) $(SELECTED) $(ARGS)
 
 # For a checkout without bytecode: each worker would compile all tests itself.
-compiled-tests: $(STAMP)
+compiled-tests: $(STAMP) ## Compile the tests once, which each worker would do for itself
 	@$(BIN)/python -m pytest --collect-only -q > /dev/null || true
 
 test-all: SELECTED :=
@@ -67,7 +69,7 @@ kernels: $(STAMP) ## Build the compiled kernels, and generate their stubs
 client: $(STAMP) ## Generate the synchronous client, client/sync, from client/aio
 	$(BIN)/python client/generate_sync.py
 
-bench: $(BENCH_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)
+bench: $(STAMP) $(PEERS_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)
 	$(BIN)/python bench $(ARGS)
 
 torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
@@ -98,11 +100,10 @@ soak: $(STAMP) ## Push, label, classify and watch for MINUTES=20, and see whethe
 	$(BIN)/python tests/support/soak.py $(or $(MINUTES),20)
 
 clean: ## Remove .venv, caches and build leftovers
-	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS_VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f kernels/*.so
 
-comma := ,
 define check_python
 $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
     echo "Quercus needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) --version 2>&1)." \
@@ -142,7 +143,12 @@ $(STAMP): $(INSTALLED)
 	@$(call install,--editable '.[dev]')
 	@touch $(DEMO_STAMP) $@
 
-$(BENCH_STAMP): $(STAMP)
-	@echo "Installing the peers that bench/ measures beside Quercus ..."
-	@$(call install,--editable '.[dev$(comma)bench]')
+$(PEERS_STAMP): bench/requirements.txt | $(STAMP)
+	@echo "Installing the peers that bench/ measures beside Quercus into $(PEERS_VENV) (once) ..."
+	@command -v java > /dev/null || echo "There is no Java, so MOA's forests will not be measured:" \
+	    "on Debian, apt-get install --no-install-recommends default-jre-headless"
+	@test -x $(PEERS_VENV)/bin/python || $(PYTHON) -m venv $(PEERS_VENV)
+	@$(PIP_INSTALL) uv > /dev/null 2>&1 \
+	    && $(BIN)/uv pip install --quiet --python $(PEERS_VENV)/bin/python -r $< 2> /dev/null \
+	    || $(PEERS_VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r $<
 	@touch $@

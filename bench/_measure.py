@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -42,8 +43,42 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def rate(count: float, seconds: float, unit: str = "rows/s") -> str:
-    return f"{count / max(seconds, 1e-9):,.0f} {unit}"
+def family(pid: int) -> list[int]:
+    """Return a process and all that it has started and that are still there, directly or not."""
+    found = [pid]
+    for each in found:
+        with suppress(OSError):  # it has just ended
+            for task in Path(f"/proc/{each}/task").iterdir():
+                found += map(int, (task / "children").read_text(encoding="ascii").split())
+    return found
+
+
+def family_cpu_s(pid: int) -> float:
+    """Return the CPU seconds of a process and all that it has started, those that have ended included."""
+    total = 0.0
+    for each in family(pid):
+        with suppress(OSError):
+            fields = Path(f"/proc/{each}/stat").read_text(encoding="ascii").rpartition(") ")[2].split()
+            total += sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return total
+
+
+def resident_mb(pid: int) -> float:
+    """Return the resident size of a process; 0 when it has ended."""
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1])
+    except OSError:
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+
+
+def highest_mb(pid: int) -> float:
+    """Return the highest resident size of a process so far; 0 when it has ended."""
+    try:
+        lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return 0.0
+    return sum(int(line.split()[1]) * 1024 / 1e6 for line in lines if line.startswith("VmHWM:"))
 
 
 def milliseconds(seconds: float) -> str:

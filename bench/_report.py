@@ -1,8 +1,10 @@
-"""The results of a measurement: rows of one common table, and plots.
+"""The results of a measurement: rows of one page.
 
 A script prints its own table and keeps the rows in ``bench/results/<script>.json``, from which ``python bench`` writes
 RESULTS.md; so one script can be run again without the others. Results of ``--quick`` go to ``bench/results/quick/``:
-a quick run must not replace a measurement.
+a quick run must not replace a measurement. What cannot be measured here is no row: `Report.skip` says why, on a line
+of its own. Beside the rows stands what other programs used of the machine meanwhile, so that a page of a busy machine
+says so by itself. A script stands in a group of the page, see `GROUPS` in ``bench/__main__.py``.
 """
 
 import argparse
@@ -11,39 +13,36 @@ import os
 import platform
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from matplotlib.axes import Axes
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-DOTS_PER_INCH = 150
 
 
 @dataclass(frozen=True)
 class Row:
-    """One line of the table.
+    """One line of a table.
 
     Parameters
     ----------
     work
         What was measured, with its settings.
     quercus, peer
-        The figures, with units; a peer with its name.
+        The figures, with units; the default forest first, and the tree beside it; a peer with its name.
     ratio
         What outlives the machine; above 1 Quercus is the better one.
     target
-        What the issue asks for, empty where it asks for nothing.
+        What the project wants, empty where it wants nothing.
     reached
-        Whether it is reached; None without a target, or where it was not measured.
+        Whether it is reached; None without a target.
     """
 
     work: str
@@ -64,9 +63,9 @@ class Report:
     quick: bool
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    plots: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
-    facts: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, str | float] = field(default_factory=dict)
 
     def add(self, *rows: Row) -> None:
         """Add rows, and say at once what was found."""
@@ -79,17 +78,14 @@ class Report:
         self.notes.append(text)
         print(f"  {text}", flush=True)
 
-    def plot(self, name: str, figure: Figure) -> None:
-        """Write ``plots/<name>.png`` beside the table."""
-        folder = table_folder(self.quick) / "plots"
-        folder.mkdir(parents=True, exist_ok=True)
-        figure.set_dpi(DOTS_PER_INCH)
-        FigureCanvasAgg(figure).print_png(folder / f"{name}.png")
-        self.plots.append(f"plots/{name}.png")
+    def skip(self, what: str, why: str) -> None:
+        """Say that something is not measured: it gets no row."""
+        self.skipped.append(f"{what}: {why}")
+        print(f"  NOT MEASURED: {what}: {why}", flush=True)
 
 
 def table_folder(quick: bool) -> Path:
-    """Return where RESULTS.md and its plots go."""
+    """Return where RESULTS.md goes."""
     return RESULTS / "quick" if quick else HERE
 
 
@@ -98,13 +94,18 @@ def kept_folder(quick: bool) -> Path:
     return RESULTS / "quick" if quick else RESULTS
 
 
-def options() -> argparse.Namespace:
-    """Return what the command line says: ``quick``."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument(
+def parser(description: str | None = None) -> argparse.ArgumentParser:
+    """Return what reads the command line: ``--quick``, and what a script adds."""
+    found = argparse.ArgumentParser(description=description)
+    found.add_argument(
         "--quick", action="store_true", help="smaller work and fewer repeats: a look, not a measurement"
     )
-    return parser.parse_args()
+    return found
+
+
+def options() -> argparse.Namespace:
+    """Return what the command line says: ``quick``."""
+    return parser().parse_args()
 
 
 @contextmanager
@@ -114,12 +115,13 @@ def reporting(title: str, packages: Sequence[str], *, quick: bool) -> Iterator[R
     command = f"python bench/{script}" + (" --quick" if quick else "")
     report = Report(title, script, command, quick, packages=["quercus", "numpy", *packages])
     print(f"{title} ({command})", flush=True)
-    started, before = time.monotonic(), os.getloadavg()[0]
+    started, before = time.monotonic(), _cpu_s()
     yield report
+    took, others = time.monotonic() - started, np.subtract(_cpu_s(), before) @ (1, -1)
     report.facts = {
         "measured": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
-        "took": f"{time.monotonic() - started:.0f} s",
-        "load": f"{before:.1f} before, {os.getloadavg()[0]:.1f} after",
+        "took_s": round(took, 1),
+        "others_cores": round(max(0.0, float(others) / took), 2),
         "machine": f"{_processor()}, {os.cpu_count()} processors, {platform.system()} {platform.release()}",
         "versions": ", ".join([f"Python {platform.python_version()}", *map(_version, report.packages)]),
     }
@@ -128,40 +130,18 @@ def reporting(title: str, packages: Sequence[str], *, quick: bool) -> Iterator[R
     folder.mkdir(parents=True, exist_ok=True)
     kept = folder / f"{Path(script).stem}.json"
     kept.write_text(json.dumps(asdict(report), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(f"{script} took {took:.0f} s; other programs used {report.facts['others_cores']} cores", flush=True)
 
 
-def axes(count: int = 1) -> tuple[Figure, list[Axes]]:
-    """Return a figure of so many panels, two a line."""
-    across = min(count, 2)
-    down = -(-count // across)
-    figure = Figure(figsize=(5.2 * across, 3.8 * down), layout="constrained")
-    panels = list(figure.subplots(down, across, squeeze=False).flat)
-    for spare in panels[count:]:
-        spare.remove()
-    return figure, panels[:count]
-
-
-def dots(axis: Axes, names: Sequence[str], series: Mapping[str, Sequence[float]], label: str) -> None:
-    """Draw named figures that lie orders of magnitude apart; a bar would have no foot to stand on."""
-    for number, (title, figures) in enumerate(series.items()):
-        axis.scatter(figures, range(len(names)), label=title, zorder=2)
-        away = (0, -11 if number % 2 else 5)  # figures that lie side by side, above and below in turn
-        for place, figure in enumerate(figures):
-            axis.annotate(
-                f"{figure:,.0f}", (figure, place), away, textcoords="offset points", ha="center", fontsize=6
-            )
-    axis.set_yticks(range(len(names)), names, fontsize=7)
-    axis.set(xscale="log", xlabel=label)
-    figures = [figure for line in series.values() for figure in line]
-    axis.set_xlim(min(figures) / 2.5, max(figures) * 2.5)
-    axis.xaxis.minorticks_off()
-    axis.grid(alpha=0.3)
-    axis.margins(y=0.1)
-    axis.invert_yaxis()
+def _cpu_s() -> tuple[float, float]:
+    """Return the CPU seconds of the machine, and those of this process and of children that have ended."""
+    user, nice, system = map(int, Path("/proc/stat").read_text(encoding="ascii").split(maxsplit=4)[1:4])
+    own = os.times()
+    return (user + nice + system) / os.sysconf("SC_CLK_TCK"), sum(own[:4])
 
 
 def _show(report: Report) -> None:
-    table = Table(title=report.title, caption="; ".join(report.facts.values()))
+    table = Table(title=report.title, caption="; ".join(map(str, report.facts.values())))
     for column in ("work", "Quercus", "peer", "ratio", "target"):
         table.add_column(column, justify="left" if column == "work" else "right")
     for row in report.rows:
@@ -174,7 +154,7 @@ def _version(name: str) -> str:
     try:
         return f"{name} {version(name)}"
     except PackageNotFoundError:
-        return name  # no Python package: the script says which version it found
+        return name  # of a peer, whose environment says which version it has
 
 
 def _processor() -> str:

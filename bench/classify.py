@@ -92,7 +92,7 @@ def main() -> None:
                 "Classify one row, default model: CPU of the server a call",
                 f"{row:.3f} ms",
                 f"empty echo {echoed:.3f} ms",
-                times(echoed / row),
+                f"{row / echoed:.2f} × the echo's",
                 f"≤ {ONE_ROW_CPU:g} × echo",
                 bool(row <= ONE_ROW_CPU * echoed),
             )
@@ -102,7 +102,7 @@ def main() -> None:
                 "Classify one row, default model: p50 (wall time)",
                 f"{p50:.3f} ms",
                 f"empty echo {echo_p50:.3f} ms",
-                times(echo_p50 / p50),
+                f"{p50 / echo_p50:.2f} × the echo's",
                 f"≤ {ONE_ROW_P50:g} × echo",
                 bool(p50 <= ONE_ROW_P50 * echo_p50),
             )

@@ -8,18 +8,16 @@ what `GetModel` says. Memory is that of the grower and of the processes that it 
 the server.
 """
 
-import argparse
-import os
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
-from _report import Report, Row, reporting
+from _measure import family, resident_mb
+from _report import Report, Row, parser, reporting
+from service import process
 
 from quercus.client import Client, Numeric, Specification
 from quercus.client.errors import QuercusError
@@ -28,42 +26,9 @@ SMALL, ATTRIBUTES, CLASSES = ("small-1", "small-2"), 13, 3
 PUSH_ROWS, PUSH_S = 4, 0.1
 LARGE_NUMBERS, LARGE_CLASSES, LARGE_ROWS = 200, 64, 102_000
 BATCH = 2_000
-ALONE_S, BESIDE_S = 20.0, 180.0
+ALONE_S, BESIDE_S = 20.0, 60.0
 RATE_TARGET = 0.75
-PAGE = os.sysconf("SC_PAGE_SIZE")
-
-
-@contextmanager
-def serving(store: Path, limits: list[str]):
-    """Serve a store; yield the address and the process id of the grower."""
-    quercus = str(Path(sys.executable).with_name("quercus"))
-    command = [quercus, "serve", "--store", str(store), "--port", "0", *limits]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-    try:
-        line = next(line for line in child.stdout if "listening on " in line)
-        yield line.split("listening on ")[1].split()[0], descendants(child.pid)[0]
-    finally:
-        child.terminate()
-        child.wait(60)
-
-
-def descendants(pid: int) -> list[int]:
-    """Return the children of a process, and theirs."""
-    found = []
-    try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            for child in (task / "children").read_text(encoding="ascii").split():
-                found += [int(child), *descendants(int(child))]
-    except OSError:  # it has just ended
-        return found
-    return found
-
-
-def resident_mb(pid: int) -> float:
-    try:
-        return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * PAGE / 1e6
-    except OSError:
-        return 0.0
+QUERCUS = Path(sys.executable).with_name("quercus")
 
 
 def samples(rng, centres, rows: int):
@@ -111,7 +76,7 @@ def watch(client: Client, grower: int, seconds: float) -> dict[str, object]:
                 gaps.append(time.monotonic() - published[name])
                 published[name], last[name] = time.monotonic(), model.tree_version
         if passed >= len(memory):
-            each = [resident_mb(pid) for pid in (grower, *descendants(grower))]
+            each = [resident_mb(pid) for pid in family(grower)]
             memory.append((each[0], sum(each)))
         time.sleep(0.05)
     passed = time.monotonic() - started
@@ -131,8 +96,9 @@ def figures(found) -> str:
 def measure(report: Report, rows: int, seconds: float, limits: list[str]) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
-        serving(Path(folder) / "store.db", limits) as (address, grower),
+        process(QUERCUS, "serve", "--store", Path(folder) / "store.db", "--port", "0", *limits) as server,
     ):
+        address, grower = server.address, family(server.pid)[1]
         stop = threading.Event()
         with Client(address) as client:
             for name in SMALL:
@@ -157,10 +123,10 @@ def measure(report: Report, rows: int, seconds: float, limits: list[str]) -> Non
     share = beside["rate"] / alone["rate"]
     report.add(
         Row(
-            f"two models of {ATTRIBUTES} numbers and {CLASSES} classes, {PUSH_ROWS / PUSH_S:.0f} rows/s each, beside "
-            f"one of {LARGE_NUMBERS} numbers, {LARGE_CLASSES} classes and {rows:,} rows, over {seconds:.0f} s",
-            f"{figures(beside)}; alone {figures(alone)}",
-            "",
+            f"versions of two models of {ATTRIBUTES} numbers and {CLASSES} classes, {PUSH_ROWS / PUSH_S:.0f} rows/s "
+            f"each, by one of {LARGE_NUMBERS} numbers, {LARGE_CLASSES} classes, {rows:,} rows, over {seconds:.0f} s",
+            figures(beside),
+            f"alone {figures(alone)}",
             f"{share:.2f} of the versions that they have alone",
             f"≥ {RATE_TARGET:g}",
             bool(share >= RATE_TARGET),
@@ -178,12 +144,11 @@ def measure(report: Report, rows: int, seconds: float, limits: list[str]) -> Non
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--quick", action="store_true", help="a smaller model, watched for less time")
-    parser.add_argument("--rows", type=int, help="rows of the large model")
-    parser.add_argument("--seconds", type=float, help="how long the models are watched beside it")
-    parser.add_argument("--limit", action="append", default=[], help="NAME=VALUE, passed on to the server")
-    given = parser.parse_args()
+    read = parser()
+    read.add_argument("--rows", type=int, help="rows of the large model")
+    read.add_argument("--seconds", type=float, help="how long the models are watched beside it")
+    read.add_argument("--limit", action="append", default=[], help="NAME=VALUE, passed on to the server")
+    given = read.parse_args()
     rows = given.rows or (10_000 if given.quick else LARGE_ROWS)
     seconds = given.seconds or (40.0 if given.quick else BESIDE_S)
     limits = [word for limit in given.limit for word in ("--limit", limit)]

@@ -1,13 +1,13 @@
-"""A store in PostgreSQL: pushes, and leases with their answers, beside raw psycopg, and the statements that each takes.
+"""A store in PostgreSQL: pushes, and leases with their answers, beside raw psycopg.
 
 Raw pushes send the same rows (unnest, binary) to a table without references. Raw leases (SKIP LOCKED) do much less: no
-budgets, no expiry, no history, no log, and no lock of the model. Needs PostgreSQL, and is skipped in words without it.
+budgets, no expiry, no history, no log, and no lock of the model. Needs PostgreSQL; without it nothing is measured.
 
 Leases and answers: 32 raw connections, each in a thread, take and settle queries one by one. At the store 32 labellers
 take and settle as many. One thread makes their calls in groups, one call per labeller, as the thread of a server does.
 Queries come from agendas, which a grower publishes; raw queries simply become open again. Here the thread publishes an
-agenda when fewer than half of the queries are open. The judged row counts only the time of leases and answers, the row
-after it all time. The last row is what 32 labellers get from a server, by gRPC, with agendas by another thread.
+agenda when fewer than half of the queries are open. What is judged counts only the time of leases and answers. The last
+row is what 32 labellers get from a server, by gRPC, with agendas by another thread.
 
 A private cluster on the disk of the temporary folder, fsync on; both sides take turns. Wall time, since most of the
 work is the database server's. Raw calls use all cores at once; calls of one model come one after the other. On a busy
@@ -30,18 +30,17 @@ from pathlib import Path
 import numpy as np
 import psycopg
 from _labellers import served_pairs
-from _report import Row, options, reporting
+from _report import Report, Row, options, reporting
 
 from quercus.belief.codec import encode_sets
-from quercus.storage import AgendaEntry, LeaseClaim, LeaseRequest, QueryRecord, Store, SubmittedAnswer
+from quercus.storage import AgendaEntry, LeaseClaim, LeaseRequest, Store, SubmittedAnswer
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import postgres as support
 from support.processes import children, cpu_s
-from support.statements import statements_noted
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
-PUSH_TARGET, PAIR_TARGET, STATEMENTS_TARGET = 1.3, 2.0, 6
+PUSHED, PUSH_TARGET, PAIR_TARGET = 1_000, 1.3, 2.0
 RAW_LOG = """
 CREATE TABLE raw_log (model_id bigint, sequence bigint, id varchar(200), "values" bytea, label bytea,
     created_at float8, PRIMARY KEY (model_id, sequence), UNIQUE (model_id, id))
@@ -272,101 +271,59 @@ def cores(
     return found
 
 
-def statements(url: str) -> dict[str, int]:
-    """Statements of a push of one row, a lease and an answer, without BEGIN and COMMIT."""
-    seen: list[str] = []
-
-    def note(_connection, _cursor, statement, *_):
-        seen.append(statement)
-
-    found = {}
-    with Store.open(url) as store, statements_noted(note):
-        store.create_model("s", b"", budget=9)
-        store.append_instances("s", *batch(5, 5))
-        store.publish("s", as_of=5, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2, 3)])
-        taken: list[QueryRecord] = []
-        for name, work in {
-            "push": lambda: store.append_instances("s", *batch(1, 6)),
-            "lease": lambda: taken.extend(store.lease("s", "ann", 1, 60.0).queries),
-            "answer": lambda: store.answer("s", taken[0].number, taken[0].token, b"!", 1.0, False),
-        }.items():
-            seen.clear()
-            work()
-            found[name] = len(seen)
-    return found
-
-
 def main() -> None:
     quick = options().quick
     with reporting("A store in PostgreSQL", ("psycopg", "sqlalchemy"), quick=quick) as report:
-        report.note("PostgreSQL on the disk of the temporary folder, fsync on; wall time")
         if support.binaries() is None:
-            report.note(f"skipped: {support.INSTALL}")
+            report.skip("a store in PostgreSQL", support.INSTALL)
             return
-        support.MEMORY = Path("/nowhere")
+        support.MEMORY = Path("/nowhere")  # on the disk of the temporary folder
         support.SETTINGS["autovacuum"] = "on"  # as everywhere but in tests
         cluster = support.Cluster(support.require_binaries())
         try:
-            for size, count in ((1, 100), (100, 50), (1_000, 20)):
-                url = cluster.url(cluster.create())
-                ours, raw = pushes(url, size, count // (4 if quick else 1), 2 if quick else 5)
-                judged = size == 1_000
-                report.add(
-                    Row(
-                        f"push, {size:,} rows a commit, PostgreSQL",
-                        f"{ours:.1f} ms",
-                        f"raw unnest-binary {raw:.1f} ms",
-                        f"{raw / ours:.2f}",
-                        f"at most {PUSH_TARGET} × its time" if judged else "",
-                        ours <= PUSH_TARGET * raw if judged else None,
-                    )
-                )
-            url = cluster.url(cluster.create())
-            found = statements(url)
-            both = found["lease"] + found["answer"]
-            report.add(
-                Row("statements of a lease and its answer", f"{both} ({found['lease']} + {found['answer']})", "", "",
-                    f"at most {STATEMENTS_TARGET}", both <= STATEMENTS_TARGET),
-                Row("statements of a push", f"{found['push']}"),
-            )  # fmt: skip
-            for what, (own, server, written) in cores(cluster).items():
-                title = {
-                    "row": "a row pushed, 1,000 a commit",
-                    "pair": "a lease and its answer, with agendas",
-                }[what]
-                parts = f"client {own:,.1f} µs, database {server:,.1f} µs, {written:,.0f} bytes of WAL"
-                report.add(Row(f"CPU of {title}", parts))
-            measured = pairs(cluster, 2.0, 3 if quick else 9)
-            locked, grouped = measured.raw, measured.ours
-            peer = f"raw SKIP LOCKED, {CONNECTIONS} connections {locked.rate:,.0f} pairs/s ({_cpu(locked)})"
-            work = f"lease and answer, one model, up to {OPEN} open, {CONNECTIONS} labellers in groups"
-            report.add(
-                Row(
-                    work,
-                    f"{grouped.without_agendas:,.0f} pairs/s, {measured.times:.2f} × its time",
-                    peer,
-                    f"{1 / measured.times:.2f}",
-                    f"at most {PAIR_TARGET:g} × its time",
-                    measured.times <= PAIR_TARGET,
-                ),
-                Row(
-                    f"{work}, with the agendas that they need",
-                    f"{grouped.rate:,.0f} pairs/s ({_cpu(grouped)}), {measured.times_cpu:.2f} × its CPU time",
-                    peer,
-                    f"{1 / measured.times_with_agendas:.2f}",
-                ),
-            )
-            served = served_pairs(cluster.url(cluster.create()), CONNECTIONS, OPEN, 3.0 if quick else 10.0)
-            report.add(
-                Row(
-                    f"the same through a server, {CONNECTIONS} labellers",
-                    f"{served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of the server a pair",
-                    peer,
-                    f"{served.rate / locked.rate:.2f}",
-                )
-            )
+            measure(report, cluster, quick)
         finally:
             cluster.remove()
+
+
+def measure(report: Report, cluster: support.Cluster, quick: bool) -> None:
+    ours, raw = pushes(cluster.url(cluster.create()), PUSHED, 5 if quick else 20, 2 if quick else 5)
+    spent = cores(cluster)
+    own, server, written = spent["row"]
+    report.add(
+        Row(
+            f"push {PUSHED:,} rows a commit, PostgreSQL, fsync on (wall time)",
+            f"{ours:.1f} ms; a row {own:.1f} µs CPU of the client, {server:.1f} µs of the database, "
+            f"{written:,.0f} bytes of WAL",
+            f"raw unnest, binary {raw:.1f} ms",
+            f"{ours / raw:.2f} × its time",
+            f"≤ {PUSH_TARGET:g} ×",
+            ours <= PUSH_TARGET * raw,
+        )
+    )
+    measured = pairs(cluster, 2.0, 3 if quick else 9)
+    locked, grouped = measured.raw, measured.ours
+    report.add(
+        Row(
+            f"lease and answer, one model, {CONNECTIONS} labellers in groups, PostgreSQL (wall time)",
+            f"{grouped.without_agendas:,.0f} pairs/s; with the agendas that they need {grouped.rate:,.0f}/s, "
+            f"{_cpu(grouped)}",
+            f"raw SKIP LOCKED, {CONNECTIONS} connections {locked.rate:,.0f} pairs/s, {_cpu(locked)}",
+            f"{measured.times:.2f} × its time; with agendas {measured.times_cpu:.2f} × its CPU",
+            f"≤ {PAIR_TARGET:g} ×",
+            measured.times <= PAIR_TARGET,
+        )
+    )
+    served = served_pairs(cluster.url(cluster.create()), CONNECTIONS, OPEN, 3.0 if quick else 10.0)
+    report.note(
+        f"PostgreSQL, {CONNECTIONS} labellers of a server: {served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of "
+        "the server a pair."
+    )
+    own, server, written = spent["pair"]
+    report.note(
+        f"PostgreSQL, a lease and its answer, one after the other, with agendas: {own / 1e3:.1f} ms CPU of the client, "
+        f"{server / 1e3:.1f} ms of the database, {written:,.0f} bytes of WAL."
+    )
 
 
 def _cpu(pairs: Pairs) -> str:

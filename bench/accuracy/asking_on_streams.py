@@ -22,17 +22,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
-from streams import LATE, read_stream
 
-sys.path.insert(0, str(Path(__file__).parent.parent))
-import _streams
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from _data import read_real
+from _streams import CLASSES, NUMBERS, HiddenTree, Truth, hidden_tree, with_noise
 
 from quercus.specification.attributes import Nominal
 from quercus.trees.memory_forest import asking
 from quercus.trees.memory_forest.forest import MemoryForest
 
+LATE = 50
 LAST = 500  # rows that may be asked about
-GENERATED_ROWS, NUMBERS, CLASSES, CLOUDS = 10_000, 10, 3, 12
+GENERATED_ROWS, CLOUDS = 10_000, 12
 REAL = ("electricity", "weather_noaa", "covertype_100k", "room_occupancy", "airlines_5pct")
 FIELDS = ("set", "way", "seed", "rows", "trees", "share", "asked", "accuracy", "late_accuracy", "cpu_s")
 
@@ -42,19 +43,16 @@ Stream = tuple[
 Chooser = Callable[[MemoryForest, np.ndarray, int], list[int]]
 
 
-def hidden_trees(count: int, rng: np.random.Generator) -> list[_streams.Stream]:
-    truths = [_streams.Truth(3, 0.25, int(seed)) for seed in rng.integers(1 << 30, size=count)]
-    return [_streams._hidden(truth, NUMBERS, CLASSES, 0) for truth in truths]
+def hidden_trees(count: int, rng: np.random.Generator) -> list[HiddenTree]:
+    return [hidden_tree(Truth(3, 0.25, int(seed))) for seed in rng.integers(1 << 30, size=count)]
 
 
 def labelled(
-    trees: Sequence[_streams.Stream], which: np.ndarray, X: np.ndarray, rng: np.random.Generator
+    trees: Sequence[HiddenTree], which: np.ndarray, X: np.ndarray, rng: np.random.Generator
 ) -> Stream:
     """Return rows of which each is labelled by the tree at its number in `which`."""
-    said = np.array([tree.klass[tree._leaves(X)] for tree in trees])[which, np.arange(len(X))]
-    wrong = rng.random(len(X)) < _streams.NOISE
-    said = np.where(wrong, (said + rng.integers(1, CLASSES, size=len(X))) % CLASSES, said)
-    return X, said, np.zeros(NUMBERS, bool), CLASSES
+    said = np.array([tree.classes_of(X) for tree in trees])[which, np.arange(len(X))]
+    return X, with_noise(said, rng), np.zeros(NUMBERS, bool), CLASSES
 
 
 def abrupt(rows: int, rng: np.random.Generator) -> Stream:
@@ -200,7 +198,7 @@ def stream_of(name: str, seed: int, options: argparse.Namespace) -> Stream | Non
     if options.data is None:
         print(f"{name} needs --data: it is NOT measured", file=sys.stderr)
         return None
-    data = read_stream(options.data, name, options.kinds, options.rows)
+    data = read_real(options.data, name, options.kinds)
     rows = min(options.rows, len(data))
     named = np.array([isinstance(attribute, Nominal) for attribute in data.attributes])
     return data.values[:rows], data.targets[:rows], named, len(data.classes)

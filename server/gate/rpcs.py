@@ -1,4 +1,4 @@
-"""What the ``.proto`` files say of each RPC: who may call it, what it costs, how it may end."""
+"""The RPCs as the ``.proto`` files describe them: who may call each, what it costs, how it may end."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Rpc:
 
     @property
     def changes_server(self) -> bool:
-        """Whether it changes the whole server, which a token that is restricted to some models may not."""
+        """True if it changes the whole server, which a token that is restricted to some models may not."""
         return self.whole_server and not self.reads
 
 

@@ -59,7 +59,7 @@ class CallRates:
 
     @property
     def are_bounded(self) -> bool:
-        """Whether there is a bound."""
+        """True if there is a bound."""
         return self._rate > 0
 
     def take_token(self, caller: str) -> None:

@@ -6,7 +6,7 @@ Rows are pushed, queries answered, rows classified and the trees watched, each a
 the default, the forest that asks, and of the published tree; once a second it is written down how much memory server
 and grower hold. The server is to hold the same all the time.
 
-The grower may hold what the rows take that trees were grown from, `ROW_BYTES` each (`bench/memory.py`). Beside it there
+The grower may hold what the rows take that trees were grown from, `ROW_BYTES` each (`bench/grower.py`). Beside it there
 are tables of fixed size: what it has computed of cells, distances between up to a thousand rows, pages of the database.
 They are full after some hundred trees. So the first half of the time is a warm-up; what is judged is the trend of the
 second half, beside a limit in MB an hour.

@@ -157,6 +157,8 @@ def test_make_help_lists_every_target() -> None:
             "bench",
             "torture",
             "cluster-demo",
+            "compiled-tests",
+            "released",
             "cluster-torture",
             "fuzz",
             "labelling-trial",

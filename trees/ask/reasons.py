@@ -1,4 +1,4 @@
-"""What a strategy says of a query."""
+"""The reason of a query, as its strategy gives it."""
 
 from dataclasses import dataclass
 from typing import Final

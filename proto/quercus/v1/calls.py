@@ -1,4 +1,4 @@
-"""What each call is: the options of its method (``options.proto``), read from the descriptors."""
+"""The options of methods (``options.proto``), read from the descriptors."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What an RPC is stands in the `.proto` files; a golden file keeps who may call what from changing unseen."""
+"""The `.proto` files say what an RPC is; a golden file keeps who may call what from changing unseen."""
 
 import re
 from pathlib import Path

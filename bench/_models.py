@@ -1,0 +1,46 @@
+"""Models as a user of the service gets them: attributes, classes and perhaps the learner are given, no more."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from quercus.belief.codec import encode_sets
+from quercus.experiments.datasets import DataSet
+from quercus.server.growth.engines import TreeEngine, tree_engine
+from quercus.server.growth.grown_trees import specification_of
+from quercus.server.wire.models import complete_specification
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.storage import InstanceColumns
+from quercus.v1 import model_pb2
+
+TREE, FOREST = "abc45", "active-forest"
+
+
+def stored_specification(
+    attributes: Sequence[Attribute], classes: Sequence[str], algorithm: str = FOREST
+) -> bytes:
+    """Return what the service stores for a model of which only the learner is chosen: everything else is default."""
+    message = model_pb2.Specification(classes=classes, budget=1_000)
+    for attribute in attributes:
+        added = message.attributes.add(name=attribute.name)
+        if isinstance(attribute, Nominal):
+            added.nominal.values.extend(attribute.values)
+        else:
+            added.numeric.SetInParent()
+    getattr(message.algorithm, algorithm.replace("-", "_")).SetInParent()
+    return complete_specification(message).SerializeToString(deterministic=True)
+
+
+def engine_of(data: DataSet, algorithm: str = FOREST) -> TreeEngine:
+    """Return what grows a model in the service's grower, with default settings and nothing learned."""
+    return tree_engine(specification_of(stored_specification(data.attributes, data.classes, algorithm)))
+
+
+def rows_of(data: DataSet, start: int, stop: int) -> InstanceColumns:
+    """Return rows of a log, which begins with event 1, all of them labelled."""
+    return InstanceColumns(start + 1, data.values[start:stop], encode_targets(data.targets[start:stop]))
+
+
+def encode_targets(targets: np.ndarray) -> list[bytes]:
+    """Return labels that leave one class, as the log stores them."""
+    return encode_sets((1 << targets).astype(np.uint64))
