@@ -17,8 +17,7 @@ from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
 from quercus.specification.parameters import FOREST_STRATEGY
-from quercus.trees import ChosenRow, MemoryForest, Table, repeat_rows
-from quercus.trees.learners.predictions import first_most_likely
+from quercus.trees import ChosenRow, MemoryForest, Table, first_most_likely, repeat_rows
 from quercus.trees.memory_forest.asking import choose_rows
 
 MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")

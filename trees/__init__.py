@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.model import fit
     from quercus.trees.learners.one_against_rest import OneAgainstRest
     from quercus.trees.learners.predicting import LearnedModel, TreeModel
-    from quercus.trees.learners.predictions import Predictions, RepeatedMasses
+    from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table, consonant_mass
@@ -81,7 +81,7 @@ _PLACES = {
     "learners.model": ["fit"],
     "learners.one_against_rest": ["OneAgainstRest"],
     "learners.predicting": ["LearnedModel", "TreeModel"],
-    "learners.predictions": ["Predictions", "RepeatedMasses"],
+    "learners.predictions": ["Predictions", "RepeatedMasses", "first_most_likely"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table", "consonant_mass"],
@@ -155,6 +155,7 @@ __all__ = [
     "entropy_interval",
     "entropy_intervals",
     "expected_accuracy",
+    "first_most_likely",
     "fit",
     "forest_of",
     "forest_queries",
