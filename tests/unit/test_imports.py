@@ -7,14 +7,15 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.checkout import ROOT, copy_checkout
+from support.checkout import PARTS, ROOT, copy_checkout
 
 VIOLATIONS = {
     "belief": "import quercus.trees",
     "specification": "import numpy",
     "trees": "import sqlalchemy",
     "storage": "import quercus.trees",
-    "proto": "import quercus.belief",
+    "v1": "import quercus.belief",
+    "inference": "import quercus.trees",
     "server": "def late() -> None:\n    import quercus.client",
     "client": "import quercus.server",
     "estimators": "import quercus.client.client",
@@ -43,8 +44,8 @@ def lint(directory: Path) -> subprocess.CompletedProcess[str]:
 @pytest.fixture(scope="module")
 def violated(tmp_path_factory: pytest.TempPathFactory) -> str:
     copy = copy_checkout(tmp_path_factory.mktemp("violated"))
-    for folder, line in VIOLATIONS.items():
-        (copy / folder / "violation.py").write_text(line + "\n")
+    for part, line in VIOLATIONS.items():
+        (copy / PARTS[part] / "violation.py").write_text(line + "\n")
     for module, lines in INTERNAL.items():
         (copy / f"{module}.py").write_text(lines)
     result = lint(copy)
@@ -52,9 +53,9 @@ def violated(tmp_path_factory: pytest.TempPathFactory) -> str:
     return result.stdout
 
 
-@pytest.mark.parametrize("folder", VIOLATIONS)
-def test_a_violation_in_any_folder_is_found(violated: str, folder: str) -> None:
-    assert f"quercus.{folder}.violation ->" in violated
+@pytest.mark.parametrize("part", VIOLATIONS)
+def test_a_violation_in_any_part_is_found(violated: str, part: str) -> None:
+    assert f"quercus.{part}.violation ->" in violated
 
 
 @pytest.mark.parametrize(

@@ -227,7 +227,7 @@ def test_several_answers_in_any_order(template: Path) -> None:
     run_state_machine_as_test(
         SeveralAnswers,
         settings=settings(
-            max_examples=8,
+            max_examples=5,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
