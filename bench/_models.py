@@ -27,7 +27,7 @@ def stored_specification(
             added.nominal.values.extend(attribute.values)
         else:
             added.numeric.SetInParent()
-    getattr(message.algorithm, algorithm.replace("-", "_")).SetInParent()
+    message.algorithm.name = algorithm
     return complete_specification(message).SerializeToString(deterministic=True)
 
 
