@@ -48,6 +48,8 @@ class Trial:
     saw: list[str] = field(default_factory=list)
     sensed: list[str] = field(default_factory=list)
     left: bytes = b""
+    _feeding: threading.Lock = field(default_factory=threading.Lock)
+    _outbox: Outbox | None = None
 
     @contextmanager
     def server(self) -> Iterator[Client]:
@@ -81,7 +83,7 @@ class Trial:
         ended = threading.Event()
         with tempfile.TemporaryDirectory() as folder, Client(self.serving.address) as sensor:
             file = Path(folder) / "rows.buffer"
-            outbox = sensor.outbox(MODEL, file)
+            self._outbox = outbox = sensor.outbox(MODEL, file)
             feeder = threading.Thread(target=self._feed, args=(outbox, ended), name="sensor")
             feeder.start()
             try:
@@ -96,8 +98,17 @@ class Trial:
 
     def _feed(self, outbox: Outbox, ended: threading.Event) -> None:
         while not ended.wait(SENSOR_S):
-            self.sensed.append(f"sensed-{len(self.sensed)}")
-            outbox.put([["a", "b", "c"]], ids=self.sensed[-1:])
+            with self._feeding:
+                self.sensed.append(f"sensed-{len(self.sensed)}")
+                outbox.put([["a", "b", "c"]], ids=self.sensed[-1:])
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Hold the sensor back once all its rows are acknowledged."""
+        assert self._outbox is not None
+        with self._feeding:
+            self._outbox.flush(WAIT_S)
+            yield
 
     def _deliver_later(self, outbox: Outbox, file: Path) -> None:
         """Keep the buffer of an outbox whose server is gone, for the next one."""
