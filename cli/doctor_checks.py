@@ -79,21 +79,22 @@ def check_packages() -> CheckFinding:
 
 
 def check_plugins() -> CheckFinding:
-    """List the readers of file formats, and check that those of other packages can be imported."""
-    from quercus.files.errors import FileError  # noqa: PLC0415  (only this check needs files)
-    from quercus.files.readers import installed_readers, place_of, reader_of  # noqa: PLC0415
+    """List the plug-ins of other packages, and check that all that are installed can be imported."""
+    from quercus.specification import plugins  # noqa: PLC0415  (only this check needs them)
 
-    readers = installed_readers()
-    listed = ", ".join(
-        f".{each.name}" if each.value.startswith("quercus.") else f".{each.name} ({place_of(each)})"
-        for each in readers
-    )
-    for each in readers:
-        try:
-            reader_of(Path(f"file.{each.name}"), each.name)
-        except FileError as error:
-            return CheckFinding("plug-ins", "fault", error.reason, "uninstall the package, or repair it")
-    return CheckFinding("plug-ins", "ok", f"readers of {listed}")
+    of_others = []
+    for group in plugins.GROUPS:
+        for each in plugins.plugins(group):
+            if plugins.package_of(each) == plugins.OURS:
+                continue
+            kind = group.rpartition(".")[2].removesuffix("s")
+            try:
+                plugins.load_plugin(group, each.name)
+            except plugins.PluginError as error:
+                text = f"the {kind} {each.name} {error.reason}"
+                return CheckFinding("plug-ins", "fault", text, "uninstall the package, or repair it")
+            of_others.append(f"{kind} {each.name} ({plugins.origin_of(each)})")
+    return CheckFinding("plug-ins", "ok", ", ".join(of_others) or "of no other package")
 
 
 def has_server() -> bool:

@@ -35,14 +35,17 @@ from quercus.client.places import plain_text
 from quercus.client.results import Floats, Specification
 from quercus.files import FileData, FileError, FileTable, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
-from quercus.specification.algorithms import Abc45
 
 if TYPE_CHECKING:
     from quercus.belief.label import Label
     from quercus.cli.offline_model import OfflineModel, Oracle
 
 
-@with_model_options(by="default", learner=Abc45.name)
+LEARNER = "abc45"
+"""The learner where none is named: its tree is the one that people read, beside a forest too."""
+
+
+@with_model_options(by="default", learner=LEARNER)
 def induce(
     *,
     file: FileArgument,
@@ -127,7 +130,7 @@ def induce(
     attributes = with_branches(data.attributes, bins, cuts)
     with _failing_in_words():
         specification = checked_specification(
-            Specification(attributes, data.classes, **({"algorithm": Abc45.name} | options))
+            Specification(attributes, data.classes, **({"algorithm": LEARNER} | options))
         )
     with _failing_in_words(f"{data.path}: "):
         model = grow_offline(

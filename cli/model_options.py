@@ -15,10 +15,11 @@ from quercus.belief.errors import InvalidInput
 from quercus.cli.completion import complete_from
 from quercus.cli.options import option, server_option
 from quercus.specification import parameters
-from quercus.specification.algorithms import ALGORITHMS, DEFAULT, Forest, Pruning
+from quercus.specification.algorithms import DEFAULT, Pruning
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
+from quercus.specification.plugins import LEARNERS, plugin_names
 
 
 class PruningChoice(StrEnum):
@@ -51,7 +52,7 @@ CutsOption = Annotated[int | None, option(parameters.CUTS)]
 
 
 def with_model_options(
-    *, by: str = "server", learner: str = DEFAULT.name, changeable: bool = False
+    *, by: str = "server", learner: str = DEFAULT, changeable: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command the options of a model's specification.
 
@@ -94,8 +95,8 @@ def with_model_options(
 def _learner_options(default: str) -> dict[str, Any]:
     named = typer.Option(
         "--algorithm",
-        help=f"The learner: {', '.join(ALGORITHMS)} ({default}).",
-        autocompletion=complete_from(ALGORITHMS),
+        help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({default}).",
+        autocompletion=complete_from(plugin_names(LEARNERS)),
     )
     return {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}
 
@@ -145,7 +146,7 @@ def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | No
         if not equals or not key or above not in ([], ["base"]):
             raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
         if above:
-            base = algorithm.get("base", {"name": Forest().base.name})
+            base = algorithm.get("base", {})
             algorithm["base"] = {
                 **({"name": base} if isinstance(base, str) else base),
                 key: _parse_value(value),

@@ -20,8 +20,8 @@ from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_v
 AlgorithmLike = str | Mapping[str, Any]
 
 
-def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algorithm:
-    """Return the message for CreateModel; raise for what no learner can be.
+def to_proto(given: AlgorithmLike, field: str = "algorithm", *, is_base: bool = False) -> model_pb2.Algorithm:
+    """Return the message for CreateModel; raise for what no learner can be. A base without a name is the default one.
 
     Examples
     --------
@@ -32,11 +32,12 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm") -> model_pb2.Algori
         raise invalid(field, f"is {shown(given)}, must be a name or a mapping with a name")
     parameters = {"name": given} if isinstance(given, str) else dict(given)
     name, base = parameters.pop("name", None), parameters.pop("base", None)
-    if not isinstance(name, str) or not name:
+    name = "" if is_base and name is None else name
+    if not isinstance(name, str) or not (name or is_base):
         raise invalid(f"{field}.name", f"is {shown(name)}, must be the name of a learner")
     message = model_pb2.Algorithm(name=name.replace("_", "-"))
     if base is not None:
-        message.base.CopyFrom(to_proto(base, f"{field}.base"))
+        message.base.CopyFrom(to_proto(base, f"{field}.base", is_base=True))
     for key, value in parameters.items():
         try:
             message.parameters[key].CopyFrom(parameter_message(value))
@@ -53,7 +54,7 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     >>> from_proto(to_proto({"name": "forest", "vote": "mass", "max_features": 3, "base": "id3"}))
     {'name': 'forest', 'base': {'name': 'id3'}, 'max_features': 3, 'vote': 'mass'}
     """
-    found: dict[str, Any] = {"name": message.name or LEGACY_DEFAULT.name}
+    found: dict[str, Any] = {"name": message.name or LEGACY_DEFAULT}
     if message.HasField("base"):
         found["base"] = from_proto(message.base)
     return found | {name: parameter_value(message.parameters[name]) for name in sorted(message.parameters)}
@@ -107,4 +108,4 @@ def name_of(algorithm: AlgorithmLike | None) -> str:
     """Return the name of a specification's algorithm; old stores have none."""
     if isinstance(algorithm, Mapping):
         return str(algorithm["name"])
-    return algorithm or LEGACY_DEFAULT.name
+    return algorithm or LEGACY_DEFAULT

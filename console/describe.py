@@ -12,7 +12,7 @@ from quercus.client.results import Model
 from quercus.client.words import is_vacuous, known_text
 from quercus.console.display import ShownItem, ShownValue, shown_items, shown_values
 from quercus.console.draw.intervals import interval_bars
-from quercus.specification.algorithms import ActiveForest
+from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.specification.attributes import Nominal
 
 MOST_RIVALS = 8
@@ -71,7 +71,7 @@ def describe_query(query: Query, model: Model, origins: Collection[str], data_ur
         why_text(query) if has_reason else "",
         place_text(query.reason, nominal) if has_reason else "",
         facts_text(query) if has_reason else "",
-        name_of(model.specification.algorithm) == ActiveForest.name,
+        name_of(model.specification.algorithm) == ACTIVE_FOREST,
         interval_bars([(each.name, each.lower, each.upper) for each in query.reason.rivals[:MOST_RIVALS]]),
         known[:1].upper() + known[1:] + ("" if not known or known.endswith(".") else "."),
         graded_classes(query.classes, query.contour) if query.contour else [],

@@ -21,9 +21,8 @@ from quercus.client.results import Floats
 from quercus.demo import data
 from quercus.demo.child import end_with_parent
 from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, read_table, row_numbers
-from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Numeric
-from quercus.trees import MemoryForest, forest_of
+from quercus.trees import ActiveForest, MemoryForest, forest_of
 from quercus.trees.memory_forest.asking import choose_rows
 
 NICE = 5

@@ -12,7 +12,6 @@ from quercus.belief.frame import Frame
 from quercus.estimators.columns import distinct_names
 from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.estimators.trees import pruning_of
-from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import (
@@ -24,9 +23,10 @@ from quercus.specification.parameters import (
     MIN_INSTANCES,
     PREDICTION_LEVEL,
     SPLIT_SIGNIFICANCE,
-    STRATEGY,
 )
+from quercus.specification.strategies import RECOMMENDED
 from quercus.trees import (
+    Abc45,
     Answered,
     GrowthState,
     LearnedModel,
@@ -65,7 +65,7 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
     split_significance
         Expected number of splits per depth by chance; a smaller number gives fewer splits. 0: no test.
     strategy
-        Strategy of `query`, a name of `quercus.specification.strategies.STRATEGIES`.
+        Strategy of `query`, a name of the entry points ``quercus.strategies`` that is for trees.
     missing_label
         Value of a missing label in `y`, besides None and NaN.
     classes, categorical_features
@@ -102,7 +102,7 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
         level: float = LEVEL.default,
         prediction_level: float = PREDICTION_LEVEL.default,
         split_significance: float = SPLIT_SIGNIFICANCE.default,
-        strategy: str = STRATEGY.default,
+        strategy: str = RECOMMENDED,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",

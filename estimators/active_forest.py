@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise, is_vacuous
+from quercus.belief.errors import InvalidInput, shown
 from quercus.estimators.base import row_weights, seed_of
 from quercus.estimators.columns import FittedColumns
 from quercus.estimators.labels import read_labels
@@ -16,8 +17,16 @@ from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
-from quercus.specification.parameters import FOREST_STRATEGY
-from quercus.trees import ChosenRow, MemoryForest, Table, first_most_likely, repeat_rows
+from quercus.specification.strategies import MARGIN
+from quercus.trees import (
+    ChosenRow,
+    Margin,
+    MemoryForest,
+    Table,
+    first_most_likely,
+    repeat_rows,
+    strategy_named,
+)
 from quercus.trees.memory_forest.asking import choose_rows
 
 MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")
@@ -40,7 +49,7 @@ class ActiveForestClassifier(AskingClassifier):
         `predict_set` more cautious. At any level, the forest as a whole is trusted to ``T / (T + l)`` after T told
         rows.
     strategy
-        Strategy of `query`, a name of `quercus.specification.strategies.FOREST_STRATEGIES`.
+        Strategy of `query`, a name of the entry points ``quercus.strategies`` that gives the rows of a forest a worth.
     missing_label
         Value of a missing label in `y`, besides None and NaN.
     random_state
@@ -72,7 +81,7 @@ class ActiveForestClassifier(AskingClassifier):
         *,
         n_estimators: int = MEMBERS.default,
         prediction_level: float = LEVEL.default,
-        strategy: str = FOREST_STRATEGY.default,
+        strategy: str = MARGIN,
         missing_label: object = np.nan,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,
@@ -164,14 +173,16 @@ class ActiveForestClassifier(AskingClassifier):
         )
 
     def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
-        strategy = FOREST_STRATEGY.check(self.strategy)
+        strategy = strategy_named(self.strategy, "forest")
+        if not isinstance(strategy, Margin):
+            raise InvalidInput("strategy", f"is {shown(self.strategy)}, which gives rows no worth")
         forest = self._empty_forest(pool.attributes, len(pool.classes))
         forest.observe(pool.values, pool.contours)
         known = is_precise(pool.contours)
         known[pool.refused] = True
         askable = np.unique(pool.allowed[~known[pool.allowed]])
         covering = np.unique(pool.refused[is_vacuous(pool.contours[pool.refused])])
-        choices = list(choose_rows(forest, askable, batch_size, covering, strategy=strategy))
+        choices = list(choose_rows(forest, askable, batch_size, covering, worth=strategy.worth))
         picked = np.array([choice.row - pool.offset for choice in choices], dtype=np.int64)
         return (
             (picked, _pick_utilities(choices, askable, pool.offset, pool.count))

@@ -20,10 +20,10 @@ from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
-from quercus.specification.algorithms import Algorithm
 from quercus.trees import (
     FlatTree,
     LearnedModel,
+    Learner,
     Predictions,
     Table,
     TreeNames,
@@ -261,10 +261,10 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
 
 
 class TableClassifier(BeliefClassifier):
-    """Base of the estimators whose model is that of an algorithm of `quercus.specification.algorithms`."""
+    """Base of the estimators whose model is that of a learner."""
 
     @abstractmethod
-    def _make_algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Learner:
         """Return the algorithm with its parameters."""
 
     def _learn_model(self, table: Table) -> LearnedModel:

@@ -10,10 +10,8 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.compute import open_executor
 from quercus.estimators.base import TableClassifier, seed_of
 from quercus.estimators.trees import BeliefEntropyTreeClassifier
-from quercus.specification import algorithms
-from quercus.specification.algorithms import Algorithm, Share, Vote
 from quercus.specification.parameters import MAX_FEATURES, TREES, VOTE
-from quercus.trees import LearnedModel, Table, fit
+from quercus.trees import Forest, LearnedModel, Learner, Share, Table, TreeLearner, Vote, fit
 
 
 class EvidentialForestClassifier(TableClassifier):
@@ -65,13 +63,13 @@ class EvidentialForestClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Learner:
         base = BeliefEntropyTreeClassifier() if self.base is None else self.base
         tree = base._make_algorithm() if isinstance(base, TableClassifier) else None
-        if not isinstance(tree, algorithms.Tree):
+        if not isinstance(tree, TreeLearner):
             raise InvalidInput("base", f"is {shown(base)}, must be an estimator of a tree")
         seed = seed_of(self.random_state)
-        return algorithms.Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
+        return Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
 
     def _learn_model(self, table: Table) -> LearnedModel:
         if self.executor is not None:

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from quercus.estimators.base import TableClassifier, seed_of
-from quercus.specification import algorithms
-from quercus.specification.algorithms import Algorithm, Combine, Pruning, Rule
+from quercus.specification.algorithms import Pruning
 from quercus.specification.parameters import (
     CANDIDATE_CUTS,
     COMBINE,
@@ -19,6 +18,7 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     SPLIT_SIGNIFICANCE,
 )
+from quercus.trees import C45, Averaging, BeliefEntropy, Combine, E2m, Id3, Learner, Rule, TotalUncertainty
 
 
 class ID3Classifier(TableClassifier):
@@ -60,8 +60,8 @@ class ID3Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
-        return algorithms.Id3(self.min_instances, self.max_depth, self.max_cuts, self.significance)
+    def _make_algorithm(self) -> Learner:
+        return Id3(self.min_instances, self.max_depth, self.max_cuts, self.significance)
 
 
 class C45Classifier(TableClassifier):
@@ -98,10 +98,8 @@ class C45Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
-        return algorithms.C45(
-            self.min_instances, self.max_depth, self.max_cuts, self.min_branch, self.confidence
-        )
+    def _make_algorithm(self) -> Learner:
+        return C45(self.min_instances, self.max_depth, self.max_cuts, self.min_branch, self.confidence)
 
 
 class E2MTreeClassifier(TableClassifier):
@@ -148,9 +146,9 @@ class E2MTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
+    def _make_algorithm(self) -> Learner:
         pruning = pruning_of(self.pruning, self.level)
-        return algorithms.E2m(
+        return E2m(
             self.min_instances,
             self.max_depth,
             self.max_cuts,
@@ -187,8 +185,8 @@ class BeliefTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
-        return algorithms.Averaging(self.min_instances, self.max_depth, self.max_cuts)
+    def _make_algorithm(self) -> Learner:
+        return Averaging(self.min_instances, self.max_depth, self.max_cuts)
 
 
 class TotalUncertaintyTreeClassifier(TableClassifier):
@@ -231,8 +229,8 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
-        return algorithms.TotalUncertainty(
+    def _make_algorithm(self) -> Learner:
+        return TotalUncertainty(
             self.lam,
             self.combine,
             self.min_instances,
@@ -273,8 +271,8 @@ class BeliefEntropyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Algorithm:
-        return algorithms.BeliefEntropy(self.leaf, self.min_instances, self.max_depth)
+    def _make_algorithm(self) -> Learner:
+        return BeliefEntropy(self.leaf, self.min_instances, self.max_depth)
 
 
 def pruning_of(kind: str | None, level: float) -> Pruning | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from quercus.belief.arrays import Floats
 from quercus.experiments.problem import Prediction, Problem
-from quercus.specification.algorithms import ActiveForest
+from quercus.trees import ActiveForest
 from quercus.trees.growth.stream import GrowthState
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.memory_forest.forest import MemoryForest

@@ -9,22 +9,21 @@ from quercus.experiments import baselines
 from quercus.experiments.grown import ServiceForest, told_forest
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.experiments.strategies import STRATEGIES, ComparedStrategy
-from quercus.specification.algorithms import (
-    ALGORITHMS,
+from quercus.specification.algorithms import Algorithm, Pruning, algorithm_classes
+from quercus.specification.strategies import PUBLISHED, RECOMMENDED, strategies
+from quercus.trees import (
     C45,
     FORESTS,
     Abc45,
     ActiveForest,
-    Algorithm,
     Averaging,
     BeliefEntropy,
     E2m,
     Forest,
     Id3,
-    Pruning,
+    Learner,
     TotalUncertainty,
 )
-from quercus.specification.strategies import FOREST_STRATEGIES, PUBLISHED, RECOMMENDED
 from quercus.trees.learners.model import LearnedModel, fit
 from quercus.trees.tree.flat import FlatTree
 
@@ -80,7 +79,7 @@ class AlgorithmLearner:
         With its parameters.
     """
 
-    algorithm: Algorithm
+    algorithm: Learner
 
     def __call__(self, problem: Problem) -> FittedLearner:
         """Learn from the training rows."""
@@ -88,7 +87,7 @@ class AlgorithmLearner:
         if isinstance(algorithm, ActiveForest):
             return ServiceForest.of(told_forest(problem, algorithm))
         if hasattr(algorithm, "seed"):
-            algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[arg-type]
+            algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[type-var]
         return FittedModel(fit(algorithm, problem.train))
 
 
@@ -104,7 +103,7 @@ class ActiveLearner:
         return fitted
 
 
-_VARIANTS: Mapping[str, tuple[str, Algorithm]] = {
+_VARIANTS: dict[str, tuple[str, Learner]] = {
     ActiveForest.name: ("active-forest, no queries", ActiveForest()),
     "id3": ("ID3, precise rows", Id3()),
     "id3-pruned": ("ID3, χ² pruning, precise rows", Id3(significance=0.05)),
@@ -128,13 +127,18 @@ _VARIANTS: Mapping[str, tuple[str, Algorithm]] = {
 }
 
 
-def compared_algorithms(known: Mapping[str, type[Algorithm]]) -> dict[str, tuple[str, Algorithm]]:
+def compared_algorithms(known: Mapping[str, type[Algorithm]]) -> dict[str, tuple[str, Learner]]:
     """Return the algorithms with their titles: the variants of the papers, and all others at their defaults."""
     listed = [algorithm for _, algorithm in _VARIANTS.values()]
-    return {**_VARIANTS, **{name: (name, kind()) for name, kind in known.items() if kind() not in listed}}
+    others = {name: kind() for name, kind in known.items()}
+    return _VARIANTS | {
+        name: (name, learner)
+        for name, learner in others.items()
+        if isinstance(learner, Learner) and learner not in listed
+    }
 
 
-_ALGORITHMS = compared_algorithms(ALGORITHMS)
+_ALGORITHMS = compared_algorithms(algorithm_classes())
 
 
 def _make_learners() -> dict[str, ComparedLearner]:
@@ -172,7 +176,7 @@ DEFAULT = (
     *(
         ASKING_PREFIX + name
         for name in (
-            *FOREST_STRATEGIES,
+            *strategies("forest"),
             PUBLISHED,
             RECOMMENDED,
             "random",

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from quercus.belief.arrays import Floats
+from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.experiments.baselines import UniformClassifier
 from quercus.experiments.grown import ServiceForest, ServiceTree, told_forest
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.specification import parameters
-from quercus.specification.algorithms import Abc45, ActiveForest, Algorithm, E2m, Forest
 from quercus.specification.model import Specification
 from quercus.specification.parameters import SPLIT_SIGNIFICANCE
-from quercus.specification.strategies import FOREST_STRATEGIES, RECOMMENDED
-from quercus.specification.strategies import STRATEGIES as SERVICE
+from quercus.specification.strategies import RECOMMENDED, strategies
+from quercus.trees import Abc45, ActiveForest, E2m, Forest, Learner, Margin, strategy_named
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
@@ -72,7 +72,7 @@ def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
 
 
 def ask_as_service(
-    problem: Problem, budgets: Sequence[int], strategy: str, algorithm: Algorithm | None = None
+    problem: Problem, budgets: Sequence[int], strategy: str, algorithm: Learner | None = None
 ) -> Curve:
     """Ask as the service asks: the same specification, agenda and growth.
 
@@ -92,7 +92,7 @@ def ask_as_service(
         yield budget, _fit_labelled(problem, state, algorithm)
 
 
-def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | None = None) -> Curve:
+def at_random(problem: Problem, budgets: Sequence[int], algorithm: Learner | None = None) -> Curve:
     """Ask about rows drawn at random, and fit what `ask_as_service` fits."""
     state = _initial_state(problem, max(budgets), "published")
     open_rows = np.flatnonzero(~problem.train.precise)
@@ -108,14 +108,17 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Algorithm | N
 def ask_as_forest(problem: Problem, budgets: Sequence[int], strategy: str | None) -> Curve:
     """Ask as the service's forest asks; or, without a strategy, about rows drawn at random."""
     forest = told_forest(problem, ActiveForest())
+    chosen = None if strategy is None else strategy_named(strategy, "forest")
+    if not isinstance(chosen, Margin | None):
+        raise InvalidInput("strategy", f"is {strategy}, which gives rows no worth")
     open_rows = np.flatnonzero(~problem.train.precise)
     open_rows = np.random.default_rng(problem.seed).permutation(open_rows)
     answers = 0
     for budget in budgets:
         while answers < budget and open_rows.size:
             row = int(open_rows[0])
-            if strategy is not None:
-                row = next(choose_rows(forest, open_rows, 1, strategy=strategy)).row
+            if chosen is not None:
+                row = next(choose_rows(forest, open_rows, 1, worth=chosen.worth)).row
             forest.replace_contour(row, problem.true_contour(row))
             open_rows = open_rows[open_rows != row]
             answers += 1
@@ -138,7 +141,7 @@ class TreeFit:
         return Prediction.of_probabilities(self.learned.predict(values).pignistic)
 
 
-def _fit_labelled(problem: Problem, state: GrowthState, algorithm: Algorithm | None) -> FittedLearner:
+def _fit_labelled(problem: Problem, state: GrowthState, algorithm: Learner | None) -> FittedLearner:
     if algorithm is None:
         return ServiceTree.of(state)
     contours = np.array([state.contour(row) for row in range(state.instance_count)])
@@ -211,7 +214,8 @@ FOREST = Forest(base=TREE, trees=COMMITTEE)
 def _service_strategies() -> dict[str, ComparedStrategy]:
     """Return the service's strategies with its tree and its forest; random and recommended ones with others too."""
     found = {
-        name: ComparedStrategy(f"ABC4.5, {name}", partial(ask_as_service, strategy=name)) for name in SERVICE
+        name: ComparedStrategy(f"ABC4.5, {name}", partial(ask_as_service, strategy=name))
+        for name in strategies("tree")
     }
     found["random"] = ComparedStrategy("ABC4.5, random queries", at_random)
     best = partial(ask_as_service, strategy=RECOMMENDED)
@@ -222,7 +226,7 @@ def _service_strategies() -> dict[str, ComparedStrategy]:
         found[f"{name}-forest"] = ComparedStrategy(
             f"forest of {COMMITTEE} E2M trees, {name}", partial(curve, algorithm=FOREST)
         )
-    for name in FOREST_STRATEGIES:
+    for name in strategies("forest"):
         found[name] = ComparedStrategy(f"{ActiveForest.name}, {name}", partial(ask_as_forest, strategy=name))
     found[f"random-{ActiveForest.name}"] = ComparedStrategy(
         f"{ActiveForest.name}, random queries", partial(ask_as_forest, strategy=None)

@@ -3,27 +3,16 @@
 With the log, the specification determines the tree (docs/ARCHITECTURE.md, promise 1).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.specification import parameters
-from quercus.specification.algorithms import (
-    DEFAULT,
-    Abc45,
-    ActiveForest,
-    Algorithm,
-    E2m,
-    Forest,
-    Pruning,
-    check_classes,
-    check_strategy,
-    own_defaults,
-    with_parameters,
-)
+from quercus.specification.algorithms import Algorithm, Pruning, default_algorithm, has_base
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, with_parameter_docs
 from quercus.specification.parameters import MAX_ATTRIBUTES
+from quercus.specification.strategies import strategy_class
 
 CHANGEABLE = (
     "alpha",
@@ -72,9 +61,9 @@ class Specification:
     min_instances: int = parameters.MODEL_INSTANCES.dataclass_field()
     max_depth: int | None = parameters.MAX_DEPTH.dataclass_field()
     warmup_rows: int = parameters.WARMUP_ROWS.dataclass_field()
-    strategy: str = parameters.MODEL_STRATEGY.dataclass_field()
+    strategy: str = parameters.STRATEGY.dataclass_field()
     pruning: Pruning | None = None
-    algorithm: Algorithm = DEFAULT
+    algorithm: Algorithm = field(default_factory=default_algorithm)
     prediction_level: float = parameters.MODEL_LEVEL.dataclass_field()
     split_significance: float = parameters.MODEL_SIGNIFICANCE.dataclass_field()
     ask: str = parameters.ASK.dataclass_field()
@@ -104,30 +93,26 @@ class Specification:
     def _check_algorithm(self) -> None:
         algorithm = self.algorithm
         if not isinstance(algorithm, Algorithm):
-            raise InvalidInput(
-                "algorithm", f"is {shown(algorithm)}, must be one of quercus.specification.algorithms"
-            )
-        check_classes(algorithm, self.frame.size)
-        for name, value in own_defaults(algorithm, self.frame.size).items():
+            raise InvalidInput("algorithm", f"is {shown(algorithm)}, must be a learner")
+        algorithm.check_classes(self.frame.size)
+        for name, value in algorithm.own_defaults(self.frame.size).items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        base = algorithm.base if isinstance(algorithm, Forest) else algorithm
-        if self.pruning is not None and not isinstance(base, Abc45 | E2m | ActiveForest):
+        if self.pruning is not None and not algorithm.takes_pruning:
             raise InvalidInput(
-                "pruning", f"is given, but {base.name} is pruned by parameters of its own, or never"
+                "pruning", f"is given, but {algorithm.name} is pruned by parameters of its own, or never"
             )
-        if self.memory_rows is not None and not isinstance(algorithm, Abc45 | E2m | ActiveForest):
+        if self.memory_rows is not None and not algorithm.forgets:
             raise InvalidInput(
                 "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
             )
-        check_strategy(algorithm, self.strategy)
-        effective = with_parameters(
-            algorithm,
+        strategy_class(self.strategy, algorithm.asks)
+        effective = algorithm.with_parameters(
             alpha=self.alpha,
             min_instances=self.min_instances,
             max_depth=self.max_depth,
             pruning=self.pruning,
             prediction_level=self.prediction_level,
-            split_significance=0.0 if isinstance(algorithm, Forest) else self.split_significance,
+            split_significance=0.0 if has_base(type(algorithm)) else self.split_significance,
         )
         object.__setattr__(self, "algorithm", effective)

@@ -7,7 +7,7 @@ import inspect
 import math
 from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
 
 from quercus.belief.errors import InvalidInput, shown
 
@@ -124,9 +124,58 @@ class Parameter:
         return field(default=self.default, metadata={"parameter": self})
 
 
+def parameter(
+    default: Any,
+    description: str,
+    lowest: float = -math.inf,
+    highest: float = math.inf,
+    *,
+    excludes_bounds: bool = False,
+    choices: tuple[str, ...] = (),
+    meaning_of_none: str = "",
+) -> Any:
+    """Return a field of a class that is `parametric`; its name and its type are those of the field.
+
+    The arguments are those of `Parameter`.
+    """
+    declared = Parameter(
+        "", object, default, description, lowest, highest, excludes_bounds, choices, meaning_of_none
+    )
+    return declared.dataclass_field()
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(parameter, field))
+def parametric(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass whose fields are parameters, with a docstring that describes them.
+
+    Examples
+    --------
+    >>> @parametric
+    ... class Nearest:
+    ...     '''Classes of the nearest rows.'''
+    ...     neighbours: int = parameter(5, "Number of rows", 1, 100)
+    >>> parameters_of(Nearest)[0].bound_text, Nearest(3)
+    ('must be a whole number in [1, 100]', Nearest(neighbours=3))
+    """
+    hints = get_type_hints(cls)
+    for name in inspect.get_annotations(cls):
+        declared = getattr(cls.__dict__.get(name), "metadata", {}).get("parameter")
+        if declared is not None and declared.kind is object:
+            kind = next((each for each in get_args(hints[name]) if each is not type(None)), hints[name])
+            setattr(cls, name, declared.with_changes(name=name, kind=kind).dataclass_field())
+    return with_parameter_docs(
+        dataclass(frozen=True)(cls)
+    )  # no slots: they break `super()` without arguments
+
+
 def parameters_of(cls: Any) -> tuple[Parameter, ...]:
     """Return the parameters of a dataclass, in order."""
     return tuple(each.metadata["parameter"] for each in fields(cls) if "parameter" in each.metadata)
+
+
+def values_of(declared: Any) -> dict[str, Any]:
+    """Return the values of the fields of a dataclass by their names; unlike `dataclasses.asdict`, not those below."""
+    return {each.name: getattr(declared, each.name) for each in fields(declared)}
 
 
 def check_parameters(values: Any) -> None:

@@ -4,7 +4,7 @@ from dataclasses import MISSING
 
 from quercus.belief import frame
 from quercus.specification.parameter import Parameter
-from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, FOREST_STRATEGIES, STRATEGIES
+from quercus.specification.strategies import DEFAULT_STRATEGY
 
 MAX_CLASSES = frame.MAX_CLASSES
 MAX_NAME_CHARS = frame.MAX_NAME_CHARS  # of a class, an attribute, a value
@@ -55,19 +55,12 @@ WARMUP_ROWS = Parameter("warmup_rows", int, 100, "Number of first rows that dete
 STRATEGY = Parameter(
     "strategy",
     str,
-    DEFAULT,
+    None,
     "Query strategy, which selects the next instances (docs/strategies.md)",
-    choices=tuple(STRATEGIES),
+    1,
+    meaning_of_none=f"{DEFAULT_STRATEGY['tree']}, or {DEFAULT_STRATEGY['forest']} of active-forest",
 )
-"""Query strategy of a tree that asks."""
-FOREST_STRATEGY = STRATEGY.with_changes(default=FOREST_DEFAULT, choices=tuple(FOREST_STRATEGIES))
-"""Query strategy of the forest of many memories."""
-MODEL_STRATEGY = STRATEGY.with_changes(
-    default=None,
-    choices=(*STRATEGIES, *FOREST_STRATEGIES),
-    meaning_of_none=f"{DEFAULT}, or {FOREST_DEFAULT} of active-forest",
-)
-"""Query strategy of a model of the service: its algorithm has the default."""
+"""Query strategy of a model; `quercus.specification.strategies` knows which there are."""
 MEMORY_ROWS = Parameter(
     "memory_rows",
     int,

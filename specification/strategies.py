@@ -1,35 +1,87 @@
-"""The query strategies by name. Nothing is imported here, so a process that only checks names stays small."""
+"""Query strategies by name, as the specification of a model sees them; each is a plug-in, imported when needed."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import ClassVar, Final, Literal, cast
 
-PUBLISHED = "published"
-RECOMMENDED = "covering-committee"
-DEFAULT = RECOMMENDED
-"""The strategy of a model with a tree that asks, if it names none."""
-MARGIN = "margin"
-MEMORY_DISAGREEMENT = "memory-disagreement"
-FOREST_DEFAULT = MARGIN
-"""The strategy of a model with a forest that asks, if it names none."""
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.parameter import summary_of
+from quercus.specification.plugins import STRATEGIES, PluginError, load_plugin, plugin_names
 
-STRATEGIES: Mapping[str, str] = MappingProxyType(
-    {
-        PUBLISHED: "ABC4.5 as published: round by round at the first undecided node",
-        "shared": "as published within a node, but shares the queries among the undecided nodes by their rows",
-        "small-regret": "as shared, weighted by regret; stops when no regret exceeds 0.1 of gain ratio",
-        "leaf-width": "the leaf with the largest product of unlabelled rows and width of the entropy interval",
-        "split-change": "the row whose answer is expected to separate the rivals of a node most",
-        "prediction-change": "the row whose answer is expected to change the predictions of most rows",
-        "committee": "the row whose class is most uncertain to a committee of trees",
-        RECOMMENDED: "as committee, with a bonus for rows that are far from all known ones (recommended)",
-    }
-)
-"""The strategies of trees by name, each with the instances that it selects."""
+PUBLISHED: Final = "published"
+RECOMMENDED: Final = "covering-committee"
+MARGIN: Final = "margin"
+MEMORY_DISAGREEMENT: Final = "memory-disagreement"
 
-FOREST_STRATEGIES: Mapping[str, str] = MappingProxyType(
-    {
-        MARGIN: "the row with the smallest margin between its likeliest classes; a bonus if no similar row is known",
-        MEMORY_DISAGREEMENT: "as margin, and prefers rows about which members with short and long memories disagree",
-    }
-)
-"""The strategies of the active forest by name, each with the instances that it selects."""
+Asks = Literal["tree", "forest"]
+"""What chooses the queries of a model: its active tree, or its forest of many memories."""
+
+DEFAULT_STRATEGY: Final[Mapping[Asks, str]] = MappingProxyType({"tree": RECOMMENDED, "forest": MARGIN})
+"""The strategy of a model that names none, by what chooses its queries."""
+
+
+class QueryStrategy:
+    """What the specification of a model needs to know of its strategy.
+
+    The first sentence of a subclass's docstring says which instances it selects.
+
+    Attributes
+    ----------
+    name
+        Name under which it is installed.
+    asks
+        What it can choose for.
+    """
+
+    __slots__ = ()
+
+    name: ClassVar[str]
+    asks: ClassVar[frozenset[Asks]] = frozenset({"tree"})
+
+
+def strategy_class(name: str, asks: Asks | None = None) -> type[QueryStrategy]:
+    """Return a strategy's class by its name.
+
+    Parameters
+    ----------
+    name
+        The name.
+    asks
+        What it must be able to choose for; None: anything.
+
+    Raises
+    ------
+    InvalidInput
+        When no package brings it, two do, it cannot be imported, or it chooses for something else.
+    """
+    try:
+        found = cast("type[QueryStrategy]", load_plugin(STRATEGIES, name, QueryStrategy))
+    except PluginError as error:
+        if asks is not None and name not in plugin_names(STRATEGIES):
+            raise InvalidInput(
+                "strategy", f"is {shown(name)}, must be one of {', '.join(strategies(asks))}"
+            ) from None
+        raise InvalidInput("strategy", f"is {shown(name)}, {error.reason}") from None
+    if asks is not None and asks not in found.asks:
+        raise InvalidInput(
+            "strategy",
+            f"is {name!r}, must be one of {', '.join(strategies(asks))}; {name!r} is for models whose "
+            f"{' or '.join(sorted(found.asks))} asks",
+        )
+    return found
+
+
+def strategies(asks: Asks) -> Mapping[str, str]:
+    """Return the strategies that choose for a tree or a forest, each with a sentence: which instances it selects.
+
+    One that cannot be imported is left out.
+    """
+    found: dict[str, str] = {}
+    for name in plugin_names(STRATEGIES):
+        try:
+            each = strategy_class(name)
+        except InvalidInput:
+            continue  # `quercus doctor` says why
+        if asks in each.asks:
+            found[name] = summary_of(each)
+    return MappingProxyType(found)

@@ -18,8 +18,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quercus.trees.ask.query import Query, QueryPosition
-    from quercus.trees.ask.reasons import CHILD
+    from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+    from quercus.trees.ask.reasons import CHILD, Reason
+    from quercus.trees.ask.strategies.leaf_queries import LeafRows
+    from quercus.trees.ask.strategies.registry import strategy_named
+    from quercus.trees.ask.strategies.strategy import Strategy
     from quercus.trees.growth.abc45 import Induction, induce
     from quercus.trees.growth.sample import Sample
     from quercus.trees.growth.saved import SavedEvidence, restored_state, saved_evidence
@@ -33,24 +36,32 @@ if TYPE_CHECKING:
         grow,
     )
     from quercus.trees.learners.average_confidence import AverageConfidence, spread_rows
+    from quercus.trees.learners.averaging import Averaging
+    from quercus.trees.learners.belief_entropy import BeliefEntropy
+    from quercus.trees.learners.c45 import C45
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
-    from quercus.trees.learners.entropy_model import BeliefEntropyModel
-    from quercus.trees.learners.forest import ForestModel
+    from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
+    from quercus.trees.learners.evidential import Abc45, E2m
+    from quercus.trees.learners.forest import FORESTS, Forest, ForestModel, Share, Vote
+    from quercus.trees.learners.id3 import Id3
+    from quercus.trees.learners.learner import Learner, TreeLearner
     from quercus.trees.learners.metrics import expected_accuracy, undominated, undominated_mask
     from quercus.trees.learners.model import fit
-    from quercus.trees.learners.one_against_rest import OneAgainstRest
+    from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest
     from quercus.trees.learners.predicting import LearnedModel, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table, consonant_mass
+    from quercus.trees.learners.total_uncertainty import TotalUncertainty
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import ChosenRow
     from quercus.trees.memory_forest.forest import MemoryForest
+    from quercus.trees.memory_forest.learner import ActiveForest
     from quercus.trees.memory_forest.publishing import forest_of, served_forest
-    from quercus.trees.memory_forest.reasons import forest_queries
     from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
+    from quercus.trees.memory_forest.strategies import Margin
     from quercus.trees.tree.encoding import (
         THRESHOLD_SIDES,
         Edges,
@@ -67,31 +78,42 @@ if TYPE_CHECKING:
     from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
 _PLACES = {
-    "ask.query": ["Query", "QueryPosition"],
-    "ask.reasons": ["CHILD"],
+    "ask.query": ["Query", "QueryContext", "QueryPosition"],
+    "ask.reasons": ["CHILD", "Reason"],
+    "ask.strategies.leaf_queries": ["LeafRows"],
+    "ask.strategies.registry": ["strategy_named"],
+    "ask.strategies.strategy": ["Strategy"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
     "growth.saved": ["SavedEvidence", "restored_state", "saved_evidence"],
     "growth.stream": ["Answered", "Corrected", "GrowthState", "Observed", "Refused", "Respecified", "grow"],
     "learners.average_confidence": ["AverageConfidence", "spread_rows"],
+    "learners.averaging": ["Averaging"],
+    "learners.belief_entropy": ["BeliefEntropy"],
+    "learners.c45": ["C45"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
-    "learners.entropy_model": ["BeliefEntropyModel"],
-    "learners.forest": ["ForestModel"],
+    "learners.entropy_model": ["BeliefEntropyModel", "Rule"],
+    "learners.evidential": ["Abc45", "E2m"],
+    "learners.forest": ["FORESTS", "Forest", "ForestModel", "Share", "Vote"],
+    "learners.id3": ["Id3"],
+    "learners.learner": ["Learner", "TreeLearner"],
     "learners.metrics": ["expected_accuracy", "undominated", "undominated_mask"],
     "learners.model": ["fit"],
-    "learners.one_against_rest": ["OneAgainstRest"],
+    "learners.one_against_rest": ["Combine", "OneAgainstRest"],
     "learners.predicting": ["LearnedModel", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses", "first_most_likely"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table", "consonant_mass"],
+    "learners.total_uncertainty": ["TotalUncertainty"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["ChosenRow"],
     "memory_forest.forest": ["MemoryForest"],
+    "memory_forest.learner": ["ActiveForest"],
     "memory_forest.publishing": ["forest_of", "served_forest"],
-    "memory_forest.reasons": ["forest_queries"],
     "memory_forest.saved": ["SavedForest", "restore_forest", "saved_forest"],
+    "memory_forest.strategies": ["Margin"],
     "tree.encoding": [
         "Edges",
         "SplitName",
@@ -110,22 +132,35 @@ _PLACES = {
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
 __all__ = [
+    "C45",
     "CHILD",
+    "FORESTS",
     "THRESHOLD_SIDES",
+    "Abc45",
     "AccuracyBlock",
+    "ActiveForest",
     "Answered",
     "AverageConfidence",
+    "Averaging",
+    "BeliefEntropy",
     "BeliefEntropyModel",
     "Between",
     "ChosenRow",
+    "Combine",
     "Corrected",
+    "E2m",
     "Edges",
     "FlatTree",
+    "Forest",
     "ForestModel",
     "GrowthState",
+    "Id3",
     "Induction",
+    "LeafRows",
     "LearnedModel",
+    "Learner",
     "LoggedEvidence",
+    "Margin",
     "MemoryForest",
     "Node",
     "Observed",
@@ -133,20 +168,28 @@ __all__ = [
     "Overview",
     "Predictions",
     "Query",
+    "QueryContext",
     "QueryPosition",
     "Range",
+    "Reason",
     "Refused",
     "RepeatedMasses",
     "Respecified",
+    "Rule",
     "Sample",
     "SavedEvidence",
     "SavedForest",
+    "Share",
     "SplitName",
+    "Strategy",
     "Table",
+    "TotalUncertainty",
+    "TreeLearner",
     "TreeModel",
     "TreeNames",
     "UncertainValues",
     "Value",
+    "Vote",
     "branch_names",
     "check_values",
     "consonant_mass",
@@ -158,7 +201,6 @@ __all__ = [
     "first_most_likely",
     "fit",
     "forest_of",
-    "forest_queries",
     "grow",
     "induce",
     "repeat_rows",
@@ -169,6 +211,7 @@ __all__ = [
     "served_forest",
     "split_names",
     "spread_rows",
+    "strategy_named",
     "to_dot",
     "to_svg",
     "to_text",

@@ -23,6 +23,8 @@ from pathlib import Path
 
 import numpy as np
 
+from quercus.trees import strategy_named
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _data import read_real
 from _streams import CLASSES, NUMBERS, HiddenTree, Truth, hidden_tree, with_noise
@@ -86,7 +88,12 @@ def at_random(rng: np.random.Generator) -> Chooser:
 
 def by_strategy(name: str) -> Chooser:
     def choose(forest: MemoryForest, candidates: np.ndarray, count: int) -> list[int]:
-        return [found.row for found in asking.choose_rows(forest, candidates, count, strategy=name)]
+        return [
+            found.row
+            for found in asking.choose_rows(
+                forest, candidates, count, worth=strategy_named(name, "forest").worth
+            )
+        ]
 
     return choose
 

@@ -20,9 +20,9 @@ from sklearn.model_selection import train_test_split
 
 from quercus.belief.frame import Frame
 from quercus.kernels.forest import mean_probabilities
-from quercus.specification.algorithms import Abc45, E2m, Forest
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.trees import Abc45, E2m, Forest
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table

@@ -18,9 +18,9 @@ import numpy as np
 
 from quercus.belief.frame import Frame
 from quercus.experiments.datasets import DataSet
-from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.trees import Abc45
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))

@@ -14,11 +14,10 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wi
 from sklearn.model_selection import train_test_split
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Abc45
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
-from quercus.trees import Answered, GrowthState, MemoryForest, Observed, grow
+from quercus.trees import Abc45, Answered, GrowthState, MemoryForest, Observed, grow
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.ask.settled import is_settled
 from quercus.trees.memory_forest.asking import choose_rows

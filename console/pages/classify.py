@@ -14,7 +14,7 @@ from quercus.client.places import plain_text
 from quercus.client.results import Between, Classification, UnseenNames
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
-from quercus.specification.algorithms import ActiveForest
+from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
@@ -64,7 +64,7 @@ async def classify(request: Request) -> Response:
         ],
         answer=answer,
         unseen=unseen,
-        beside=name_of(model.specification.algorithm) == ActiveForest.name,
+        beside=name_of(model.specification.algorithm) == ACTIVE_FOREST,
         fault=fault,
     )
 

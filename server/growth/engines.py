@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pkgutil import resolve_name
 from typing import Protocol
 
-from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.saved_columns import SavedEngine
-from quercus.server.growth.tree_engine import IncrementalEngine, as_active
-from quercus.specification import algorithms
+from quercus.server.growth.tree_engine import ActiveTreeEngine, IncrementalEngine, as_active
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
-from quercus.trees import AccuracyBlock, Query, SplitName
+from quercus.trees import Abc45, AccuracyBlock, Query, SplitName
 
 
 class QueryEngine(Protocol):
@@ -64,30 +63,23 @@ class TreeEngine(QueryEngine, Protocol):
 
 def learns_again(specification: Specification) -> bool:
     """Return whether the learner learns from all evidence each time; others follow the log."""
-    match specification.algorithm:
-        case algorithms.Abc45() | algorithms.E2m(informed_only=False) | algorithms.ActiveForest():
-            return False
-    return True
+    return not specification.algorithm.engine
 
 
 def tree_engine(specification: Specification) -> TreeEngine:
     """Return the engine of a new model whose trees follow the log."""
-    match specification.algorithm:
-        case algorithms.E2m():
-            return ActiveE2mEngine(specification)
-        case algorithms.ActiveForest():
-            return ForestEngine(specification)
-    return IncrementalEngine(specification, as_active)
+    engine: TreeEngine = resolve_name(specification.algorithm.engine)(specification)
+    return engine
 
 
 def query_engine(specification: Specification) -> QueryEngine:
     """Return the engine that asks for a new model whose learner learns again."""
-    return IncrementalEngine(specification, as_active)
+    return ActiveTreeEngine(specification)
 
 
 def at_level_one(specification: Specification) -> Specification:
     """Return the specification of the active tree that an E2M tree is."""
-    return replace(specification, alpha=1.0, algorithm=algorithms.Abc45())
+    return replace(specification, alpha=1.0, algorithm=Abc45())
 
 
 class ActiveE2mEngine:

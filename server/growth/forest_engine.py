@@ -4,25 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 
 from quercus.belief.codec import decode_contours
 from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.log_events import LabelUpdate
 from quercus.server.growth.saved_columns import SavedEngine
-from quercus.server.growth.tree_engine import IncrementalEngine, as_active
-from quercus.specification.algorithms import ActiveForest
+from quercus.server.growth.tree_engine import ActiveTreeEngine
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
     AccuracyBlock,
+    ActiveForest,
     AverageConfidence,
     MemoryForest,
     Query,
     SavedForest,
     TreeModel,
     forest_of,
-    forest_queries,
     grow,
     restore_forest,
     saved_forest,
@@ -31,7 +29,7 @@ from quercus.trees import (
 )
 
 
-class ForestEngine(IncrementalEngine):
+class ForestEngine(ActiveTreeEngine):
     """The forest of a log, and an active tree of the same log beside it, for people to read.
 
     Parameters
@@ -40,7 +38,7 @@ class ForestEngine(IncrementalEngine):
     """
 
     def __init__(self, specification: Specification) -> None:
-        super().__init__(specification, as_active)
+        super().__init__(specification)
         self._forest = self._empty_forest()
 
     def _empty_forest(self) -> MemoryForest:
@@ -105,14 +103,8 @@ class ForestEngine(IncrementalEngine):
 
     def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""
-        most = self._state.left_to_ask(limit)
-        if most <= 0:
-            return ()
-        queries = forest_queries(
-            self._forest, self._state.context(), most, strategy=self._specification.strategy
-        )
-        found = islice(queries, most)
-        return tuple((self._log.sequence_of(query.instance), query) for query in found)
+        queries = self._state.agenda(limit, forest=self._forest, strategy=self._specification.strategy)
+        return tuple((self._log.sequence_of(query.instance), query) for query in queries)
 
 
 def algorithm_of(specification: Specification) -> ActiveForest:

@@ -17,7 +17,6 @@ from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier
-from quercus.specification import algorithms
 from quercus.specification.attributes import MISSING_NAME, Nominal
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns, ModelRecord, Store
@@ -160,18 +159,18 @@ class RelearningEngine:
             each.name: int(np.count_nonzero(values[:, k] == each.most_values))
             for k, each in full_attributes(specification.attributes, vocabulary)
         }
-        names = _branch_names_of(specification, vocabulary)
+        names = _branch_names_of(specification, model, vocabulary)
         return GrownTrees(specification, model, edges, names, own, others)
 
 
-def _branch_names_of(specification: Specification, vocabulary: Mapping[int, Sequence[str]]) -> Names:
+def _branch_names_of(
+    specification: Specification, model: LearnedModel, vocabulary: Mapping[int, Sequence[str]]
+) -> Names:
     """Return the names of the branches of trees that split nominal attributes by value, numbers at thresholds.
 
     Those of belief-entropy trees are classes: a row goes where its value is densest.
     """
-    algorithm = specification.algorithm
-    base = algorithm.base if isinstance(algorithm, algorithms.Forest) else algorithm
-    if isinstance(base, algorithms.BeliefEntropy):
+    if model.branches_are_classes:
         return (tuple(f"like {name}" for name in specification.frame.classes),) * len(
             specification.attributes
         )

@@ -14,10 +14,11 @@ from quercus.server.growth.grown_trees import GrownTrees, full_attributes, speci
 from quercus.server.growth.log_events import LabelUpdate, LogEvents
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
-from quercus.specification import algorithms, parameters
 from quercus.specification.model import Specification
+from quercus.specification.strategies import DEFAULT_STRATEGY
 from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
+    Abc45,
     AccuracyBlock,
     Answered,
     AverageConfidence,
@@ -39,9 +40,9 @@ from quercus.trees import (
 
 def as_active(specification: Specification) -> Specification:
     """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
-    if isinstance(specification.algorithm, algorithms.ActiveForest):
-        return replace(specification, algorithm=algorithms.Abc45(), strategy=parameters.STRATEGY.default)
-    return replace(specification, algorithm=algorithms.Abc45())
+    is_asked = specification.algorithm.asks == "tree"
+    strategy = specification.strategy if is_asked else DEFAULT_STRATEGY["tree"]
+    return replace(specification, algorithm=Abc45(), strategy=strategy)
 
 
 class IncrementalEngine:
@@ -156,3 +157,15 @@ class IncrementalEngine:
                 if known is None:
                     return Refused(entry.instance, asked)
                 return Answered(entry.instance, known, reliability, asked)
+
+
+class ActiveTreeEngine(IncrementalEngine):
+    """The active tree of a log, which asks.
+
+    Parameters
+    ----------
+    specification : specification of the model.
+    """
+
+    def __init__(self, specification: Specification) -> None:
+        super().__init__(specification, as_active)

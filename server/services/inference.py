@@ -116,4 +116,4 @@ def _check_version(given: str, newest: int) -> None:
 def _read_head(store: Store, model: str) -> tuple[str, int]:
     record = store.get_model(model)
     algorithm = stored_specification(record.specification).algorithm
-    return algorithm.name or LEGACY_DEFAULT.name, record.tree_version
+    return algorithm.name or LEGACY_DEFAULT, record.tree_version

@@ -6,11 +6,10 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.specification.algorithms import (
-    ALGORITHMS,
     LEGACY_DEFAULT,
-    TREES,
     Algorithm,
-    Forest,
+    algorithm_class,
+    has_base,
     served_parameters,
 )
 from quercus.specification.parameter import Parameter
@@ -27,10 +26,8 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
         Naming the field below the algorithm, the value and the bound.
     """
     if not message.name and not message.parameters and not message.HasField("base"):
-        return LEGACY_DEFAULT
-    if message.name not in ALGORITHMS:
-        raise InvalidInput("name", f"is {shown(message.name)}, must be one of {', '.join(ALGORITHMS)}")
-    algorithm = ALGORITHMS[message.name]
+        return algorithm_class(LEGACY_DEFAULT)()
+    algorithm = algorithm_class(message.name)
     given: dict[str, Any] = {
         name: declared.check(parameter_value(message.parameters[name]))
         for name, declared in _declared(algorithm, message)
@@ -54,20 +51,25 @@ def _declared(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> list[
 
 
 def _decode_base(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> Algorithm:
-    if algorithm is not Forest:
+    if not has_base(algorithm):
         raise InvalidInput("name", f"is {shown(message.name)}, but {algorithm.name} has no base")
-    if message.name not in TREES:
-        raise InvalidInput("name", f"is {shown(message.name)}, must be one of {', '.join(TREES)}")
-    return decode_algorithm(message)
+    named = model_pb2.Algorithm(name=message.name or algorithm().base.name)  # type: ignore[attr-defined]
+    named.MergeFrom(message)
+    base = decode_algorithm(named)
+    if not base.is_base:
+        raise InvalidInput("name", f"is {shown(message.name)}, of which no {algorithm.name} can be made")
+    return base
 
 
 def canonical_algorithm(message: model_pb2.Algorithm) -> model_pb2.Algorithm:
     """Return a checked algorithm whose parameters have values of their declared types."""
-    algorithm = ALGORITHMS[message.name]
+    algorithm = algorithm_class(message.name)
     canonical = model_pb2.Algorithm(name=message.name)
     for name, declared in _declared(algorithm, message):
         value = declared.check(parameter_value(message.parameters[name]))
         canonical.parameters[name].CopyFrom(parameter_message(value))
     if message.HasField("base"):
-        canonical.base.CopyFrom(canonical_algorithm(message.base))
+        base = model_pb2.Algorithm(name=algorithm().base.name)  # type: ignore[attr-defined]
+        base.MergeFrom(message.base)
+        canonical.base.CopyFrom(canonical_algorithm(base))
     return canonical

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, MutableSequence, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any, Final
 
 from google.protobuf.duration_pb2 import Duration
@@ -25,7 +25,7 @@ from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, PUBLISHED
+from quercus.specification.strategies import MARGIN, PUBLISHED, RECOMMENDED, strategy_class
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
 from quercus.v1 import model_pb2
@@ -59,11 +59,11 @@ def complete_specification(
     full = model_pb2.Specification()
     full.CopyFrom(message)
     if full.algorithm == model_pb2.Algorithm():
-        full.algorithm.name = algorithms.DEFAULT.name
+        full.algorithm.name = algorithms.DEFAULT
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(full.algorithm)
         full.algorithm.CopyFrom(canonical_algorithm(full.algorithm))
-    own = algorithms.own_defaults(algorithm, len(full.classes))
+    own = algorithm.own_defaults(len(full.classes))
     for field, value in {**DEFAULTS, **own}.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
             setattr(full, field, value)
@@ -80,7 +80,7 @@ def complete_specification(
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
     with field_prefix("specification"):
-        algorithms.check_strategy(algorithm, full.strategy)
+        strategy_class(full.strategy, algorithm.asks)
     check_presentation(full)
     return full
 
@@ -147,15 +147,17 @@ def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
 
 def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
     algorithm = decode_algorithm(message.algorithm)
-    cost = algorithms.learning_cost(algorithm, len(message.classes))
+    cost = algorithm.learning_cost(len(message.classes))
     total = sum(cost.values())
     if total <= most:
         return
     costly = max(cost, key=cost.__getitem__)
-    base = "base." if isinstance(algorithm, algorithms.Forest) and costly == "folds" else ""
-    given = algorithm.base if base else algorithm  # type: ignore[union-attr]
-    field = f".{base}{costly}" if hasattr(given, costly) else ""
-    parts = " and ".join(f"{count:,} for its {name}" for name, count in cost.items() if count)
+    *above, name = costly.split(".")
+    given = reduce(getattr, above, algorithm)
+    field = f".{costly}" if hasattr(given, name) else ""
+    parts = " and ".join(
+        f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
+    )
     raise InvalidInput(
         f"specification.algorithm{field}",
         f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
@@ -213,8 +215,8 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
 
 def _stored_strategy(message: model_pb2.Specification) -> str:
     """Return the strategy; in old stores forests had the default of trees, and trees perhaps none."""
-    if message.algorithm.name == algorithms.ActiveForest.name and message.strategy in {"", DEFAULT}:
-        return FOREST_DEFAULT
+    if message.algorithm.name == algorithms.ACTIVE_FOREST and message.strategy in {"", RECOMMENDED}:
+        return MARGIN
     return message.strategy or PUBLISHED
 
 

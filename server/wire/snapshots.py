@@ -81,7 +81,7 @@ class StoredVersion:
 def encode_snapshot(head: tree_pb2.Tree, model: LearnedModel) -> bytes:
     """Return the stored form of a model: `head` is its message without nodes."""
     columns = join_trees(model.flat_trees)
-    reading = {name: columns.pop(name) for name in PEOPLE_READ}
+    reading = {name: columns.pop(name) for name in PEOPLE_READ if name in columns}
     parts = [
         zlib.compress(part, LEVEL)
         for part in (

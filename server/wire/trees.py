@@ -129,6 +129,8 @@ def choose_member(flats: Sequence[FlatTree], member: int) -> FlatTree:
     InvalidInput
         When there is no such member.
     """
+    if not flats:
+        raise InvalidInput("member", f"is {member}, but the model has no trees to show")
     if not 0 <= member < len(flats):
         raise InvalidInput("member", f"is {member}, must lie in [0, {len(flats)}), the number of trees")
     return flats[member]
@@ -184,7 +186,12 @@ class TreeClassifier:
             for declared, attribute in zip(specification.attributes, stored.head.attributes, strict=True)
         )
         model = restore_model(
-            stored.form, stored.columns, specification.attributes, specification.frame.size, edges
+            stored.form,
+            stored.columns,
+            specification.attributes,
+            specification.frame.size,
+            edges,
+            specification.algorithm,
         )
         flats = model.flat_trees
         return cls(

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.trees import strategy_named
+
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -26,21 +28,20 @@ from quercus.belief.measures import deng_entropy, discord, nonspecificity, pigni
 from quercus.belief.rules import combine_repeatedly, dempster
 from quercus.crowds.answers import CrowdAnswers
 from quercus.crowds.confusion import estimate_crowd
-from quercus.specification.algorithms import (
+from quercus.specification.algorithms import Algorithm, Pruning
+from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.strategies import strategies
+from quercus.trees import (
     C45,
     Abc45,
     ActiveForest,
-    Algorithm,
     Averaging,
     BeliefEntropy,
     E2m,
     Forest,
     Id3,
-    Pruning,
     TotalUncertainty,
 )
-from quercus.specification.attributes import Attribute, Nominal, Numeric
-from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.model import fit
@@ -208,7 +209,7 @@ def of_asking() -> Iterator[tuple[str, Said]]:
     contours = labels(classes)
     contours[LABELLED:] = 1.0
     frame = Frame(tuple(f"c{c}" for c in range(CLASSES)))
-    for strategy in STRATEGIES:
+    for strategy in strategies("tree"):
         spec = published_tree(ATTRIBUTES, frame, strategy=strategy, budget=50, alpha=0.9)
         state = grow(GrowthState.initial(spec), [Observed(values, contours)])
         said = Said()
@@ -221,9 +222,11 @@ def of_asking() -> Iterator[tuple[str, Said]]:
         yield f"queries by {strategy}", said
     forest = forest_of(ActiveForest(9, seed=1), ATTRIBUTES, CLASSES)
     forest.observe(values, contours)
-    for strategy in FOREST_STRATEGIES:
+    for strategy in strategies("forest"):
         said = Said()
-        for choice in choose_rows(forest, np.arange(LABELLED, ROWS), 8, strategy=strategy):
+        for choice in choose_rows(
+            forest, np.arange(LABELLED, ROWS), 8, worth=strategy_named(strategy, "forest").worth
+        ):
             said.decided.append([choice.row, choice.stands_for, choice.pool.tolist()])
             said.add_numbers(np.where(np.isfinite(choice.scores), choice.scores, -1.0))
         yield f"queries by {strategy}", said

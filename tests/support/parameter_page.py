@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quercus.specification import algorithms, console, server
-from quercus.specification.algorithms import ALGORITHMS, Pruning
+from quercus.specification.algorithms import Pruning, algorithm_classes
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameter import Parameter, parameters_of
@@ -50,12 +50,12 @@ Options of `quercus console`, and variables of the environment (`QUERCUS_CONSOLE
 def page() -> str:
     """Return the whole page."""
     model = {"model": Specification, "nominal": Nominal, "numeric": Numeric, "pruning": Pruning}
-    kinds: Mapping[str, Any] = ALGORITHMS
+    kinds: Mapping[str, Any] = algorithm_classes()
     return (
         "\n".join(
             [
                 HEAD.rstrip("\n"),
-                MODELS.format(algorithm=algorithms.DEFAULT.name),
+                MODELS.format(algorithm=algorithms.DEFAULT),
                 table("of", of_each({name: parameters_of(kind) for name, kind in model.items()})),
                 ALGORITHM,
                 table("of", of_each({name: parameters_of(kind) for name, kind in kinds.items()})),

@@ -4,8 +4,8 @@ from typing import Any
 
 from quercus.client import Specification as ClientSpecification
 from quercus.client.algorithms import to_proto
-from quercus.specification.algorithms import Abc45
 from quercus.specification.model import Specification
+from quercus.trees import Abc45
 from quercus.v1 import model_pb2
 
 

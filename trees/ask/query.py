@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -136,6 +136,9 @@ class QueryContext:
         Number of ordered codes of each attribute, from 0 on, such as the bins of a number; 0 for names.
     instances
         Number in the log of each row of the sample, ascending; None: the sample has all rows of the log.
+    forest
+        The `quercus.trees.memory_forest.forest.MemoryForest` of the same log that asks, which has the tree beside it;
+        None where the tree asks.
     """
 
     sample: Sample
@@ -143,6 +146,7 @@ class QueryContext:
     growth: QueryableTree
     ordered: tuple[int, ...]
     instances: Ints | None = None
+    forest: Any = None
 
     def instances_of(self, rows: Ints) -> Ints:
         """Return the numbers in the log of rows of the sample."""

@@ -9,6 +9,7 @@ import copy
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 
@@ -177,13 +178,31 @@ class GrowthState:
         """The tree as a value."""
         return self.flat.tree()
 
-    def agenda(self, limit: int, closed: Bools | None = None) -> tuple[Query, ...]:
-        """Return up to `limit` queries, in order; never more than the budget has left; none about `closed` rows."""
+    def agenda(
+        self,
+        limit: int,
+        closed: Bools | None = None,
+        *,
+        forest: Any = None,
+        strategy: str | None = None,
+    ) -> tuple[Query, ...]:
+        """Return up to `limit` queries, in order; never more than the budget has left; none about `closed` rows.
+
+        Parameters
+        ----------
+        limit, closed
+            See above.
+        forest
+            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in the place of the tree.
+        strategy
+            Name of the strategy; None: that of the specification.
+        """
         most = self.left_to_ask(limit)
         if most <= 0:
             return ()
         context = self.context() if closed is None else self.context().without_closed(closed)
-        queries = agenda_of(context, self.asked, most, self.specification.strategy)
+        context = replace(context, forest=forest)
+        queries = agenda_of(context, self.asked, most, strategy or self.specification.strategy)
         rows = context.instances
         return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)
 

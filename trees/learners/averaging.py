@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -10,8 +11,11 @@ from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import combine_repeatedly
 from quercus.belief.sums import weighted_sum
-from quercus.specification.parameters import MIN_INSTANCES
+from quercus.specification.parameter import parametric, values_of
+from quercus.specification.parameters import MAX_CUTS, MAX_DEPTH, MIN_INSTANCES
 from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, grow_tree
+from quercus.trees.learners.learner import TreeLearner
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import singleton_beliefs
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
 from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrap_criterion
@@ -164,3 +168,21 @@ def total_weights(pairs: Iterable[tuple[MassFunction, float]]) -> dict[MassFunct
     for mass, weight in pairs:
         totals[mass] = totals.get(mass, 0.0) + weight
     return totals
+
+
+@parametric
+class Averaging(TreeLearner):
+    """The belief decision tree, averaging approach (Elouedi 2000).
+
+    Source: theory §4.
+    """
+
+    name: ClassVar[str] = "averaging"
+    has_masses: ClassVar[bool] = True
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        return TreeModel.of(averaging(table, **values_of(self), wrap=wrap), table.attributes)

@@ -9,12 +9,21 @@ from the masses of the very instance that is classified.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
+from quercus.belief.errors import InvalidInput
 from quercus.belief.sums import weighted_sum
-from quercus.specification.parameters import INSTANCES_PER_CLASS, LEAF, MAX_MASS_CLASSES, MIN_WEIGHT
+from quercus.specification.parameter import parametric, values_of
+from quercus.specification.parameters import (
+    INSTANCES_PER_CLASS,
+    LEAF,
+    MAX_DEPTH,
+    MAX_MASS_CLASSES,
+    MIN_WEIGHT,
+)
 from quercus.trees.growth.batch import (
     Branch,
     Criterion,
@@ -26,7 +35,8 @@ from quercus.trees.growth.batch import (
 )
 from quercus.trees.learners.averaging import mass_summary, mean_mass, total_weights
 from quercus.trees.learners.components import Component, branch_of, fit_components
-from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind, check_size
+from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule, check_size
+from quercus.trees.learners.learner import TreeLearner
 from quercus.trees.learners.mixture import column_floor
 from quercus.trees.learners.nested import (
     ConsonantMasses,
@@ -35,6 +45,7 @@ from quercus.trees.learners.nested import (
     mass_function,
     normalised_masses,
 )
+from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Table
@@ -192,7 +203,7 @@ class LbeLeaf:
 
 def fit_belief_entropy(
     table: Table,
-    leaf: Kind = "LBE",
+    leaf: Rule = "LBE",
     *,
     min_instances: int | None = None,
     max_depth: int | None = None,
@@ -253,3 +264,35 @@ def _nodes_with_paths(tree: Node) -> Iterator[tuple[Path, Node]]:
         yield path, node
         below = [((*path, (node.attribute or 0, code)), child) for code, child in node.children.items()]
         pending.extend(reversed(below))
+
+
+@parametric
+class BeliefEntropy(TreeLearner):
+    """The belief-entropy trees (Gao 2022).
+
+    Source: theory §6.
+    """
+
+    name: ClassVar[str] = "belief-entropy"
+    has_masses: ClassVar[bool] = True
+    leaf: Rule = LEAF.dataclass_field()
+    min_instances: int | None = MIN_WEIGHT.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+
+    def check_classes(self, size: int) -> None:
+        """Refuse more than 16 classes for LBE and IBE."""
+        if size > MAX_MASS_CLASSES and self.leaf != "OBE":
+            raise InvalidInput(
+                "leaf", f"is {self.leaf!r}, of {size} classes; above {MAX_MASS_CLASSES} take 'OBE'"
+            )
+
+    def own_defaults(self, size: int) -> dict[str, float | str]:
+        """Return the defaults: 5 rows a class for the smallest node that is split."""
+        own = super().own_defaults(size)
+        return own | (
+            {"min_instances": max(1, INSTANCES_PER_CLASS * size)} if self.min_instances is None else {}
+        )
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        return fit_belief_entropy(table, **values_of(self), wrap=wrap)

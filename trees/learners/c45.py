@@ -2,13 +2,17 @@
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.parameters import CONFIDENCE, MIN_BRANCH, MIN_INSTANCES
+from quercus.specification.parameter import parametric, values_of
+from quercus.specification.parameters import CONFIDENCE, MAX_CUTS, MAX_DEPTH, MIN_BRANCH, MIN_INSTANCES
 from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
+from quercus.trees.learners.learner import TreeLearner, precise_rows
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.pruning import prune_pessimistic
 from quercus.trees.learners.splits import (
     ByCode,
@@ -257,3 +261,26 @@ class FractionalBranching:
         order = np.argsort(together)
         weights = np.concatenate([own, lost * share])
         return Branch(branch.attribute, branch.code, together[order], branch.left, weights[order])
+
+
+@parametric
+class C45(TreeLearner):
+    """C4.5 (Quinlan 1993), from the rows whose label names one class.
+
+    Source: `c45`.
+    """
+
+    name: ClassVar[str] = "c45"
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    min_branch: int = MIN_BRANCH.dataclass_field()
+    confidence: float | None = CONFIDENCE.dataclass_field()
+
+    def usable_rows(self, table: Table) -> Table | None:
+        """See `TreeLearner`."""
+        return precise_rows(table)
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        return TreeModel.of(c45(table, **values_of(self), wrap=wrap), table.attributes)

@@ -33,7 +33,7 @@ from quercus.trees.learners.predicting import (
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.tree.flat import FlatTree
 
-Kind = Literal["OBE", "LBE", "IBE"]
+Rule = Literal["OBE", "LBE", "IBE"]
 MAX_ALTERNATIVES = 4_096
 """Most combinations of uncertain attribute values of one row."""
 CHUNK = 65_536
@@ -85,10 +85,15 @@ class BeliefEntropyModel(LearnedModel):
 
     attributes: tuple[Attribute, ...]
     size: int
-    kind: Kind
+    kind: Rule
     flat: FlatTree
     components: tuple[Component | None, ...]
     commonalities: Floats
+
+    @property
+    def branches_are_classes(self) -> bool:
+        """A row goes where its value is densest."""
+        return True
 
     @property
     def flat_trees(self) -> tuple[FlatTree, ...]:

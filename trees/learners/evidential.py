@@ -5,15 +5,19 @@ are those of `quercus.trees.rules`, as in the tree that follows a log.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Floats
+from quercus.belief.contour import is_vacuous
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
+from quercus.specification.parameter import parametric, values_of
 from quercus.specification.parameters import (
     ALPHA,
     CANDIDATE_CUTS,
+    INFORMED_ONLY,
     MAX_DEPTH,
     MIN_INSTANCES,
     PREDICTION_LEVEL,
@@ -22,6 +26,8 @@ from quercus.specification.parameters import (
 from quercus.trees.growth.batch import BatchGrowth, GrowthRules, NodePrediction, OpenNode, SplitChoice
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked_cells
+from quercus.trees.learners.learner import TreeLearner
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.pruning import prune_evidential
 from quercus.trees.learners.splits import ByCode, root_node
 from quercus.trees.learners.stopping_rules import Wrap, wrap_criterion
@@ -217,3 +223,77 @@ def _checked_cuts(cuts: Cuts | None, table: Table) -> Cuts | None:
         if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():
             raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and not fall")
     return cuts
+
+
+@parametric
+class Abc45(TreeLearner):
+    """ABC4.5, the active belief decision tree.
+
+    Source: theory §3.
+
+    Parameters
+    ----------
+    pruning
+        Pruning of the grown tree; None for none.
+    """
+
+    name: ClassVar[str] = "abc45"
+    forgets: ClassVar[bool] = True
+    alpha: float = ALPHA.dataclass_field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int = CANDIDATE_CUTS.dataclass_field()
+    pruning: Pruning | None = None
+    prediction_level: float = PREDICTION_LEVEL.dataclass_field()
+    split_significance: float = SPLIT_SIGNIFICANCE.dataclass_field()
+
+    @property
+    def engine(self) -> str:
+        """The tree itself follows the log."""
+        return "quercus.server.growth.tree_engine:ActiveTreeEngine"
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        return TreeModel.of(abc45(table, **values_of(self), wrap=wrap), table.attributes)
+
+
+@parametric
+class E2m(TreeLearner):
+    """The E2M tree: ABC4.5 at level 1.
+
+    Rows that say nothing weigh the branches of a split, though not its entropies. Where they are most rows, a tree
+    without them (`informed_only`) is better.
+
+    Parameters
+    ----------
+    pruning
+        Pruning of the grown tree; None for none.
+    """
+
+    name: ClassVar[str] = "e2m"
+    forgets: ClassVar[bool] = True
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int = CANDIDATE_CUTS.dataclass_field()
+    pruning: Pruning | None = None
+    informed_only: bool = INFORMED_ONLY.dataclass_field()
+    prediction_level: float = PREDICTION_LEVEL.dataclass_field()
+    split_significance: float = SPLIT_SIGNIFICANCE.dataclass_field()
+
+    @property
+    def engine(self) -> str:
+        """A tree of all rows follows the log."""
+        return "" if self.informed_only else "quercus.server.growth.engines:ActiveE2mEngine"
+
+    def usable_rows(self, table: Table) -> Table | None:
+        """Return all rows, or those whose label says anything."""
+        if not self.informed_only:
+            return table
+        informed = ~is_vacuous(table.contours) & (table.weights > 0)
+        return table.take(np.flatnonzero(informed)) if informed.any() else None
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        values = values_of(self)
+        del values["informed_only"]  # `usable_rows` has seen to it
+        return TreeModel.of(e2m(table, **values, wrap=wrap), table.attributes)

@@ -5,28 +5,34 @@ seed, so the forest does not depend on who grows it: one process or an executor'
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Protocol
+from types import MappingProxyType
+from typing import ClassVar, Final, Literal, Protocol, Self
 
 import numpy as np
 
 from quercus.belief.arrays import Bools, Floats
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Vote
 from quercus.specification.attributes import Attribute
-from quercus.specification.parameters import MAX_MASS_CLASSES, TREES, VOTE
+from quercus.specification.parameter import check_parameters, parametric
+from quercus.specification.parameters import MAX_FEATURES, MAX_MASS_CLASSES, SEED, TREES, VOTE
 from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
+from quercus.trees.learners.belief_entropy import BeliefEntropy
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.executor import TaskExecutor
+from quercus.trees.learners.learner import Learner, TreeLearner
 from quercus.trees.learners.nested import log_commonalities_of, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
 from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
+
+Vote = Literal["label", "mass"]
+Share = Literal["root", "half", "all"]
 
 MASS_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 
@@ -107,6 +113,11 @@ class ForestModel(LearnedModel):
     size: int
     models: tuple[LearnedModel, ...]
     vote: Vote
+
+    @property
+    def branches_are_classes(self) -> bool:
+        """Whether those of its models are."""
+        return self.models[0].branches_are_classes
 
     @property
     def flat_trees(self) -> tuple[FlatTree, ...]:
@@ -243,3 +254,98 @@ def _grow_model(
     times = np.bincount(rows[generator.integers(len(rows), size=len(rows))], minlength=len(table))
     sample = replace(table, weights=table.weights * times)
     return learner(sample, wrap=partial(RandomAttributes, generator=generator, number=number))
+
+
+@parametric
+class Forest(Learner):
+    """A forest: bootstrap samples, random attributes at each node, and a vote.
+
+    Parameters
+    ----------
+    base
+        Learner of each tree.
+    """
+
+    name: ClassVar[str] = "forest"
+    base: TreeLearner = BeliefEntropy()
+    trees: int = TREES.dataclass_field()
+    vote: Vote = VOTE.dataclass_field()
+    max_features: Share | int = MAX_FEATURES.dataclass_field()
+    seed: int = SEED.dataclass_field()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.base, TreeLearner):
+            raise InvalidInput("base", f"is {shown(self.base)}, must be a learner of trees")
+        check_parameters(self)
+
+    @property
+    def takes_pruning(self) -> bool:
+        """Whether its trees take it."""
+        return self.base.takes_pruning
+
+    def check_classes(self, size: int) -> None:
+        """Refuse more than 16 classes for a vote of masses, and what its trees refuse."""
+        self.base.check_classes(size)
+        if size > MAX_MASS_CLASSES and self.vote == "mass":
+            raise InvalidInput("vote", f"is 'mass', of {size} classes; above {MAX_MASS_CLASSES} take 'label'")
+
+    def learning_cost(self, size: int) -> Mapping[str, int]:
+        """Return how many trees are grown to learn once.
+
+        Examples
+        --------
+        >>> from quercus.trees.learners.total_uncertainty import TotalUncertainty
+        >>> Forest(TotalUncertainty(), trees=30).learning_cost(3)
+        {'trees': 90, 'base.folds': 300}
+        """
+        once = dict(self.base.learning_cost(size))
+        return {"trees": self.trees * once.pop("trees")} | {f"base.{name}": n for name, n in once.items()}
+
+    def own_defaults(self, size: int) -> dict[str, float | str]:
+        """Return those of its trees."""
+        return self.base.own_defaults(size)
+
+    def with_parameters(self, **values: object) -> Self:
+        """Return a copy whose trees have other parameters."""
+        return replace(self, base=self.base.with_parameters(**values))
+
+    def vacuous_model(self, attributes: Sequence[Attribute], size: int) -> LearnedModel:
+        """See `Learner`."""
+        return self.base.vacuous_model(attributes, size)
+
+    def fit(self, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
+        """See `Learner`."""
+        usable = self.base.usable_rows(table)
+        if usable is None:
+            return self.vacuous_model(table.attributes, table.size)
+        return grow_forest(
+            usable,
+            self.base.prepared(usable, executor).grow,
+            self.seed,
+            vote=self.vote,
+            trees=self.trees,
+            number=_number_of_features(self.max_features),
+            executor=executor,
+        )
+
+
+FORESTS: Final[Mapping[str, Forest]] = MappingProxyType(
+    {
+        "L-OBE-RF": Forest(BeliefEntropy("OBE")),
+        "L-LBE-RF": Forest(BeliefEntropy("LBE")),
+        "L-IBE-RF": Forest(BeliefEntropy("IBE")),
+        "M-LBE-RF": Forest(BeliefEntropy("LBE"), vote="mass"),
+        "M-IBE-RF": Forest(BeliefEntropy("IBE"), vote="mass"),
+    }
+)
+"""The five forests of Gao, Wang, Ma 2022, by the paper's names."""
+
+
+def _number_of_features(max_features: Share | int) -> Callable[[int], int]:
+    if isinstance(max_features, int):
+        return partial(min, max_features)
+    return {"root": root_of, "half": half_of, "all": _all_of}[max_features]
+
+
+def _all_of(count: int) -> int:
+    return count

@@ -1,7 +1,12 @@
 """ID3 (theory §7; Quinlan 1986): information gain, a branch a value."""
 
-from quercus.specification.parameters import MIN_INSTANCES
+from typing import ClassVar
+
+from quercus.specification.parameter import parametric, values_of
+from quercus.specification.parameters import MAX_CUTS, MAX_DEPTH, MIN_INSTANCES, SIGNIFICANCE
 from quercus.trees.growth.batch import GrowthRules, grow_tree
+from quercus.trees.learners.learner import TreeLearner, precise_rows
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
 from quercus.trees.learners.stopping_rules import (
@@ -64,3 +69,25 @@ def id3(
     )
     tree = grow_tree(root_node(table), method)
     return tree if significance is None else prune_chi_square(tree, significance)
+
+
+@parametric
+class Id3(TreeLearner):
+    """ID3, from the rows whose label names one class.
+
+    Source: theory §7, `id3`.
+    """
+
+    name: ClassVar[str] = "id3"
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    significance: float | None = SIGNIFICANCE.dataclass_field()
+
+    def usable_rows(self, table: Table) -> Table | None:
+        """See `TreeLearner`."""
+        return precise_rows(table)
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        return TreeModel.of(id3(table, **values_of(self), wrap=wrap), table.attributes)

@@ -13,17 +13,17 @@ import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
-from quercus.specification.algorithms import LAMBDAS, Combine
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import COMBINE, FOLDS, MIN_INSTANCES
 from quercus.trees.growth.batch import Branch, GrowthRules, OpenNode, SplitChoice, grow_tree
 from quercus.trees.learners.executor import TaskExecutor
-from quercus.trees.learners.one_against_rest import check_combine, pignistic_together
+from quercus.trees.learners.one_against_rest import Combine, check_combine, pignistic_together
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
 from quercus.trees.learners.splits import ByCode, Candidates, candidate_splits, root_node, weighted_statistics
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
+    LAMBDAS,
     NodeMass,
     UntilNoGain,
     check_lambda,

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import Literal
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from quercus.belief.errors import InvalidInput, TotalConflict
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
-from quercus.specification.algorithms import Combine
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
 from quercus.trees.learners.cells import UncertainValues
@@ -21,6 +21,9 @@ from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.tree.flat import FlatTree
 
 NO_DIGITS = 1e-300  # a sum of products below it cannot be normalised
+
+
+Combine = Literal["dempster", "mean"]
 
 
 @dataclass(frozen=True, eq=False)

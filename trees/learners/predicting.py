@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.mass import MassFunction
@@ -50,20 +51,32 @@ class LearnedModel(ABC):
     """Number of classes."""
 
     @property
-    @abstractmethod
     def flat_trees(self) -> tuple[FlatTree, ...]:
-        """The trees as arrays."""
+        """The trees as arrays; none of a model that is no tree."""
+        return ()
+
+    @property
+    def branches_are_classes(self) -> bool:
+        """Whether a row goes down the branch of a class, whatever the attribute."""
+        return False
 
     @abstractmethod
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the model's predictions for rows of cells."""
 
-    @abstractmethod
-    def log_commonalities(self, cells: UncertainValues) -> Floats:
+    def log_commonalities(self, _cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.
 
         If the model has no masses, its probabilities are weakened by the small number of their rows.
         """
+        raise NotImplementedError(f"the masses of {type(self).__name__} cannot be combined")
+
+    def stored_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        """Return what the learner's `restore_model` makes the model of again: values of JSON, and arrays by name.
+
+        For models of other packages; those of this one have stored forms (`quercus.trees.learners.stored`).
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not say how it is stored")
 
     @property
     def trees(self) -> tuple[Node, ...]:

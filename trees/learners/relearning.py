@@ -22,7 +22,8 @@ from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.model import Specification
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
-from quercus.trees.learners.model import LearnedModel, fit, vacuous_model
+from quercus.trees.learners.learner import Learner
+from quercus.trees.learners.model import LearnedModel, fit
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table, consonant_mass
@@ -196,16 +197,20 @@ class LoggedEvidence:
         """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
         specification = self.specification
         table = self.table()
+        learner = specification.algorithm
+        if not isinstance(learner, Learner):
+            raise TypeError(f"{learner.name} does not learn")
         if table is None:
-            return vacuous_model(specification.algorithm, specification.attributes, specification.frame.size)
-        return as_served(fit(specification.algorithm, table), specification.attributes)
+            return learner.vacuous_model(specification.attributes, specification.frame.size)
+        return as_served(fit(learner, table), specification.attributes)
 
 
 def as_served(model: LearnedModel, declared: tuple[Attribute, ...]) -> LearnedModel:
     """Return a model that knows nominal values which were not declared, with codes as if it did not.
 
     A learner gives missing values the code after those of all values. The service's come after the declared ones,
-    and values learned later after them, so that no code ever moves.
+    and values learned later after them, so that no code ever moves. A model of
+    another package takes values as they are.
     """
     match model:
         case ForestModel():
@@ -227,7 +232,7 @@ def as_served(model: LearnedModel, declared: tuple[Attribute, ...]) -> LearnedMo
             )
         case BeliefEntropyModel():  # its branches are classes, whatever the values
             return replace(model, attributes=declared)
-    raise TypeError(f"{type(model).__name__} is no model that is served")
+    return model
 
 
 def _recode_model(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree:

@@ -8,17 +8,18 @@ one after the other.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.specification.algorithms import Combine, Rule, Vote
+from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.components import Component, Frequencies, Gaussians
-from quercus.trees.learners.entropy_model import BeliefEntropyModel
-from quercus.trees.learners.forest import ForestModel
-from quercus.trees.learners.one_against_rest import OneAgainstRest
+from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
+from quercus.trees.learners.forest import ForestModel, Vote
+from quercus.trees.learners.learner import Learner
+from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.memory_forest.stored import columns_of, members_of
@@ -26,7 +27,10 @@ from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 
 Columns = Mapping[str, NDArray[Any]]
-Kind = Literal["tree", "one-against-rest", "belief-entropy", "active-forest"]
+Kind = Literal["tree", "one-against-rest", "belief-entropy", "active-forest", "own"]
+
+OWN: Final = "own."
+"""Begins the names of the arrays of a model whose class is its learner's own."""
 
 PEOPLE_READ = (
     *(name for name, plain in PLAIN.items() if plain.people_read),
@@ -50,12 +54,15 @@ class StoredForm:
         Rule of the leaves of belief-entropy trees; None for others.
     vote
         Vote of a forest; None if the model is a single member.
+    state
+        Values of JSON of a model whose class is its learner's own.
     """
 
     kind: Kind
     combine: Combine | None = None
     leaf: Rule | None = None
     vote: Vote | None = None
+    state: Mapping[str, Any] | None = None
 
 
 def form_of(model: LearnedModel) -> StoredForm:
@@ -73,7 +80,7 @@ def form_of(model: LearnedModel) -> StoredForm:
         case TreeModel():
             return StoredForm("tree")
         case _:
-            raise TypeError(f"no stored form is known for {type(model).__name__}")
+            return StoredForm("own", state=model.stored_state()[0])
 
 
 def restore_model(
@@ -82,6 +89,7 @@ def restore_model(
     attributes: tuple[Attribute, ...],
     size: int,
     edges: Edges = (),
+    learner: Algorithm | None = None,
 ) -> LearnedModel:
     """Return the model that `form_of`, `join_trees` and `fitted_columns` were made of.
 
@@ -95,7 +103,14 @@ def restore_model(
         See `TreeModel`.
     size
         Number of classes.
+    learner
+        Its learner, which restores models of a class of its own.
     """
+    if form.kind == "own":
+        if not isinstance(learner, Learner):
+            raise TypeError("a model whose class is its learner's own needs the learner")
+        arrays = {name.removeprefix(OWN): array for name, array in columns.items() if name.startswith(OWN)}
+        return learner.restore_model(dict(form.state or {}), arrays, attributes, size)
     flats = part_trees(columns)
     models: list[LearnedModel]
     if form.kind == "belief-entropy":
@@ -118,6 +133,8 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
 
     Starts (of intervals and focal sets) become counts a node. Each tree begins where the parent is -1.
     """
+    if not flats:
+        return {}
     found = {name: _joined_column(flats, name) for name in PLAIN}
     for name, plain in PLAIN.items():
         if plain.absent is not None:
@@ -133,6 +150,8 @@ def join_trees(flats: Sequence[FlatTree]) -> dict[str, NDArray[Any]]:
 
 def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
     """Return the trees of `join_trees` columns; columns that only people read may be absent."""
+    if "parent" not in columns:  # no tree
+        return ()
     parent = columns["parent"]
     nodes = len(parent)
     bounds = [*np.flatnonzero(parent < 0).tolist(), nodes]
@@ -164,10 +183,13 @@ def _joined_column(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
 def fitted_columns(model: LearnedModel) -> dict[str, NDArray[Any]]:
     """Return the columns of a model beside its trees.
 
-    Belief-entropy trees fitted something at their nodes; the forest of many memories has its members.
+    A model whose class is its learner's own has arrays of its own. Belief-entropy trees fitted something at their
+    nodes; the forest of many memories has its members.
     """
     if isinstance(model, ServedForest):
         return columns_of(model.members)
+    if form_of(model).kind == "own":
+        return {OWN + name: array for name, array in model.stored_state()[1].items()}
     members = model.models if isinstance(model, ForestModel) else (model,)
     entropic = [member for member in members if isinstance(member, BeliefEntropyModel)]
     if not entropic:

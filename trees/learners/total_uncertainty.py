@@ -3,7 +3,9 @@
 Two classes make one tree. More make one tree a class, against all others, and their masses are combined.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
@@ -11,8 +13,17 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.sums import weighted_sum
-from quercus.specification.algorithms import DEFAULT_LAMBDA, Combine
-from quercus.specification.parameters import COMBINE, LAM, MIN_INSTANCES
+from quercus.specification.parameter import parametric
+from quercus.specification.parameters import (
+    COMBINE,
+    FOLDS,
+    LAM,
+    MAX_CUTS,
+    MAX_DEPTH,
+    MAX_MASS_CLASSES,
+    MIN_INSTANCES,
+    SEED,
+)
 from quercus.trees.growth.batch import (
     Criterion,
     GrowthRules,
@@ -21,13 +32,21 @@ from quercus.trees.growth.batch import (
     SplitChoice,
     grow_tree,
 )
-from quercus.trees.learners.one_against_rest import OneAgainstRest, check_combine
-from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.learners.executor import TaskExecutor
+from quercus.trees.learners.learner import TreeLearner
+from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
 from quercus.trees.tree.node import Node, Stop
+
+LAMBDAS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+"""λ that cross-validation tries. At 0 only the size of a node counts, and no split gains."""
+
+DEFAULT_LAMBDA: Final = 0.5
+"""λ where none is given and cross-validation cannot choose one: it needs two rows with a weight."""
 
 
 def node_masses(sums: Floats) -> Floats:
@@ -235,3 +254,63 @@ def fit_total_uncertainty(
 def check_lambda(lam: float) -> None:
     """Raise unless λ lies in [0, 1]."""
     LAM.with_changes(meaning_of_none="").check(lam)
+
+
+@parametric
+class TotalUncertainty(TreeLearner):
+    """Belief decision trees by total uncertainty (Vannoorenberghe 2002): one for two classes, else one per class.
+
+    Source: theory §5.
+    """
+
+    name: ClassVar[str] = "total-uncertainty"
+    has_masses: ClassVar[bool] = True
+    lam: float | None = LAM.dataclass_field()
+    combine: Combine = COMBINE.dataclass_field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    folds: int = FOLDS.dataclass_field()
+    seed: int = SEED.dataclass_field()
+
+    def check_classes(self, size: int) -> None:
+        """Refuse more than 16 classes for Dempster's rule."""
+        if size > MAX_MASS_CLASSES and self.combine == "dempster":
+            raise InvalidInput(
+                "combine", f"is 'dempster', of {size} classes; above {MAX_MASS_CLASSES} take 'mean'"
+            )
+
+    def learning_cost(self, size: int) -> Mapping[str, int]:
+        """Return how many trees are grown; a fold counts as many as there are λ to try, though they grow together."""
+        each = size if size > 2 else 1
+        return {"trees": each, "folds": 0 if self.lam is not None else self.folds * len(LAMBDAS) * each}
+
+    def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:
+        """Choose λ once, from the whole table, for all trees of a forest."""
+        from quercus.trees.learners.lambda_path import choose_lambda  # noqa: PLC0415 - it grows these very trees
+
+        lam = self.lam
+        if lam is None and np.count_nonzero(table.weights) > 1:
+            lam = choose_lambda(
+                table,
+                self.seed,
+                folds=self.folds,
+                executor=executor,
+                combine=self.combine,
+                min_instances=self.min_instances,
+                max_depth=self.max_depth,
+                max_cuts=self.max_cuts,
+            )
+        return replace(self, lam=DEFAULT_LAMBDA if lam is None else lam)
+
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        return fit_total_uncertainty(
+            table,
+            DEFAULT_LAMBDA if self.lam is None else self.lam,
+            combine=self.combine,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+            wrap=wrap,
+        )

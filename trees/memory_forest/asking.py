@@ -1,6 +1,6 @@
 """The queries of the forest: rows whose label is worth much by its strategy, or that cover many (theory §10.5)."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,16 +8,17 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.kernels.forest import covering_gains, estimate_node
-from quercus.specification.strategies import FOREST_DEFAULT
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.memories import BAYES, memories_of
-from quercus.trees.memory_forest.worth import worth_of
+from quercus.trees.memory_forest.worth import margin_worth
 
 Rows = NDArray[np.int32]
+Worth = Callable[[MemoryForest, Ints], Floats]
+"""Worth of the label of each of some rows (n,), to a forest: (n,) in [0, 2]."""
 
 COVER = 0.05  # what covering other rows is worth
 EXPLORE = 6  # one query in so many goes by what it covers alone
@@ -55,12 +56,12 @@ def choose_rows(
     limit: int,
     refused: Ints = NO_ROWS,
     *,
-    strategy: str = FOREST_DEFAULT,
+    worth: Worth = margin_worth,
 ) -> Iterator[ChosenRow]:
     """Yield at most `limit` of the `candidates`, numbers of rows, in the order to ask about them.
 
-    The strategy gives the worth of a row (`quercus.trees.memory_forest.worth`), which is 0 before the first label. The
-    score adds the row's coverage: the reduction of other rows' distances from labelled rows and earlier queries, as a
+    `worth` gives the worth of labels (`quercus.trees.memory_forest.worth`), which is 0 before the first one. The score
+    adds the row's coverage: the reduction of other rows' distances from labelled rows and earlier queries, as a
     share of the largest reduction by a candidate, times .05. The share alone counts at first, until every class has a
     labelled row, for 2·l queries at most; and in one query of six. Ties are broken at random. Rows that were `refused`
     cover others as labelled ones do, so that regions where nobody can answer are not queried again and again.
@@ -73,14 +74,14 @@ def choose_rows(
         return
     pool = pool[np.argsort(row_hashes(pool))]
     labelled = len(evidence.labelled)
-    worth = worth_of(forest, pool, strategy)
+    worths = worth(forest, pool)
     cover = Coverage(forest, pool, most, refused)
     beginning = not all_classes_labelled(evidence)
     free = np.ones(pool.size, dtype=bool)
     for asked in range(labelled, labelled + min(limit, pool.size)):
         shares = cover.gain_shares(free)
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
-        score = np.where(free, COVER * shares + (0.0 if by_cover else worth), -np.inf)
+        score = np.where(free, COVER * shares + (0.0 if by_cover else worths), -np.inf)
         chosen = int((score >= score.max() - SCORE_TIE).argmax())
         yield ChosenRow(int(pool[chosen]), pool, score, cover.stands_for(chosen))
         free[chosen] = False

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import nodes_of
+from quercus.trees.memory_forest.learner import ActiveForest
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.served import BayesTable, ServedForest, ServedMembers
 

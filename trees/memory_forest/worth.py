@@ -1,27 +1,29 @@
 """The worth of labels to a forest that asks, by strategy (theory §10.5)."""
 
-from collections.abc import Callable, Mapping
-from types import MappingProxyType
-
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
-from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.strategies import MARGIN, MEMORY_DISAGREEMENT
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.memories import memory_of
 
 
 def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
-    """Return 1 less the margin of the mean estimate of each row: of the classes that its label leaves plausible."""
+    """Return 1 less the margin of the mean estimate of each row (n,): of the classes that its label leaves plausible.
+
+    0 before a row is labelled.
+    """
     evidence = forest.evidence
+    if not len(evidence.labelled):
+        return np.zeros(rows.size)
     return 1.0 - _top_margin(conditioned_estimates(forest.theta(evidence.values[rows]), evidence, rows))
 
 
 def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
     """Return 1 less the margin, as above, plus how far memories are from the mean estimate: mean total variation."""
     evidence = forest.evidence
+    if not len(evidence.labelled):
+        return np.zeros(rows.size)
     memories = forest.members().memory_estimates(evidence.values[rows])
     weights = np.bincount(memory_of(forest.trees), forest.weights, len(memories))
     theta = conditioned_estimates(np.einsum("m,mnc->nc", weights, memories), evidence, rows)
@@ -46,22 +48,3 @@ def conditioned_estimates(theta: Floats, evidence: ForestEvidence, rows: Ints) -
         theta = theta.copy()
         theta[..., partly, :] = np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), of_these)
     return theta
-
-
-_WORTHS: Mapping[str, Callable[[MemoryForest, Ints], Floats]] = MappingProxyType(
-    {MARGIN: margin_worth, MEMORY_DISAGREEMENT: disagreement_worth}
-)
-NAMES = tuple(_WORTHS)
-
-
-def worth_of(forest: MemoryForest, rows: Ints, strategy: str) -> Floats:
-    """Return the worth of the label of each row (n,) by a strategy: (n,) in [0, 2]; 0 before a row is labelled.
-
-    Raises
-    ------
-    InvalidInput
-        When there is no strategy of that name.
-    """
-    if strategy not in _WORTHS:
-        raise InvalidInput("strategy", f"is {shown(strategy)}, must be one of {', '.join(_WORTHS)}")
-    return _WORTHS[strategy](forest, rows) if len(forest.evidence.labelled) else np.zeros(rows.size)

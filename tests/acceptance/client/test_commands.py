@@ -14,7 +14,7 @@ from support.command_line import quercus
 
 from quercus.client import Client, Numeric, Specification
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
-from quercus.specification.strategies import FOREST_DEFAULT
+from quercus.specification.strategies import MARGIN
 
 COMMANDS = ("serve", "models", "push", "label", "classify", "tree", "watch", "induce")
 
@@ -87,7 +87,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,
-        "strategy": FOREST_DEFAULT,
+        "strategy": MARGIN,
         "ask": "to-the-budget",
         "algorithm": {"name": "active-forest"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],

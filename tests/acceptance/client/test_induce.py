@@ -7,7 +7,7 @@ import pytest
 from support.command_line import quercus
 
 from quercus.client import Client
-from quercus.specification.algorithms import ALGORITHMS
+from quercus.specification.algorithms import algorithm_classes
 from quercus.specification.parameter import parameters_of
 
 FEWER = {"trees": 3, "folds": 2}
@@ -16,7 +16,7 @@ LABELS = ("low", "high", "low|high", "?")
 
 
 def own_flags(learner: str) -> list[str]:
-    known = {each.name for each in parameters_of(ALGORITHMS[learner])}
+    known = {each.name for each in parameters_of(algorithm_classes()[learner])}
     return [part for name, value in FEWER.items() if name in known for part in ("-p", f"{name}={value}")]
 
 
@@ -42,7 +42,7 @@ def serve(server: str, name: str, file: Path, *flags: str) -> None:
         client.wait_grown(name)
 
 
-@pytest.mark.parametrize("learner", ALGORITHMS)
+@pytest.mark.parametrize("learner", algorithm_classes())
 def test_the_tree_is_the_served_one(server: str, name: str, mixed: Path, learner: str) -> None:
     flags = ["--algorithm", learner, *own_flags(learner)]
     serve(server, name, mixed, *flags)

@@ -9,22 +9,11 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import (
-    C45,
-    FORESTS,
-    Abc45,
-    Algorithm,
-    Averaging,
-    BeliefEntropy,
-    E2m,
-    Forest,
-    Id3,
-    Pruning,
-    TotalUncertainty,
-)
+from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.trees import C45, FORESTS, Abc45, Averaging, BeliefEntropy, E2m, Forest, Id3, TotalUncertainty
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.model import LearnedModel, Predictions, fit, vacuous_model
+from quercus.trees.learners.model import LearnedModel, Predictions, fit
 from quercus.trees.learners.table import Table
 
 BASES: dict[str, Algorithm] = {
@@ -252,7 +241,7 @@ def test_a_weight_of_two_is_a_row_twice(algorithm: Algorithm) -> None:
 
 @every
 def test_the_model_without_rows_says_that_all_is_possible(algorithm: Algorithm) -> None:
-    said = vacuous_model(algorithm, ATTRIBUTES, CLASSES).predict_rows(uncertain())
+    said = algorithm.vacuous_model(ATTRIBUTES, CLASSES).predict_rows(uncertain())
     check(said, 6)
     assert said.belief.max() == 0.0
     assert said.plausibility.min() == 1.0

@@ -30,7 +30,8 @@ from support.every_number import (
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import ALGORITHMS, ActiveForest
+from quercus.specification.algorithms import algorithm_classes
+from quercus.trees import ActiveForest
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import TreeModel
@@ -69,7 +70,7 @@ def assert_near(found: Results, here: Results) -> None:
 
 def test_every_learner_is_compared() -> None:
     names = {algorithm.name for algorithm in (LEARNERS | FORESTS).values()}
-    assert names | {ActiveForest.name} == ALGORITHMS.keys()
+    assert names | {ActiveForest.name} == algorithm_classes().keys()
 
 
 def test_another_blas_and_fewer_threads_change_no_bit(here: Results) -> None:

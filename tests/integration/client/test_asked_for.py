@@ -10,6 +10,7 @@ from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal as DomainNominal
+from quercus.trees import C45, E2m, Forest
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
@@ -21,11 +22,11 @@ DOMAIN = tuple(DomainNominal(f"x{k}", VALUES) for k in range(3))
 LEARNERS: dict[str, tuple[Any, algorithms.Algorithm]] = {
     "forest": (
         {"name": "forest", "trees": 4, "base": {"name": "e2m", "informed_only": True}},
-        algorithms.Forest(algorithms.E2m(informed_only=True), 4),
+        Forest(E2m(informed_only=True), 4),
     ),
-    "informed": ({"name": "e2m", "informed_only": True}, algorithms.E2m(informed_only=True)),
-    "c45": ("c45", algorithms.C45()),
-    "e2m": ("e2m", algorithms.E2m()),
+    "informed": ({"name": "e2m", "informed_only": True}, E2m(informed_only=True)),
+    "c45": ("c45", C45()),
+    "e2m": ("e2m", E2m()),
 }
 
 

@@ -19,6 +19,17 @@ from quercus.specification.attributes import Nominal as DomainNominal
 from quercus.specification.attributes import Numeric as DomainNumeric
 from quercus.specification.model import Specification as DomainSpecification
 from quercus.storage import Store
+from quercus.trees import (
+    C45,
+    Abc45,
+    ActiveForest,
+    Averaging,
+    BeliefEntropy,
+    E2m,
+    Forest,
+    Id3,
+    TotalUncertainty,
+)
 from quercus.trees.learners.cells import Between as Range
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.tree.node import Node
@@ -27,29 +38,29 @@ CLASSES = ("setosa", "versicolor", "virginica")
 FRAME = Frame(CLASSES)
 EDGES = (0.5, 1.5)
 ALGORITHMS: dict[str, tuple[Any, algorithms.Algorithm]] = {
-    "e2m": ("e2m", algorithms.E2m()),
-    "active forest": ({"name": "active-forest", "trees": 9}, algorithms.ActiveForest(9)),
-    "id3": ({"name": "id3", "max_cuts": 8, "significance": 0.05}, algorithms.Id3(2, None, 8, 0.05)),
-    "c45": ({"name": "c45", "confidence": 0.1}, algorithms.C45(confidence=0.1)),
-    "averaging": ("averaging", algorithms.Averaging()),
+    "e2m": ("e2m", E2m()),
+    "active forest": ({"name": "active-forest", "trees": 9}, ActiveForest(9)),
+    "id3": ({"name": "id3", "max_cuts": 8, "significance": 0.05}, Id3(2, None, 8, 0.05)),
+    "c45": ({"name": "c45", "confidence": 0.1}, C45(confidence=0.1)),
+    "averaging": ("averaging", Averaging()),
     "total uncertainty": (
         {"name": "total-uncertainty", "combine": "mean", "folds": 3},
-        algorithms.TotalUncertainty(combine="mean", folds=3),
+        TotalUncertainty(combine="mean", folds=3),
     ),
-    "LBE": ("belief-entropy", algorithms.BeliefEntropy("LBE", 15)),
-    "IBE": ({"name": "belief-entropy", "leaf": "IBE"}, algorithms.BeliefEntropy("IBE", 15)),
+    "LBE": ("belief-entropy", BeliefEntropy("LBE", 15)),
+    "IBE": ({"name": "belief-entropy", "leaf": "IBE"}, BeliefEntropy("IBE", 15)),
     "forest of masses": (
         {"name": "forest", "trees": 5, "vote": "mass", "seed": 3, "base": {"name": "averaging"}},
-        algorithms.Forest(algorithms.Averaging(), 5, "mass", seed=3),
+        Forest(Averaging(), 5, "mass", seed=3),
     ),
-    "informed rows": ({"name": "e2m", "informed_only": True}, algorithms.E2m(informed_only=True)),
+    "informed rows": ({"name": "e2m", "informed_only": True}, E2m(informed_only=True)),
     "forest of votes": (
         {"name": "forest", "trees": 4, "max_features": "half", "base": "c45"},
-        algorithms.Forest(algorithms.C45(), 4, max_features="half"),
+        Forest(C45(), 4, max_features="half"),
     ),
     "forest of forests a class": (
         {"name": "forest", "trees": 2, "base": {"name": "total-uncertainty", "lam": 0.7}},
-        algorithms.Forest(algorithms.TotalUncertainty(lam=0.7), 2),
+        Forest(TotalUncertainty(lam=0.7), 2),
     ),
 }
 
@@ -92,7 +103,7 @@ def offline(algorithm: algorithms.Algorithm, rows: list[list[Any]], labels: list
     values = [
         [np.nan if v is None else order.index(v) if k == 0 else v for k, v in enumerate(row)] for row in rows
     ]
-    rules = {"min_instances": 15} if isinstance(algorithm, algorithms.BeliefEntropy) else {}  # 5 a class
+    rules = {"min_instances": 15} if isinstance(algorithm, BeliefEntropy) else {}  # 5 a class
     collected = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
     collected.observe(np.array(values, dtype=float), labels)
     return collected.learn_model(), order
@@ -114,9 +125,9 @@ def same(tree: Tree, root: Node) -> None:
 
 def test_no_learner_is_missing() -> None:
     domain = [each for _, each in ALGORITHMS.values()]
-    bases = [each.base for each in domain if isinstance(each, algorithms.Forest)]
-    elsewhere = algorithms.Abc45  # which tests/integration/service/test_same_as_offline.py serves
-    assert {elsewhere, *map(type, domain), *map(type, bases)} == set(algorithms.ALGORITHMS.values())
+    bases = [each.base for each in domain if isinstance(each, Forest)]
+    elsewhere = Abc45  # which tests/integration/service/test_same_as_offline.py serves
+    assert {elsewhere, *map(type, domain), *map(type, bases)} == set(algorithms.algorithm_classes().values())
 
 
 @pytest.mark.parametrize("which", ALGORITHMS)
@@ -264,7 +275,7 @@ def test_the_bucket_of_names_beyond_the_bound_is_one_more_value_for_every_learne
     colour = DomainNominal("colour", COLOURS, max_values=most)
     bucket = float(colour.most_values)
     algorithm = ALGORITHMS[which][1]
-    rules = {"min_instances": 15} if isinstance(algorithm, algorithms.BeliefEntropy) else {}
+    rules = {"min_instances": 15} if isinstance(algorithm, BeliefEntropy) else {}
     attributes = (colour, DomainNumeric("length", edges=EDGES))
     evidence = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
     kinds = np.random.default_rng(0).integers(0, 3, 150)

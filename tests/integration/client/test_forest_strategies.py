@@ -5,9 +5,10 @@ import pytest
 
 from quercus.client import Client, InvalidArgument, Numeric, Query, Specification
 from quercus.specification.reasons import SIMILAR_ROWS
-from quercus.specification.strategies import FOREST_STRATEGIES
+from quercus.specification.strategies import strategies
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.worth import disagreement_worth, margin_worth
 
 CLASSES = ("low", "high")
 ALGORITHM = {"name": "active-forest", "trees": 12, "seed": 2}
@@ -46,7 +47,8 @@ def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
     offline = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)
     offline.observe(rows, np.vstack([np.eye(2)[truth], np.ones((60, 2))]))
     for query in (first, second):
-        (choice,) = choose_rows(offline, np.arange(TOLD, TOLD + 60), 1, strategy=query.reason.strategy)
+        worth = {"margin": margin_worth, "memory-disagreement": disagreement_worth}[query.reason.strategy]
+        (choice,) = choose_rows(offline, np.arange(TOLD, TOLD + 60), 1, worth=worth)
         assert int(query.instance) == choice.row
         assert query.reason.score == pytest.approx(choice.scores.max())
         assert query.reason.fact(SIMILAR_ROWS) == choice.stands_for
@@ -55,7 +57,7 @@ def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
 def test_a_strategy_that_is_not_of_the_forest_is_refused_with_those_that_are(
     client: Client, name: str
 ) -> None:
-    known = ", ".join(FOREST_STRATEGIES)
+    known = ", ".join(strategies("forest"))
     for strategy in ("committee", "covering-committee"):
         with pytest.raises(InvalidArgument, match=f"'{strategy}', must be one of {known} for active-forest"):
             client.create_model(name, specification(strategy))

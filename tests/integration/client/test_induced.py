@@ -11,7 +11,7 @@ from integration.client.test_every_learner import CLASSES, FRAME, evidence
 from quercus.belief.label import class_set, precise
 from quercus.cli.offline_model import checked_specification, grow_offline
 from quercus.client import Client, Nominal, Numeric, Specification
-from quercus.specification.algorithms import ALGORITHMS
+from quercus.specification.algorithms import algorithm_classes
 from quercus.specification.parameter import parameters_of
 from quercus.storage import Store
 
@@ -27,9 +27,9 @@ def answer_about(row: int) -> str | set[str] | None:
     return [name, {name, CLASSES[(row + 1) % 3]}, None, name][row % 4]
 
 
-@pytest.mark.parametrize("learner", ALGORITHMS)
+@pytest.mark.parametrize("learner", algorithm_classes())
 def test_what_is_induced_is_what_is_served(serving: Serving, client: Client, name: str, learner: str) -> None:
-    own = {each.name for each in parameters_of(ALGORITHMS[learner])}
+    own = {each.name for each in parameters_of(algorithm_classes()[learner])}
     given = Specification(
         [Nominal("colour", COLOURS), Numeric("length", cuts=5)],
         CLASSES,

@@ -30,9 +30,8 @@ from quercus.belief.errors import InvalidInput
 from quercus.compute import ExecutorError, open_executor
 from quercus.compute.sharded import deal, grow_sharded
 from quercus.compute.sharded.workers import open_shard_workers
-from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees import GrowthState, Observed, Table, fit, grow
+from quercus.trees import BeliefEntropy, Forest, GrowthState, Observed, Table, TotalUncertainty, fit, grow
 
 SEEDS = np.random.SeedSequence(5).spawn(40)
 
@@ -67,9 +66,9 @@ def table():
 
 
 ALGORITHMS = [
-    algorithms.Forest(algorithms.BeliefEntropy(), trees=3, seed=2),
-    algorithms.Forest(algorithms.TotalUncertainty(folds=2, max_depth=2), trees=2, vote="mass", seed=2),
-    algorithms.TotalUncertainty(folds=3, max_depth=2, seed=1),
+    Forest(BeliefEntropy(), trees=3, seed=2),
+    Forest(TotalUncertainty(folds=2, max_depth=2), trees=2, vote="mass", seed=2),
+    TotalUncertainty(folds=3, max_depth=2, seed=1),
 ]
 
 

@@ -15,7 +15,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2
 
 from quercus.client import Client, Filter, Nominal, Specification
-from quercus.specification.strategies import DEFAULT
+from quercus.specification.strategies import RECOMMENDED
 from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 RPCS = {
@@ -49,7 +49,7 @@ def test_model_is_created_with_every_default_written_out(api: Any, tools: Any) -
         strategy=None,
     )
     specification = made.specification
-    assert specification.strategy == DEFAULT
+    assert specification.strategy == RECOMMENDED
     assert (specification.alpha, specification.budget, specification.min_instances) == (0.8, 0, 2)
     assert specification.warmup_rows == 100
     assert not specification.HasField("max_depth")

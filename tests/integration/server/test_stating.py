@@ -16,10 +16,10 @@ from quercus.client import Client
 from quercus.client.algorithms import to_proto
 from quercus.crowds import CrowdAnswers, estimate_crowd
 from quercus.server.transfer.importing import LogChecker
-from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal
 from quercus.storage import Store, file_url
 from quercus.storage.admin.verify import verify_store
+from quercus.trees import C45, E2m
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
@@ -387,13 +387,13 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
 @pytest.mark.parametrize(
     ("name", "wire", "algorithm"),
     [
-        ("e2m", to_proto("e2m"), algorithms.E2m()),
+        ("e2m", to_proto("e2m"), E2m()),
         (
             "informed",  # learned again from all evidence
             to_proto({"name": "e2m", "informed_only": True}),
-            algorithms.E2m(informed_only=True),
+            E2m(informed_only=True),
         ),
-        ("c45", to_proto("c45"), algorithms.C45()),
+        ("c45", to_proto("c45"), C45()),
     ],
 )
 def test_other_learners_learn_what_all_say_together(

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from quercus.client import Fact, Query, Reason, Rival, Shares
 from quercus.client.reasons import facts_text, place_text, why_text
 from quercus.specification.shares import decimal_text, percent_text
-from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
+from quercus.specification.strategies import strategies
 from quercus.trees.ask.reasons import similar_rows
 
 CLASSES = ("edible", "poisonous", "unknown")
@@ -34,7 +34,7 @@ CONTOURS = st.just((1.0,) * 3) | st.just(()) | st.tuples(SHARES, SHARES, SHARES)
 @st.composite
 def queries(draw: st.DrawFn) -> tuple[Query, tuple[float, ...]]:
     """A query of any strategy, and the estimate in its reason."""
-    strategy = draw(st.sampled_from([*STRATEGIES, *FOREST_STRATEGIES, "of-tomorrow"]))
+    strategy = draw(st.sampled_from([*strategies("tree"), *strategies("forest"), "of-tomorrow"]))
     theta, stands_for = draw(estimates()), draw(st.sampled_from([0, 1, 113]))
     who = draw(st.sampled_from(["The model", "The committee of trees", "", None]))
     sentence, facts = similar_rows(stands_for)

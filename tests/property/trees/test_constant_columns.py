@@ -8,8 +8,8 @@ from contract.trees.test_learners import BASES
 from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Forest
 from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.trees import Forest
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.asking import choose_rows

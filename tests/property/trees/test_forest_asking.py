@@ -8,14 +8,14 @@ import pytest
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.specification.strategies import FOREST_STRATEGIES
+from quercus.trees import strategy_named
 from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.memory_forest.asking import Coverage, choose_rows
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.memories import BAYES, LADDER
 from quercus.trees.memory_forest.saved import restore_forest, saved_forest
-from quercus.trees.memory_forest.worth import NAMES, disagreement_worth, margin_worth, worth_of
+from quercus.trees.memory_forest.worth import disagreement_worth, margin_worth
 
 Floats = NDArray[np.float64]
 ROWS, CLASSES, KINDS, NUMBERS, MANY = 60, 3, 4, 8, 60
@@ -133,24 +133,27 @@ def plain_order(
     return chosen
 
 
-@pytest.mark.parametrize("strategy", FOREST_STRATEGIES)
+WORTHS = {"margin": margin_worth, "memory-disagreement": disagreement_worth}
+
+
+@pytest.mark.parametrize("strategy", WORTHS)
 @pytest.mark.parametrize("labelled", [0, 1, 5, 6, 11, 30])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_order_is_that_of_the_plain_rule(seed: int, labelled: int, strategy: str) -> None:
     forest, values, labels = forest_of(seed, labelled, trees=8 if seed % 2 else 5)
     partly = [row for row, contour in labels.items() if (contour > 0).sum() > 1]
     candidates = sorted([row for row in range(ROWS) if row not in labels] + partly[:3])
-    found = [choice.row for choice in choose_rows(forest, np.array(candidates), 9, strategy=strategy)]
+    found = [choice.row for choice in choose_rows(forest, np.array(candidates), 9, worth=WORTHS[strategy])]
     assert found == plain_order(forest, values, labels, candidates, 9, strategy)
 
 
-@pytest.mark.parametrize("strategy", FOREST_STRATEGIES)
+@pytest.mark.parametrize("strategy", WORTHS)
 def test_what_a_label_is_worth_is_counted_with_the_weights_of_the_memories(strategy: str) -> None:
     """After many labelled rows weights differ, and so do the rows that memories hold."""
     forest, values, labels = forest_of(3, 260, rows=320, trees=8)
     assert np.ptp(forest.weights) > 0.01
     plain = {"margin": margin, "memory-disagreement": memory_disagreement}[strategy](forest, values, labels)
-    found = worth_of(forest, np.arange(len(values)), strategy)
+    found = WORTHS[strategy](forest, np.arange(len(values)))
     np.testing.assert_allclose(found, plain, atol=1e-12)
     assert 0.0 <= found.min() < found.max() <= 2.0
 
@@ -167,12 +170,10 @@ def test_memories_that_know_the_same_rows_and_differ_by_chance_alone_hardly_disa
 
 
 def test_a_strategy_of_trees_is_no_strategy_of_the_forest() -> None:
-    forest, _, _ = forest_of(0, 3)
-    assert tuple(FOREST_STRATEGIES) == NAMES
     with pytest.raises(
         InvalidInput, match="strategy: is 'committee', must be one of margin, memory-disagreement"
     ):
-        list(choose_rows(forest, np.arange(9), 2, strategy="committee"))
+        strategy_named("committee", "forest")
 
 
 def test_what_a_query_stands_for_is_counted() -> None:

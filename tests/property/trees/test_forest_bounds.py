@@ -10,11 +10,9 @@ from scipy.optimize import minimize
 from scipy.special import expit
 
 from quercus.kernels.forest import derived_key, goes_left, names_key
-from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees import served_forest
+from quercus.trees import ActiveForest, served_forest
 from quercus.trees.learners.cells import Between
-from quercus.trees.learners.model import vacuous_model
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.share_bounds import share_bounds
@@ -153,7 +151,7 @@ def test_the_probability_lies_between_belief_and_plausibility(kind: str) -> None
     """At every level, after every change of it, grown and served; also of rows whose values are uncertain."""
     forest, rows = forest_of(kind, 0.75, trees=12, count=120), rows_of(2, 40)[0]
     attributes = (Numeric("x"), Numeric("y"), Nominal("z", ("a", "b", "c")))
-    (flat,) = vacuous_model(ActiveForest(), attributes, 3).flat_trees
+    (flat,) = ActiveForest().vacuous_model(attributes, 3).flat_trees
     uncertain = [
         [None, None, None],
         [Between(0.1, 1.7), 0.0, frozenset({0, 2})],

@@ -88,4 +88,4 @@ def test_the_first_page_says_what_to_type_and_what_the_default_is() -> None:
     typed = [line for line in first if line.startswith("quercus ")]
     assert [line.split()[1] for line in typed] == ["inspect", "models", "push", "label"]
     create = " ".join(shown("models", "create").split())
-    assert f"By default the model is an {DEFAULT.name}: a forest that asks where it is in doubt" in create
+    assert f"By default the model is an {DEFAULT}: a forest that asks where it is in doubt" in create

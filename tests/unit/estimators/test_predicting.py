@@ -32,6 +32,7 @@ from quercus.estimators import (
 from quercus.estimators.base import BeliefClassifier
 from quercus.specification import algorithms
 from quercus.specification.attributes import Numeric
+from quercus.trees import C45, Averaging, BeliefEntropy, E2m, Id3, TotalUncertainty
 from quercus.trees.learners.cells import Between
 from quercus.trees.learners.metrics import u65
 from quercus.trees.learners.model import fit
@@ -43,13 +44,13 @@ Y = NAMES[TARGETS]
 ATTRIBUTES = [Numeric(f"x{k}") for k in range(4)]
 
 PAIRS = [
-    (ID3Classifier(significance=0.05), algorithms.Id3(significance=0.05)),
-    (C45Classifier(confidence=None, min_branch=1), algorithms.C45(confidence=None, min_branch=1)),
+    (ID3Classifier(significance=0.05), Id3(significance=0.05)),
+    (C45Classifier(confidence=None, min_branch=1), C45(confidence=None, min_branch=1)),
     (E2MTreeClassifier(pruning="likelihood", level=0.01, max_cuts=8),
-     algorithms.E2m(max_cuts=8, pruning=algorithms.Pruning("likelihood", 0.01))),
-    (BeliefTreeClassifier(max_depth=3), algorithms.Averaging(max_depth=3)),
-    (TotalUncertaintyTreeClassifier(lam=0.4, combine="mean"), algorithms.TotalUncertainty(0.4, "mean")),
-    (BeliefEntropyTreeClassifier(leaf="OBE", min_instances=9), algorithms.BeliefEntropy("OBE", 9)),
+     E2m(max_cuts=8, pruning=algorithms.Pruning("likelihood", 0.01))),
+    (BeliefTreeClassifier(max_depth=3), Averaging(max_depth=3)),
+    (TotalUncertaintyTreeClassifier(lam=0.4, combine="mean"), TotalUncertainty(0.4, "mean")),
+    (BeliefEntropyTreeClassifier(leaf="OBE", min_instances=9), BeliefEntropy("OBE", 9)),
 ]  # fmt: skip
 EVERY: list[BeliefClassifier] = [
     *(pair[0] for pair in PAIRS),

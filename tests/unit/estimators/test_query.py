@@ -15,7 +15,7 @@ from quercus.belief.frame import Frame
 from quercus.estimators import ActiveBeliefTreeClassifier, ActiveForestClassifier
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameters import MAX_COUNT
-from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
+from quercus.specification.strategies import strategies
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 
 X, TARGETS = load_iris(return_X_y=True)
@@ -34,7 +34,7 @@ def learner(strategy: str = "published", **parameters: Any) -> ActiveBeliefTreeC
     return ActiveBeliefTreeClassifier(classes=[0, 1, 2], strategy=strategy, **parameters)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_rows_without_label_are_asked_about(strategy: str) -> None:
     y = partly()
     found = learner(strategy).query(X, y, batch_size=5)
@@ -43,7 +43,7 @@ def test_rows_without_label_are_asked_about(strategy: str) -> None:
     assert np.isnan(y[found]).all()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_utilities(strategy: str) -> None:
     y = partly()
     found, utilities = learner(strategy).query(X, y, batch_size=4, return_utilities=True)
@@ -55,7 +55,7 @@ def test_utilities(strategy: str) -> None:
         assert set(np.flatnonzero(np.isnan(row)).tolist()) == gone
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_candidates_by_number(strategy: str) -> None:
     y = partly()
     some = np.flatnonzero(np.isnan(y))[::7]
@@ -65,7 +65,7 @@ def test_candidates_by_number(strategy: str) -> None:
     assert set(np.flatnonzero(~np.isnan(utilities[0])).tolist()) == set(some.tolist())
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_candidates_as_rows(strategy: str) -> None:
     y = partly(30)
     others = X[::10] + 0.05
@@ -74,7 +74,7 @@ def test_candidates_as_rows(strategy: str) -> None:
     assert ((found >= 0) & (found < len(others))).all()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_who_refused_is_not_asked_again(strategy: str) -> None:
     y = partly()
     first = learner(strategy).query(X, y, batch_size=3)
@@ -122,7 +122,7 @@ def test_nothing_is_asked_where_no_label_could_change_the_tree() -> None:
 
 
 @pytest.mark.parametrize("bins", [3, None])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_the_service_asks_the_same(strategy: str, bins: int | None) -> None:
     """The queries of a model that sees the same rows and answers, one after the other, and its tree."""
     X, truth = PAIR, TARGETS[::3]
@@ -237,7 +237,7 @@ def test_the_forest_asks_by_the_strategy_of_its_parameter() -> None:
         forest = ActiveForestClassifier(random_state=0, **parameters)
         return np.asarray(forest.query(X, y, batch_size=3, return_utilities=True)[1])
 
-    found = [utilities(strategy=strategy) for strategy in FOREST_STRATEGIES]
+    found = [utilities(strategy=strategy) for strategy in strategies("forest")]
     np.testing.assert_array_equal(utilities(), found[0])
     assert np.nanmax(found[1] - found[0]) > 0.01
     with pytest.raises(InvalidInput, match="strategy: is 'committee', must be one of margin, memory-disag"):

@@ -10,7 +10,8 @@ from quercus import estimators
 from quercus.client import Between as GivenBetween
 from quercus.estimators import ActiveBeliefTreeClassifier, ActiveForestClassifier
 from quercus.estimators.base import BeliefClassifier, TableClassifier, seed_of
-from quercus.specification.algorithms import ALGORITHMS, ActiveForest
+from quercus.specification.algorithms import algorithm_classes
+from quercus.trees import ActiveForest
 from quercus.trees.learners.cells import Between
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel
@@ -56,7 +57,7 @@ def learner_of(kind: type[BeliefClassifier]) -> str:
 
 
 def test_there_is_an_estimator_of_every_learner() -> None:
-    assert {learner_of(kind) for kind in KINDS} == set(ALGORITHMS)
+    assert {learner_of(kind) for kind in KINDS} == set(algorithm_classes())
 
 
 def served_model(fitted: BeliefClassifier) -> LearnedModel:

@@ -1,6 +1,5 @@
 """The methods of the experiments: those of the registries, and the service's forest as it is served."""
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -9,38 +8,42 @@ import pytest
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet
 from quercus.cli.offline_model import grow_offline
-from quercus.experiments import learners, strategies
+from quercus.experiments import learners
 from quercus.experiments.datasets import BUILT_IN
 from quercus.experiments.problem import Problem, fold_of
 from quercus.experiments.seeds import seed_of
-from quercus.specification.algorithms import ALGORITHMS, ActiveForest
+from quercus.experiments.strategies import STRATEGIES
+from quercus.specification.algorithms import algorithm_classes
 from quercus.specification.model import Specification
-from quercus.specification.strategies import FOREST_STRATEGIES, STRATEGIES
-from quercus.trees import Table
+from quercus.specification.parameter import parametric
+from quercus.specification.strategies import strategies
+from quercus.trees import ActiveForest, Id3, Table
 
 
-@dataclass(frozen=True)
-class Tomorrow:
-    """A learner that is added to the registry."""
+@parametric
+class Tomorrow(Id3):
+    """A learner of another package."""
 
     name: ClassVar[str] = "tomorrow"
 
 
 def test_every_learner_and_strategy_is_there() -> None:
-    compared = {type(algorithm) for _, algorithm in learners.compared_algorithms(ALGORITHMS).values()}
-    assert compared == set(ALGORITHMS.values())
-    assert set(learners.compared_algorithms(ALGORITHMS)) <= set(learners.LEARNERS)
-    more = learners.compared_algorithms({**ALGORITHMS, Tomorrow.name: Tomorrow})  # type: ignore[dict-item]
+    compared = {
+        type(algorithm) for _, algorithm in learners.compared_algorithms(algorithm_classes()).values()
+    }
+    assert compared == set(algorithm_classes().values())
+    assert set(learners.compared_algorithms(algorithm_classes())) <= set(learners.LEARNERS)
+    more = learners.compared_algorithms({**algorithm_classes(), Tomorrow.name: Tomorrow})
     assert more[Tomorrow.name] == (Tomorrow.name, Tomorrow())
-    assert {*STRATEGIES, *FOREST_STRATEGIES} <= set(strategies.STRATEGIES)
-    asking = {learners.ASKING_PREFIX + name for name in (*STRATEGIES, *FOREST_STRATEGIES)}
+    assert {*strategies("tree"), *strategies("forest")} <= set(STRATEGIES)
+    asking = {learners.ASKING_PREFIX + name for name in (*strategies("tree"), *strategies("forest"))}
     assert asking <= set(learners.LEARNERS)
 
 
 def test_the_default_forest_is_compared_by_default() -> None:
     for chosen in (learners.DEFAULT, learners.TABLE, learners.CURVE):
         assert ActiveForest.name in chosen
-    assert {learners.ASKING_PREFIX + name for name in FOREST_STRATEGIES} <= set(learners.DEFAULT)
+    assert {learners.ASKING_PREFIX + name for name in strategies("forest")} <= set(learners.DEFAULT)
 
 
 def iris(vacuous: bool) -> Problem:
@@ -50,7 +53,7 @@ def iris(vacuous: bool) -> Problem:
     return fold_of(data, table, np.arange(150) % 5 == 0, 0, seed_of(0, "iris"))
 
 
-@pytest.mark.parametrize("strategy", FOREST_STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("forest"))
 def test_the_forest_asks_and_predicts_as_it_is_served(strategy: str) -> None:
     problem = iris(vacuous=True)
     answers = 5
@@ -68,7 +71,7 @@ def test_the_forest_asks_and_predicts_as_it_is_served(strategy: str) -> None:
         lambda row: ClassSet(1 << int(problem.truth[row])),
     )
     wanted = served.grown.model.predict(problem.test)
-    curve = dict(strategies.STRATEGIES[strategy].curve(problem, (0, answers)))
+    curve = dict(STRATEGIES[strategy].curve(problem, (0, answers)))
     said = curve[answers].predict(problem.test)
     assert said.probabilities.tolist() == wanted.theta.tolist()
     assert said.possible.tolist() == wanted.classes.tolist()

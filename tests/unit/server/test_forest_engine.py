@@ -20,16 +20,16 @@ from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.trees import TreeClassifier
-from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.reasons import SIMILAR_ROWS
 from quercus.storage.records import Event, EventKind, InstanceColumns, Snapshot
+from quercus.trees import ActiveForest
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.ask.reasons import similar_rows
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.reasons import MEMORIES_DISAGREE
+from quercus.trees.memory_forest.strategies import MEMORIES_DISAGREE
 from quercus.v1 import model_pb2, query_pb2
 
 FRAME = Frame(("a", "b", "c"))

@@ -8,10 +8,10 @@ from support.published import published_tree
 from quercus.belief.codec import encode_sets
 from quercus.belief.frame import Frame
 from quercus.server.growth.engines import TreeEngine, tree_engine
-from quercus.specification.algorithms import ActiveForest
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.storage.records import InstanceColumns
+from quercus.trees import ActiveForest
 from quercus.trees.likelihood import cell_cache
 
 ATTRIBUTES = tuple(Nominal(f"x{k}", ("a", "b", "c")) for k in range(4))

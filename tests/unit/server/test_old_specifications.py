@@ -7,10 +7,10 @@ from quercus.belief.errors import InvalidInput
 from quercus.client.algorithms import AlgorithmLike, to_proto
 from quercus.server.wire.earlier import stored_specification
 from quercus.server.wire.models import complete_specification, decode_specification, updated_specification
-from quercus.specification.algorithms import Abc45, ActiveForest
 from quercus.specification.attributes import Nominal
 from quercus.specification.parameters import MODEL_SIGNIFICANCE
-from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT
+from quercus.specification.strategies import MARGIN, RECOMMENDED
+from quercus.trees import Abc45, ActiveForest
 from quercus.v1 import model_pb2
 
 
@@ -47,20 +47,20 @@ def test_they_keep_their_tree() -> None:
 def test_a_forest_of_an_old_store_has_the_default_strategy_of_forests() -> None:
     """It had that of trees, which it did not follow; a change of something else is no reason to refuse it now."""
     old = specification()
-    assert old.strategy == FOREST_DEFAULT
-    old.strategy = DEFAULT
-    assert decode_specification(old).strategy == FOREST_DEFAULT
+    assert old.strategy == MARGIN
+    old.strategy = RECOMMENDED
+    assert decode_specification(old).strategy == MARGIN
     request = model_pb2.UpdateModelRequest(
         specification=model_pb2.Specification(budget=7), update_mask=FieldMask(paths=["budget"])
     )
-    assert updated_specification(old, request).strategy == FOREST_DEFAULT
+    assert updated_specification(old, request).strategy == MARGIN
     request.update_mask.paths.append("strategy")
     request.specification.strategy = "memory-disagreement"
     changed = updated_specification(old, request)
     assert changed.strategy == "memory-disagreement"
     request.specification.ClearField("strategy")
-    assert updated_specification(changed, request).strategy == FOREST_DEFAULT
-    request.specification.strategy = DEFAULT
+    assert updated_specification(changed, request).strategy == MARGIN
+    request.specification.strategy = RECOMMENDED
     with pytest.raises(
         InvalidInput, match=r"specification.strategy: is 'covering-committee', must be one of margin"
     ):
@@ -87,7 +87,7 @@ def test_an_old_curve_that_is_too_large_to_be_drawn_is_refused_only_where_it_is_
 
 def test_a_strategy_of_trees_for_a_new_forest_is_an_error() -> None:
     new = specification()
-    for strategy in (DEFAULT, "published"):
+    for strategy in (RECOMMENDED, "published"):
         new.strategy = strategy
         with pytest.raises(
             InvalidInput, match=f"specification.strategy: is '{strategy}', must be one of margin, "

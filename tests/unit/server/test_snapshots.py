@@ -10,12 +10,12 @@ from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
 from quercus.server.wire import snapshots
 from quercus.server.wire.trees import TreeClassifier, decode_snapshot, encode_head
-from quercus.specification import algorithms
 from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.storage.records import Snapshot
+from quercus.trees import C45, ActiveForest, Averaging, BeliefEntropy, E2m, Forest, TotalUncertainty
 from quercus.trees.learners.cells import Between, UncertainValues, Value
-from quercus.trees.learners.model import fit, vacuous_model
+from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.stored import part_trees, restore_model
 from quercus.trees.learners.table import Table
@@ -140,21 +140,21 @@ def test_a_format_of_another_version_is_refused() -> None:
 
 
 ALGORITHMS: dict[str, Algorithm] = {
-    "e2m": algorithms.E2m(),
-    "c45": algorithms.C45(),
-    "averaging": algorithms.Averaging(),
-    "total uncertainty": algorithms.TotalUncertainty(lam=0.7, combine="mean"),
-    "active forest": algorithms.ActiveForest(trees=7),
-    "OBE": algorithms.BeliefEntropy("OBE", 4),
-    "LBE": algorithms.BeliefEntropy("LBE", 4),
-    "IBE": algorithms.BeliefEntropy("IBE", 4),
-    "forest of averaging": algorithms.Forest(algorithms.Averaging(), 3, "mass"),
-    "forest of total uncertainty": algorithms.Forest(algorithms.TotalUncertainty(lam=0.7), 2),
-    "forest of LBE": algorithms.Forest(algorithms.BeliefEntropy("LBE", 4), 3, "mass"),
-    "forest of IBE": algorithms.Forest(algorithms.BeliefEntropy("IBE", 4), 3, "mass"),
-    "votes of LBE": algorithms.Forest(algorithms.BeliefEntropy("LBE", 4), 3),
-    "votes of OBE": algorithms.Forest(algorithms.BeliefEntropy("OBE", 4), 3),
-    "votes of averaging": algorithms.Forest(algorithms.Averaging(), 3),
+    "e2m": E2m(),
+    "c45": C45(),
+    "averaging": Averaging(),
+    "total uncertainty": TotalUncertainty(lam=0.7, combine="mean"),
+    "active forest": ActiveForest(trees=7),
+    "OBE": BeliefEntropy("OBE", 4),
+    "LBE": BeliefEntropy("LBE", 4),
+    "IBE": BeliefEntropy("IBE", 4),
+    "forest of averaging": Forest(Averaging(), 3, "mass"),
+    "forest of total uncertainty": Forest(TotalUncertainty(lam=0.7), 2),
+    "forest of LBE": Forest(BeliefEntropy("LBE", 4), 3, "mass"),
+    "forest of IBE": Forest(BeliefEntropy("IBE", 4), 3, "mass"),
+    "votes of LBE": Forest(BeliefEntropy("LBE", 4), 3),
+    "votes of OBE": Forest(BeliefEntropy("OBE", 4), 3),
+    "votes of averaging": Forest(Averaging(), 3),
 }
 
 
@@ -194,7 +194,7 @@ def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> Non
 @pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
 def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None:
     specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    for whole_model in (learned(algorithm), vacuous_model(algorithm, ATTRIBUTES, 3)):
+    for whole_model in (learned(algorithm), algorithm.vacuous_model(ATTRIBUTES, 3)):
         data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
         classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
         cells = UncertainValues.of_rows([[0, 0.1], [None, Between(0.2, 1.8)], [0, 0.1]], ATTRIBUTES)

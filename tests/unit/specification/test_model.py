@@ -4,19 +4,11 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import (
-    C45,
-    Abc45,
-    ActiveForest,
-    Algorithm,
-    BeliefEntropy,
-    E2m,
-    Forest,
-    Pruning,
-)
+from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
-from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT
+from quercus.specification.strategies import MARGIN, RECOMMENDED
+from quercus.trees import C45, Abc45, ActiveForest, BeliefEntropy, E2m, Forest
 
 FRAME = Frame(("yes", "no"))
 SIZE = Numeric("size")
@@ -31,7 +23,7 @@ def test_defaults() -> None:
         None,
         100,
     )
-    assert spec.strategy == FOREST_DEFAULT
+    assert spec.strategy == MARGIN
     assert spec.algorithm == ActiveForest()
     assert (spec.prediction_level, spec.split_significance) == (0.75, 10.0)
     assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, (), "branch")
@@ -70,17 +62,13 @@ def test_the_tree_beside_a_forest_may_be_pruned() -> None:
 
 
 def test_a_strategy_is_of_the_forest_that_asks_or_of_a_tree() -> None:
-    assert Specification((SIZE,), FRAME).strategy == FOREST_DEFAULT
+    assert Specification((SIZE,), FRAME).strategy == MARGIN
     assert Specification((SIZE,), FRAME, strategy="memory-disagreement").strategy == "memory-disagreement"
-    assert Specification((SIZE,), FRAME, algorithm=C45()).strategy == DEFAULT
-    reason = (
-        "is 'published', must be one of margin, memory-disagreement for active-forest; 'published' is for"
-    )
-    with pytest.raises(InvalidInput, match=f"strategy: {reason} algorithms like abc45"):
+    assert Specification((SIZE,), FRAME, algorithm=C45()).strategy == RECOMMENDED
+    reason = "is 'published', must be one of margin, memory-disagreement; 'published' is for models"
+    with pytest.raises(InvalidInput, match=f"strategy: {reason} whose tree asks"):
         Specification((SIZE,), FRAME, strategy="published")
-    reason = (
-        "is 'margin', must be one of published, .* for e2m; 'margin' is for algorithms like active-forest"
-    )
+    reason = "is 'margin', must be one of .*published, .*; 'margin' is for models whose forest asks"
     with pytest.raises(InvalidInput, match=f"strategy: {reason}"):
         Specification((SIZE,), FRAME, strategy="margin", algorithm=E2m())
 

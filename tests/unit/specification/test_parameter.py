@@ -8,13 +8,13 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification import parameters
-from quercus.specification.algorithms import ALGORITHMS
+from quercus.specification.algorithms import algorithm_classes
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameter import Parameter, parameters_of
 
 DECLARED = [value for value in vars(parameters).values() if isinstance(value, Parameter)]
-CLASSES = [*ALGORITHMS.values(), Nominal, Numeric, Specification]
+CLASSES = [*algorithm_classes().values(), Nominal, Numeric, Specification]
 
 
 @pytest.mark.parametrize("parameter", DECLARED, ids=lambda parameter: parameter.name)
@@ -23,7 +23,12 @@ def test_defaults_and_bounds_are_values_and_what_is_beyond_them_is_not(parameter
         assert parameter.check(parameter.default) == parameter.default
     for choice in parameter.choices:
         assert parameter.check(choice) == choice
-    wrong: list[Any] = ["", "guess", object(), [1]]
+    wrong: list[Any] = [
+        "",
+        object(),
+        [1],
+        *([] if parameter.kind is str and not parameter.choices else ["guess"]),
+    ]
     wrong += [] if parameter.meaning_of_none else [None]
     wrong += [] if parameter.kind is bool else [True]
     if parameter.kind in (int, float):

@@ -5,8 +5,9 @@ import pytest
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Abc45, E2m, Forest, Pruning
+from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal
+from quercus.trees import Abc45, E2m, Forest
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow

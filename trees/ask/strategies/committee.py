@@ -17,19 +17,21 @@ At most 1,000 rows are looked at as candidates, as many that are known, and as m
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import isqrt
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.contour import largest_one
 from quercus.kernels.forest import covering_gains, distances, mean_probabilities, nearest_distances
+from quercus.specification.parameter import parameter, parametric
 from quercus.specification.reasons import Fact, Shares
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import Reason, similar_rows
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
+from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.growth.sample import Sample
 from quercus.trees.rules.ties import TIE
@@ -42,22 +44,25 @@ COVERING = 4  # times as many covering rows are looked at as others
 SEED = 20_161  # any number; the draws depend on it and on the number of labelled rows
 
 
-@dataclass(frozen=True, slots=True)
-class Committee:
-    """See the module.
+@parametric
+class Committee(Strategy):
+    """The row whose class is most uncertain to a committee of trees."""
 
-    Parameters
-    ----------
-    cover
-        What covering other rows is worth, beside doubt. With 0 doubt alone counts, and lots decide while
-        there is none.
-    explore
-        One query in so many, the first among them, goes by what it covers alone: members agree on what they have never
-        seen, and nothing else would bring a rare class to their notice. 0: none does.
-    """
-
-    cover: float
-    explore: int = 0
+    name: ClassVar[str] = "committee"
+    cover: float = parameter(
+        0.0,
+        "What covering other rows is worth, beside doubt: with 0 doubt alone counts, and lots decide while there is "
+        "none",
+        0,
+        1,
+    )
+    explore: int = parameter(
+        0,
+        "One query in so many, the first among them, goes by what it covers alone: members agree on what they have "
+        "never seen, and nothing else would bring a rare class to their notice; 0: none does",
+        0,
+        1_000_000,
+    )
 
     def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
@@ -87,6 +92,15 @@ class Committee:
             free[chosen] = False
             if covered is not None:
                 covered.mark_asked(chosen)
+
+
+@parametric
+class CoveringCommittee(Committee):
+    """As committee, with a bonus for rows that are far from all known ones (recommended)."""
+
+    name: ClassVar[str] = "covering-committee"
+    cover: float = parameter(0.05, "See `Committee`", 0, 1)
+    explore: int = parameter(6, "See `Committee`", 0, 1_000_000)
 
 
 def _reason_of(estimate: tuple[tuple[float, ...], float] | None, stands_for: int, explores: bool) -> Reason:

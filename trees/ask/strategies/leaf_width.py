@@ -6,14 +6,17 @@ selects the row (theory §3.3), by lot among rows with equal labels. Each query 
 """
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
+from quercus.specification.parameter import parametric
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.leaf_queries import LeafRows, by_lot
+from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.rules.ties import TIE
 
@@ -22,8 +25,11 @@ LEAVES_AT_ONCE = 64  # leaves whose intervals are solved together
 REASON = Reason("It ends in the leaf where least is known of most rows.")
 
 
-class LeafWidth:
-    """See the module."""
+@parametric
+class LeafWidth(Strategy):
+    """The leaf with the largest product of unlabelled rows and width of the entropy interval."""
+
+    name: ClassVar[str] = "leaf-width"
 
     def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""

@@ -10,14 +10,17 @@ leaf's distinct contours at most 16 are tried.
 """
 
 from collections.abc import Iterator
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
+from quercus.specification.parameter import parametric
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
+from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.rules.ties import TIE
 
 LEAF_CONTOURS = 16  # of the candidates of a leaf
@@ -25,8 +28,11 @@ LEAF_CONTOURS = 16  # of the candidates of a leaf
 REASON = Reason("This label is expected to change the predictions of most rows.")
 
 
-class PredictionChange:
-    """See the module."""
+@parametric
+class PredictionChange(Strategy):
+    """The row whose answer is expected to change the predictions of most rows."""
+
+    name: ClassVar[str] = "prediction-change"
 
     def queries(self, context: QueryContext, _last: QueryPosition | None, _limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""

@@ -8,10 +8,13 @@ Where every label is vacuous all candidates score 1 and ties decide; every query
 """
 
 from collections.abc import Iterable, Iterator
+from typing import ClassVar
 
+from quercus.specification.parameter import parametric
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import CHILD, Reason
+from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.node import Path
@@ -23,8 +26,11 @@ CHILD_ENTRIES = (
 REASON = Reason(f"This label tells most about the rows where {CHILD}.")
 
 
-class Published:
-    """See the module."""
+@parametric
+class Published(Strategy):
+    """ABC4.5 as published: round by round at the first undecided node."""
+
+    name: ClassVar[str] = "published"
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""

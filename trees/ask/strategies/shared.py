@@ -20,18 +20,20 @@ Looked at are the first 200 undecided nodes in pre-order.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.specification.parameter import parameter, parametric
 from quercus.trees.ask.candidate import ChildCandidates
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.leaf_queries import by_lot, query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES
+from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
 
@@ -39,17 +41,14 @@ BY_ROWS = Reason("For its size, this part of the tree has had the fewest answers
 BY_REGRET = Reason("Here a wrong choice between them would cost most.")
 
 
-@dataclass(frozen=True, slots=True)
-class SharedQueries:
-    """See the module.
+@parametric
+class SharedQueries(Strategy):
+    """As published within a node, but shares the queries among the undecided nodes by their rows."""
 
-    Parameters
-    ----------
-    regret
-        Largest regret that is put up with, in gain ratio; None: it does not count.
-    """
-
-    regret: float | None = None
+    name: ClassVar[str] = "shared"
+    regret: float | None = parameter(
+        None, "Largest regret that is put up with, in gain ratio", 0, 1, meaning_of_none="it does not count"
+    )
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
@@ -107,6 +106,14 @@ def gain_regret(gains: dict[int, Interval]) -> float:
     chosen = largest_mid_value(gains, gains)
     others = [upper for k, (_, upper) in gains.items() if k != chosen]
     return max(0.0, max(others, default=0.0) - gains[chosen][0])
+
+
+@parametric
+class SmallRegret(SharedQueries):
+    """As shared, weighted by regret; stops when no regret exceeds 0.1 of gain ratio."""
+
+    name: ClassVar[str] = "small-regret"
+    regret: float | None = parameter(0.1, "Largest regret that is put up with, in gain ratio", 0, 1)
 
 
 class _Node:

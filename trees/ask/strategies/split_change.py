@@ -16,16 +16,19 @@ of their distinct contours, and the 16 rivals of largest mid-value.
 
 from collections.abc import Iterator
 from itertools import islice
+from typing import ClassVar
 
 import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.specification.parameter import parametric
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import Reason
 from quercus.trees.ask.strategies.hypothetical import HypotheticalAnswers, frequent_contours, in_order
 from quercus.trees.ask.strategies.leaf_queries import query_of_child
 from quercus.trees.ask.strategies.leaf_width import LeafWidth
 from quercus.trees.ask.strategies.row_sample import CONTESTED_NODES, SAMPLED_ROWS, sample_rows
+from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.gain import split_information
 from quercus.trees.rules.ties import TIE
@@ -37,8 +40,11 @@ LIKELY_RIVALS = 16  # of a node
 REASON = Reason("This label is expected to separate them most.")
 
 
-class SplitChange:
-    """See the module."""
+@parametric
+class SplitChange(Strategy):
+    """The row whose answer is expected to separate the rivals of a node most."""
+
+    name: ClassVar[str] = "split-change"
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""

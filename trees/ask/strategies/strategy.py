@@ -17,15 +17,19 @@ An offline loop does the same, with the same objects::
 With one labeller who answers one query at a time the service asks exactly these queries.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Protocol
 
+from quercus.specification.strategies import QueryStrategy
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 
 
-class Strategy(Protocol):
-    """A query strategy; a value without state."""
+class Strategy(QueryStrategy, ABC):
+    """A query strategy; a value without state. Subclasses are `quercus.specification.parameter.parametric`."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """Yield queries in the order in which they would be asked if none were answered meanwhile.
 

@@ -15,19 +15,19 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, pignistic
 from quercus.belief.rules import dempster, disjunctive
-from quercus.specification.algorithms import BeliefEntropy
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.trees import BeliefEntropy
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.components import Gaussians, fit_frequencies
-from quercus.trees.learners.entropy_model import BeliefEntropyModel, Kind
+from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
 from quercus.trees.learners.mixture import fit_mixtures
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
 
 MANY = frozenset(float(v) for v in range(65))
-KINDS: list[Kind] = ["OBE", "LBE", "IBE"]
+KINDS: list[Rule] = ["OBE", "LBE", "IBE"]
 Column = NDArray[np.float64]
 IRIS = load_iris()
 NAMES = [Numeric(name) for name in IRIS.feature_names]
@@ -141,14 +141,14 @@ def test_obe_takes_the_largest_sum_of_plausibilities() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_learns_iris(kind: Kind) -> None:
+def test_every_kind_learns_iris(kind: Rule) -> None:
     train, test = train_test_split(np.arange(150), test_size=0.3, random_state=0, stratify=IRIS.target)
     model = fit_belief_entropy(iris().take(train), kind)
     assert (model.predict(IRIS.data[test]).klass == IRIS.target[test]).mean() >= 0.9
 
 
 @pytest.mark.parametrize("kind", ["LBE", "IBE"])
-def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
+def test_four_labels_of_five_may_be_vacuous(kind: Rule) -> None:
     right = []
     for seed in range(5):
         rng = np.random.default_rng(seed)
@@ -161,7 +161,7 @@ def test_four_labels_of_five_may_be_vacuous(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_numbers_far_from_zero_are_distinguished_as_well(kind: Kind) -> None:
+def test_numbers_far_from_zero_are_distinguished_as_well(kind: Rule) -> None:
     rng = np.random.default_rng(1)
     contours = np.eye(3)[IRIS.target]
     contours[rng.random(150) < 0.5] = 1.0
@@ -207,7 +207,7 @@ def test_weights_are_repeated_rows() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nominal_and_missing_values(kind: Kind) -> None:
+def test_nominal_and_missing_values(kind: Rule) -> None:
     rng = np.random.default_rng(1)
     classes = rng.integers(2, size=80)
     colour = np.where(rng.random(80) < 0.1, 1 - classes, classes).astype(float)
@@ -224,7 +224,7 @@ def test_nominal_and_missing_values(kind: Kind) -> None:
 
 @pytest.mark.parametrize("attribute", [Numeric("x"), Nominal("x", ("p", "q"))], ids=["number", "names"])
 @pytest.mark.parametrize("kind", ["LBE", "IBE"])
-def test_a_class_whose_values_are_missing_is_not_ruled_out(kind: Kind, attribute: Numeric | Nominal) -> None:
+def test_a_class_whose_values_are_missing_is_not_ruled_out(kind: Rule, attribute: Numeric | Nominal) -> None:
     """One class has only first values, the other only second ones: values say nothing of the class."""
     values = np.full((24, 2), np.nan)
     values[:12, 0] = values[12:, 1] = np.arange(12) % 2
@@ -237,7 +237,7 @@ def test_a_class_whose_values_are_missing_is_not_ruled_out(kind: Kind, attribute
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("attribute", [Numeric("x"), Nominal("x", ("p", "q", "r"))], ids=["number", "names"])
-def test_nothing_is_ruled_out_by_underflow(kind: Kind, attribute: Numeric | Nominal) -> None:
+def test_nothing_is_ruled_out_by_underflow(kind: Rule, attribute: Numeric | Nominal) -> None:
     """Classes that are hardly plausible where values are known, but certain where they are missing."""
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -273,7 +273,7 @@ def test_a_class_of_which_no_value_is_known_has_the_values_of_all() -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_vacuous_labels_leave_every_class_equally_probable(kind: Kind) -> None:
+def test_vacuous_labels_leave_every_class_equally_probable(kind: Rule) -> None:
     table = Table.of_contours(IRIS.data[::5], NAMES, np.full((30, 3), 0.5))
     model = fit_belief_entropy(table, kind)
     np.testing.assert_allclose(model.predict(IRIS.data[:4]).theta, 1 / 3)
@@ -281,7 +281,7 @@ def test_vacuous_labels_leave_every_class_equally_probable(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_travels(kind: Kind) -> None:
+def test_a_model_travels(kind: Rule) -> None:
     model = fit_belief_entropy(iris(), kind)
     back = pickle.loads(pickle.dumps(model))  # noqa: S301
     assert back.predict(IRIS.data).theta.tolist() == model.predict(IRIS.data).theta.tolist()
@@ -289,7 +289,7 @@ def test_a_model_travels(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", ["LBE", "IBE"])
-def test_a_value_may_be_a_set_of_numbers(kind: Kind) -> None:
+def test_a_value_may_be_a_set_of_numbers(kind: Rule) -> None:
     model = fit_belief_entropy(iris(), kind)
     row = [5.0, 3.0, frozenset([4.9, 5.2]), frozenset([0.2, 1.6])]
     combinations = np.array([[5.0, 3.0, length, width] for length in (4.9, 5.2) for width in (0.2, 1.6)])
@@ -306,7 +306,7 @@ def test_a_value_may_be_a_set_of_numbers(kind: Kind) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_range_is_an_observation_of_its_probability_under_each_class(kind: Kind) -> None:
+def test_a_range_is_an_observation_of_its_probability_under_each_class(kind: Rule) -> None:
     model = fit_belief_entropy(iris(), kind, max_depth=1)
     fitted = model.components[0]
     assert isinstance(fitted, Gaussians)
@@ -327,7 +327,7 @@ def test_a_range_is_an_observation_of_its_probability_under_each_class(kind: Kin
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_range_may_have_no_end(kind: Kind) -> None:
+def test_a_range_may_have_no_end(kind: Rule) -> None:
     model = fit_belief_entropy(iris(), kind, max_depth=1)
     infinite, far = (
         model.predict_rows(

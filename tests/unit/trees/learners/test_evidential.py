@@ -4,17 +4,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.growing import as_model
 
 from quercus.belief.errors import InvalidInput
-from quercus.specification import algorithms
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameters import CANDIDATE_CUTS
+from quercus.trees import E2m
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.evidential import _labels_of, abc45, e2m
 from quercus.trees.learners.evidential_splits import BestTest
 from quercus.trees.learners.forest import grow_forest
-from quercus.trees.learners.model import as_model, fit
+from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
@@ -205,14 +206,12 @@ def test_informed_only_is_the_tree_of_the_rows_whose_label_says_something():
     contours[rng.random(60) < 0.7] = 1.0
     attributes = [Numeric("x"), Numeric("y")]
     told = contours.min(axis=1) < 1.0
-    part = fit(algorithms.E2m(), Table.of_contours(values[told], attributes, contours[told]))
+    part = fit(E2m(), Table.of_contours(values[told], attributes, contours[told]))
     whole = Table.of_contours(values, attributes, contours)
-    dropped = fit(algorithms.E2m(informed_only=True), whole)
+    dropped = fit(E2m(informed_only=True), whole)
     assert dropped.predict(values).theta.tolist() == part.predict(values).theta.tolist()
-    assert (
-        dropped.predict(values).theta.tolist() != fit(algorithms.E2m(), whole).predict(values).theta.tolist()
-    )
+    assert dropped.predict(values).theta.tolist() != fit(E2m(), whole).predict(values).theta.tolist()
     silent = Table.of_contours(values, attributes, np.ones((60, 3)))
-    assert fit(algorithms.E2m(informed_only=True), silent).predict(values).classes.all()
+    assert fit(E2m(informed_only=True), silent).predict(values).classes.all()
     with pytest.raises(InvalidInput, match="informed_only: is 1, must be True or False"):
-        algorithms.E2m(informed_only=1)  # type: ignore[arg-type]
+        E2m(informed_only=1)  # type: ignore[arg-type]

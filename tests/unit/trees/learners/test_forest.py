@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
+from support.growing import as_model
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
-from quercus.specification.algorithms import FORESTS
 from quercus.specification.attributes import Numeric
+from quercus.trees import FORESTS
 from quercus.trees.growth.batch import OpenNode, SplitChoice
 from quercus.trees.learners.averaging import averaging
 from quercus.trees.learners.belief_entropy import fit_belief_entropy
@@ -35,7 +36,7 @@ from quercus.trees.learners.forest import (
     root_of,
 )
 from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.model import as_model, fit
+from quercus.trees.learners.model import fit
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions

@@ -10,13 +10,13 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
-from quercus.specification.algorithms import LAMBDAS, Combine
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.trees import Combine
 from quercus.trees.learners.lambda_path import choose_lambda, lambda_path
 from quercus.trees.learners.one_against_rest import extend_vacuously, pignistic_together
 from quercus.trees.learners.predicting import TreeModel, mean_mass
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
+from quercus.trees.learners.total_uncertainty import LAMBDAS, fit_total_uncertainty, total_uncertainty_tree
 
 ATTRIBUTES = (Numeric("x"), Numeric("y"), Nominal("colour", ("red", "green", "blue")), Numeric("z"))
 

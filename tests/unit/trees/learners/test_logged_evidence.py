@@ -7,9 +7,10 @@ from quercus.belief.evidence import ReportedLabel
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Algorithm, Averaging, BeliefEntropy, TotalUncertainty
+from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.trees import Averaging, BeliefEntropy, TotalUncertainty
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.learners.table import Table

@@ -7,9 +7,9 @@ from quercus.belief.evidence import ReportedLabel
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, Masses, vacuous
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Averaging
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.trees import Averaging
 from quercus.trees.learners.averaging import mean_mass
 from quercus.trees.learners.relearning import LoggedEvidence, combined_mass
 

@@ -8,7 +8,7 @@ from support.published import published_tree
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.strategies import DEFAULT, FOREST_DEFAULT, STRATEGIES
+from quercus.specification.strategies import MARGIN, RECOMMENDED, strategies
 from quercus.trees.ask.reasons import CHILD
 from quercus.trees.ask.strategies import registry
 from quercus.trees.growth.abc45 import induce
@@ -44,18 +44,20 @@ def partly(classes: np.ndarray, seed: int = 1) -> np.ndarray:
     return contours
 
 
-def test_every_name_has_a_strategy() -> None:
-    assert tuple(registry.NAMES) == tuple(STRATEGIES)
+def test_every_strategy_is_installed_by_its_own_name() -> None:
+    for asks in ("tree", "forest"):
+        for name in strategies(asks):
+            assert registry.strategy_named(name, asks).name == name
 
 
 def test_a_strategy_that_does_not_exist_is_named() -> None:
-    with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
+    with pytest.raises(InvalidInput, match=r"strategy: is 'guess', must be one of committee, .*published, "):
         published_tree(ATTRIBUTES, FRAME, strategy="guess")
-    with pytest.raises(InvalidInput, match="strategy: is 'guess', must be one of published, "):
-        registry.get_strategy("guess")
+    with pytest.raises(InvalidInput, match=r"strategy: is 'guess', must be one of committee, .*published, "):
+        registry.strategy_named("guess", "tree")
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 @pytest.mark.parametrize("known", ["nothing", "something"])
 def test_an_agenda_lists_what_is_asked_while_nobody_answers(strategy: str, known: str) -> None:
     """A row that is being asked about is one that is not asked about: as if it had been refused."""
@@ -70,7 +72,7 @@ def test_an_agenda_lists_what_is_asked_while_nobody_answers(strategy: str, known
         one = grow(one, [Refused(now.instance, now.asked)])
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 @pytest.mark.parametrize("known", ["nothing", "something"])
 def test_every_query_has_a_plain_sentence(strategy: str, known: str) -> None:
     """Or it has a guess, which is one."""
@@ -84,7 +86,7 @@ def test_every_query_has_a_plain_sentence(strategy: str, known: str) -> None:
         assert (CHILD in said) <= (query.attribute is not None)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_only_rows_that_may_be_asked_about_are_asked_about(strategy: str) -> None:
     values, classes = rows(40)
     contours = partly(classes)
@@ -98,7 +100,7 @@ def test_only_rows_that_may_be_asked_about_are_asked_about(strategy: str) -> Non
     assert asked <= set(open_rows.tolist()) - {refused}
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_an_agenda_is_a_function_of_the_evidence(strategy: str) -> None:
     """The same rows one by one, or at once: the same questions."""
     values, classes = rows(50)
@@ -111,7 +113,7 @@ def test_an_agenda_is_a_function_of_the_evidence(strategy: str) -> None:
     assert piecewise.agenda(10) == at_once.agenda(10)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_the_budget_holds(strategy: str) -> None:
     values, classes = rows(30)
     grown = state(strategy, np.ones((30, 3)), values, budget=4)
@@ -123,7 +125,7 @@ def test_the_budget_holds(strategy: str) -> None:
     assert grown.agenda(9) == ()
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_a_query_names_a_node_of_the_tree(strategy: str) -> None:
     values, classes = rows(80)
     grown = state(strategy, partly(classes), values)
@@ -142,7 +144,7 @@ def test_a_query_names_a_node_of_the_tree(strategy: str) -> None:
             assert query.attribute in [k for k, _, _ in query.rivals]
 
 
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "published"])
+@pytest.mark.parametrize("strategy", [name for name in strategies("tree") if name != "published"])
 def test_a_model_may_change_its_strategy(strategy: str) -> None:
     """The next query is that of the new strategy, whichever asked before; a round that was open is over."""
     values, classes = rows(40)
@@ -166,7 +168,7 @@ def test_a_model_may_change_its_strategy(strategy: str) -> None:
 CUT = (Numeric("size", cuts=6), Nominal("colour", ("red", "blue", "green")), Numeric("age", cuts=3))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_models_that_split_numbers_at_cuts_are_asked_about(strategy: str) -> None:
     """A query names a node of the tree and a row in it, and what is asked follows from the evidence alone."""
     values, classes = rows(70)
@@ -192,7 +194,7 @@ def test_models_that_split_numbers_at_cuts_are_asked_about(strategy: str) -> Non
     assert again.tree == grown.tree
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", strategies("tree"))
 def test_induction_asks_what_the_service_asks(strategy: str) -> None:
     values, classes = rows(50)
     values[np.isnan(values)] = 0.5
@@ -213,11 +215,11 @@ def test_induction_asks_what_the_service_asks(strategy: str) -> None:
 
 
 def test_nobody_is_asked_about_no_rows() -> None:
-    for strategy in STRATEGIES:
+    for strategy in strategies("tree"):
         assert state(strategy, np.empty((0, 3)), np.empty((0, 3))).agenda(5) == ()
 
 
-@pytest.mark.parametrize("strategy", [name for name in STRATEGIES if name != "published"])
+@pytest.mark.parametrize("strategy", [name for name in strategies("tree") if name != "published"])
 def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
     """If nothing is known, the first answers may all be of one class; the strategy must find other classes."""
     values, classes = rows(90)
@@ -235,8 +237,8 @@ def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
 
 def test_the_docs_name_the_default_of_the_service() -> None:
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
-    assert f"The default of trees is `{DEFAULT}`" in text
-    assert f"| `{FOREST_DEFAULT}` (the default) |" in text
+    assert f"The default of trees is `{RECOMMENDED}`" in text
+    assert f"| `{MARGIN}` (the default) |" in text
 
 
 def test_of_two_rivals_the_first_is_as_far_from_their_mean() -> None:

@@ -1,0 +1,127 @@
+"""Plug-ins by name: learners, strategies and readers of files, ours and those of other packages.
+
+A package declares a plug-in as an entry point of a group, ``quercus.learners`` for instance: the name is that under
+which people ask for it, the value its class. Names are read from the metadata of the installed packages; a plug-in is
+imported when it is asked for.
+"""
+
+from collections.abc import Iterable
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+OURS: Final = "quercus"
+"""The package that brings the plug-ins of this project."""
+
+LEARNERS: Final = "quercus.learners"
+STRATEGIES: Final = "quercus.strategies"
+READERS: Final = "quercus.readers"
+GROUPS: Final = (LEARNERS, STRATEGIES, READERS)
+
+
+class PluginError(Exception):
+    """A plug-in that cannot be used: nobody brings it, two packages do, or it cannot be imported.
+
+    Parameters
+    ----------
+    reason
+        Why, as the end of a sentence about its name.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class _Choice:
+    """The packages whose plug-ins this process uses; None: all that are installed."""
+
+    packages: frozenset[str] | None = None
+
+
+def use_packages(names: Iterable[str]) -> None:
+    """Use the plug-ins of these packages and ours, in this process, and no others.
+
+    Raises
+    ------
+    PluginError
+        When a package is not installed, or brings no plug-in.
+    """
+    wanted = frozenset(names)
+    _Choice.packages = None
+    plugins.cache_clear()
+    known = {package_of(each) for group in GROUPS for each in plugins(group)}
+    for name in sorted(wanted - known):
+        have = ", ".join(sorted(known - {OURS})) or "none"
+        raise PluginError(f"{name!r} is no installed package with plug-ins; installed are: {have}")
+    _Choice.packages = wanted | {OURS}
+    plugins.cache_clear()
+
+
+@cache
+def plugins(group: str) -> tuple[EntryPoint, ...]:
+    """Return the plug-ins of a group that this process uses, ours first, in order of their names."""
+    used = (
+        each
+        for each in entry_points(group=group)
+        if _Choice.packages is None or package_of(each) in _Choice.packages
+    )
+    return tuple(sorted(used, key=lambda each: (package_of(each) != OURS, each.name, each.value)))
+
+
+def plugin_names(group: str) -> tuple[str, ...]:
+    """Return the names of the plug-ins of a group, ours first."""
+    return tuple(dict.fromkeys(each.name for each in plugins(group)))
+
+
+def plugin(group: str, name: str) -> EntryPoint:
+    """Return a plug-in by its name.
+
+    Raises
+    ------
+    PluginError
+        When there is none, or there are two.
+    """
+    found = [each for each in plugins(group) if each.name == name]
+    if not found:
+        raise PluginError(f"must be one of {', '.join(plugin_names(group))}")
+    if len(found) > 1:
+        raise PluginError(f"is brought by {' and '.join(map(origin_of, found))}: uninstall one of them")
+    return found[0]
+
+
+@cache
+def load_plugin(group: str, name: str, kind: type | None = None) -> object:
+    """Import a plug-in.
+
+    Parameters
+    ----------
+    group, name
+        Its group and its name.
+    kind
+        Class of which it must be a subclass; None: it need not.
+
+    Raises
+    ------
+    PluginError
+        When there is none, there are two, it cannot be imported, or it is nothing of that kind.
+    """
+    entry = plugin(group, name)
+    try:
+        loaded = entry.load()
+    except (ImportError, AttributeError) as error:
+        raise PluginError(f"is brought by {origin_of(entry)}, which cannot be imported: {error}") from None
+    if kind is not None and not (isinstance(loaded, type) and issubclass(loaded, kind)):
+        raise PluginError(f"is brought by {origin_of(entry)}, which is no {kind.__name__}")
+    return loaded
+
+
+def package_of(entry: EntryPoint) -> str:
+    """Return the name of the package that brings a plug-in."""
+    return "" if entry.dist is None else entry.dist.name
+
+
+def origin_of(entry: EntryPoint) -> str:
+    """Return where a plug-in comes from: its object, and the package that brings it."""
+    package = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
+    return f"{entry.value}{package}"

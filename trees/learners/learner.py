@@ -1,0 +1,124 @@
+"""What a learner is: a module with one class, whose fields are its parameters and which fits models to tables.
+
+A package declares its learners as entry points of the group ``quercus.learners``, whose names are theirs. From the
+class follow the checks of parameters and their errors, the form on the wire, ``--parameter`` of the command line and
+``quercus learners``, the console's form, the estimator and the page of parameters. For an example see
+docs/howto/write-a-learner.md.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+from numpy.typing import NDArray
+
+from quercus.belief.mass import MassFunction
+from quercus.specification.algorithms import Algorithm
+from quercus.specification.attributes import Attribute
+from quercus.trees.learners.executor import TaskExecutor
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
+from quercus.trees.learners.stopping_rules import Wrap
+from quercus.trees.learners.table import Table
+from quercus.trees.tree.node import Node, Stop
+
+
+class Learner(Algorithm, ABC):
+    """Base of learners: subclasses are `quercus.specification.parameter.parametric`, and have a name.
+
+    Attributes
+    ----------
+    name, asks, is_base, forgets, engine
+        See `quercus.specification.algorithms.Algorithm`.
+    has_masses
+        Whether the leaves of its trees have mass functions.
+    """
+
+    __slots__ = ()
+
+    has_masses: ClassVar[bool] = False
+
+    @abstractmethod
+    def fit(self, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
+        """Learn a model from rows; equal parameters and equal tables give equal models.
+
+        Parameters
+        ----------
+        table
+            One row or more.
+        executor
+            Does parts of the work elsewhere; default this process. The model is the same.
+        """
+
+    def vacuous_model(self, attributes: Sequence[Attribute], size: int) -> LearnedModel:
+        """Return the model that has seen no row: every class is possible.
+
+        Parameters
+        ----------
+        attributes
+            Declarations of the columns.
+        size
+            Number of classes.
+        """
+        leaf = Node(
+            attribute=None,
+            klass=0,
+            theta=(1 / size,) * size,
+            count=0,
+            belief=(0.0,) * size,
+            plausibility=(1.0,) * size,
+            stop=Stop.FEW_INSTANCES,
+            mass=MassFunction.vacuous(size) if self.has_masses else None,
+        )
+        return TreeModel.of(leaf, attributes)
+
+    def restore_model(
+        self,
+        _state: dict[str, Any],
+        _arrays: dict[str, NDArray[Any]],
+        _attributes: tuple[Attribute, ...],
+        _size: int,
+    ) -> LearnedModel:
+        """Return a model from what its `LearnedModel.stored_state` was: for models of a class of the learner's own.
+
+        Parameters
+        ----------
+        state, arrays
+            Values of JSON, and arrays by name, read-only.
+        attributes, size
+            Declarations of the columns, and the number of classes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} makes no model of its own")
+
+
+class TreeLearner(Learner):
+    """Base of learners that grow a tree, or one per class, of which a forest can be made."""
+
+    __slots__ = ()
+
+    is_base: ClassVar[bool] = True
+
+    @abstractmethod
+    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+        """Grow a tree, with `wrap` put around the criterion by a forest."""
+
+    def usable_rows(self, table: Table) -> Table | None:
+        """Return the rows from which it learns; None if there are none."""
+        return table
+
+    def prepared(self, _table: Table, _executor: TaskExecutor | None) -> Self:
+        """Return the learner with what is chosen once from all rows, for all trees of a forest."""
+        return self
+
+    def fit(self, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
+        """See `Learner`."""
+        usable = self.usable_rows(table)
+        if usable is None:
+            return self.vacuous_model(table.attributes, table.size)
+        return self.prepared(usable, executor).grow(usable)
+
+
+def precise_rows(table: Table) -> Table | None:
+    """Return the rows whose label names one class; None if none of them counts."""
+    if not (table.precise & (table.weights > 0)).any():
+        return None
+    return table.take(table.precise)

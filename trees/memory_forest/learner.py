@@ -1,0 +1,55 @@
+"""The forest of many memories as a learner."""
+
+from typing import ClassVar
+
+from quercus.specification.parameter import parametric
+from quercus.specification.parameters import FOREST_LEVEL, MEMBERS, SEED
+from quercus.specification.strategies import Asks
+from quercus.trees.learners.executor import TaskExecutor
+from quercus.trees.learners.learner import Learner
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
+from quercus.trees.learners.table import Table
+from quercus.trees.learners.weights import repeat_rows
+
+
+@parametric
+class ActiveForest(Learner):
+    """The forest of many memories, the default: it learns, predicts and selects queries.
+
+    Source: theory §10.
+    """
+
+    name: ClassVar[str] = "active-forest"
+    asks: ClassVar[Asks] = "forest"
+    forgets: ClassVar[bool] = True
+    trees: int = MEMBERS.dataclass_field()
+    seed: int = SEED.dataclass_field()
+    prediction_level: float = FOREST_LEVEL.dataclass_field()
+
+    @property
+    def engine(self) -> str:
+        """The forest itself follows the log."""
+        return "quercus.server.growth.forest_engine:ForestEngine"
+
+    @property
+    def takes_pruning(self) -> bool:
+        """The tree beside it is pruned."""
+        return True
+
+    def learning_cost(self, _size: int) -> dict[str, int]:
+        """Return the number of its trees."""
+        return {"trees": self.trees}
+
+    def fit(self, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
+        """Return the forest of many memories, with an active tree beside it."""
+        # heavy, and a server that only reads forests needs neither
+        from quercus.trees.learners.evidential import Abc45  # noqa: PLC0415
+        from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415
+
+        beside = Abc45().fit(table)
+        if not isinstance(beside, TreeModel):
+            raise TypeError(f"{type(beside).__name__} is no tree")
+        counts = repeat_rows(table)
+        forest = forest_of(self, table.attributes, table.size)
+        forest.observe(counts.values, counts.contours)
+        return served_forest(forest, beside)

@@ -1,0 +1,127 @@
+"""The strategies of the forest, with their reasons: doubt in the tree beside it and among members (theory §10.5)."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+import numpy as np
+
+from quercus.belief.arrays import Floats, Ints
+from quercus.specification.parameter import parametric
+from quercus.specification.reasons import Fact, Shares
+from quercus.specification.strategies import Asks
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.reasons import Reason, similar_rows
+from quercus.trees.ask.strategies.leaf_queries import LeafRows
+from quercus.trees.ask.strategies.leaf_width import leaf_cells
+from quercus.trees.ask.strategies.strategy import Strategy
+from quercus.trees.memory_forest.asking import ChosenRow, choose_rows
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.worth import conditioned_estimates, disagreement_worth, margin_worth
+
+NOTABLE_DISAGREEMENT = 0.05
+"""Memories that are nearer than this to their mean do not disagree: mean total variation, in [0, 1]."""
+SURE = 0.995
+"""A class with a larger share is sure, and nothing disagrees about it."""
+MEMORIES_DISAGREE = "What was learned lately and what was learned before disagree about it."
+
+
+@parametric
+class Margin(Strategy):
+    """The row with the smallest margin between its likeliest classes; a bonus if no similar row is known."""
+
+    name: ClassVar[str] = "margin"
+    asks: ClassVar[frozenset[Asks]] = frozenset({"forest"})
+
+    def worth(self, forest: MemoryForest, rows: Ints) -> Floats:
+        """Return the worth of the label of each row (n,) to a forest: (n,) in [0, 2]; 0 before a row is labelled."""
+        return margin_worth(forest, rows)
+
+    def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        sample, forest = context.sample, context.forest
+        candidates = context.instances_of(sample.candidates(np.arange(len(sample.ids))))
+        refused = np.flatnonzero(~sample.askable & sample.table.vacuous[sample.ids])
+        choices = list(
+            choose_rows(forest, candidates, limit, context.instances_of(refused), worth=self.worth)
+        )
+        if not choices:
+            return
+        evidence, rows = forest.evidence, np.array([choice.row for choice in choices])
+        theta, apart = forest.theta(evidence.values[rows]), forest.disagreement(evidence.values[rows])
+        is_sure = conditioned_estimates(theta, evidence, rows).max(axis=1) > SURE
+        tree = _ActiveTreeReasons(context)
+        for i, choice in enumerate(choices):
+            sentence, similar = similar_rows(choice.stands_for)
+            if not is_sure[i]:
+                sentence = f"{self.say_disagreement(float(apart[i]))} {sentence}".strip()
+            reason = Reason(
+                sentence,
+                (
+                    Fact("estimate", Shares(tuple(theta[i].tolist()), "The model")),
+                    Fact("disagreement", float(apart[i])),
+                    *similar,
+                ),
+            )
+            yield tree.query_about(choice, reason)
+
+    def say_disagreement(self, _apart: float) -> str:
+        """Return a sentence about the mean total variation between memories, where it is why a row was chosen."""
+        return ""
+
+
+@parametric
+class MemoryDisagreement(Margin):
+    """As margin, and prefers rows about which members with short and long memories disagree."""
+
+    name: ClassVar[str] = "memory-disagreement"
+
+    def worth(self, forest: MemoryForest, rows: Ints) -> Floats:
+        """See `Margin`."""
+        return disagreement_worth(forest, rows)
+
+    def say_disagreement(self, apart: float) -> str:
+        """See `Margin`."""
+        return MEMORIES_DISAGREE if apart >= NOTABLE_DISAGREEMENT else ""
+
+
+class _ActiveTreeReasons:
+    """The active tree beside a forest, and where it is in doubt."""
+
+    def __init__(self, context: QueryContext) -> None:
+        self._desk = context
+        self._leaves = LeafRows(context)
+        self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested_nodes()}
+        self._entropy: dict[int, tuple[float, float]] = {}
+
+    def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
+        """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
+        score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
+        row = self._desk.row_of(choice.row)
+        at_leaf = self._leaves.query_about(row, score, reason)
+        for depth in range(len(at_leaf.path), -1, -1):
+            contested = self._contested.get(at_leaf.path[:depth])
+            if contested is None:
+                continue
+            place, rivals = contested
+            gains = self._desk.growth.gain_intervals(place)
+            return Query(
+                instance=row,
+                path=place.path,
+                attribute=None,
+                code=None,
+                score=score,
+                rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
+                asked=QueryPosition(place.path, None, None, ()),
+                node_count=int(place.rows.size),
+                reason=reason,
+            )
+        entropy = Fact("entropy of the leaf, in bits", self._entropy_of(int(self._leaves.of[row])))
+        return replace(at_leaf, reason=replace(reason, facts=(*reason.facts, entropy)))
+
+    def _entropy_of(self, leaf: int) -> tuple[float, float]:
+        """Return the entropy interval of the labels of a leaf, in bits."""
+        if leaf not in self._entropy:
+            entropies = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
+            self._entropy[leaf] = float(entropies.lower[0]), float(entropies.upper[0])
+        return self._entropy[leaf]
