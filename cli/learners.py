@@ -34,6 +34,10 @@ def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False)
         settings = [(f"{one.name}={_default_text(one)}", _line_of(one)) for one in each.parameters]
         if each.bases:
             settings.append(("base", f"Learner of each tree; must be one of {', '.join(each.bases)}."))
+        strategies = ", ".join(each.strategies)
+        settings.append(("--strategy", f"The first is the default: {strategies}."))
+        if each.package:
+            settings.append(("package", f"{each.package}."))
         for setting, line in settings:
             out.print(Padding(Text(setting), (0, 0, 0, 2)))
             out.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
@@ -69,4 +73,6 @@ def _as_dict(learner: Declaration) -> dict[str, object]:
             for each in learner.parameters
         ],
         "bases": list(learner.bases),
+        "strategies": dict(learner.strategies),
+        "package": learner.package or None,
     }

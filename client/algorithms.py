@@ -64,7 +64,12 @@ def learners_from_proto(message: model_pb2.ListLearnersResponse) -> tuple[Declar
     """Return the learners in a message."""
     return tuple(
         Declaration(
-            each.name, each.summary, tuple(map(_parameter_from_proto, each.parameters)), tuple(each.bases)
+            each.name,
+            each.summary,
+            tuple(map(_parameter_from_proto, each.parameters)),
+            tuple(each.bases),
+            {one.name: one.summary for one in each.strategies},
+            each.package,
         )
         for each in message.learners
     )

@@ -6,7 +6,7 @@ All parameters are values: equal parameters and equal evidence give equal trees.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import ClassVar, Final, Literal, Self, cast
 
 from quercus.belief.errors import InvalidInput, shown
@@ -18,8 +18,8 @@ from quercus.specification.parameter import (
     parametric,
     summary_of,
 )
-from quercus.specification.plugins import LEARNERS, PluginError, load_plugin, plugin_names
-from quercus.specification.strategies import DEFAULT_STRATEGY, Asks
+from quercus.specification.plugins import LEARNERS, PluginError, foreign_package, load_plugin, plugin_names
+from quercus.specification.strategies import DEFAULT_STRATEGY, Asks, strategies
 
 PruningKind = Literal["chi-square", "likelihood"]
 
@@ -112,8 +112,15 @@ OF_THE_MODEL = frozenset(
 """Parameters that a model's specification has, for all learners alike."""
 
 
-def algorithm_class(name: str) -> type[Algorithm]:
+def algorithm_class(name: str, package: str = "") -> type[Algorithm]:
     """Return a learner's class by its name.
+
+    Parameters
+    ----------
+    name
+        The name.
+    package
+        The package that brought it when a model was made, with its version; empty for those of Quercus.
 
     Raises
     ------
@@ -123,6 +130,12 @@ def algorithm_class(name: str) -> type[Algorithm]:
     try:
         return cast("type[Algorithm]", load_plugin(LEARNERS, name, Algorithm))
     except PluginError as error:
+        if package and name not in plugin_names(LEARNERS):
+            raise InvalidInput(
+                "name",
+                f"is {shown(name)}, a learner of the package {package}, which is not installed beside this server: "
+                f"pip install {package.partition(' ')[0]}",
+            ) from None
         raise InvalidInput("name", f"is {shown(name)}, {error.reason}") from None
 
 
@@ -167,12 +180,19 @@ class Declaration:
         Those that a model gives it.
     bases
         The learners that may grow its trees; empty if it lets none choose.
+    strategies
+        The strategies that can choose the queries of its models, each with a sentence: which instances it selects. The
+        default is the first.
+    package
+        The package that brings it, with its version; empty for those of Quercus.
     """
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
     bases: tuple[str, ...] = ()
+    strategies: Mapping[str, str] = field(default_factory=dict)
+    package: str = ""
 
 
 def declarations() -> tuple[Declaration, ...]:
@@ -180,7 +200,14 @@ def declarations() -> tuple[Declaration, ...]:
     classes = algorithm_classes()
     bases = tuple(name for name, each in classes.items() if each.is_base)
     return tuple(
-        Declaration(name, summary_of(each), served_parameters(each), bases if has_base(each) else ())
+        Declaration(
+            name,
+            summary_of(each),
+            served_parameters(each),
+            bases if has_base(each) else (),
+            strategies(each.asks),
+            foreign_package(LEARNERS, name),
+        )
         for name, each in classes.items()
     )
 

@@ -121,6 +121,14 @@ def package_of(entry: EntryPoint) -> str:
     return "" if entry.dist is None else entry.dist.name
 
 
+def foreign_package(group: str, name: str) -> str:
+    """Return the package, with its version, that brings a plug-in of this name; empty for one of ours."""
+    entry = plugin(group, name)
+    return (
+        "" if entry.dist is None or package_of(entry) == OURS else f"{entry.dist.name} {entry.dist.version}"
+    )
+
+
 def origin_of(entry: EntryPoint) -> str:
     """Return where a plug-in comes from: its object, and the package that brings it."""
     package = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"

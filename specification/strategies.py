@@ -74,10 +74,11 @@ def strategy_class(name: str, asks: Asks | None = None) -> type[QueryStrategy]:
 def strategies(asks: Asks) -> Mapping[str, str]:
     """Return the strategies that choose for a tree or a forest, each with a sentence: which instances it selects.
 
-    One that cannot be imported is left out.
+    The default is the first. One that cannot be imported is left out.
     """
     found: dict[str, str] = {}
-    for name in plugin_names(STRATEGIES):
+    default = DEFAULT_STRATEGY[asks]
+    for name in sorted(plugin_names(STRATEGIES), key=lambda each: each != default):
         try:
             each = strategy_class(name)
         except InvalidInput:

@@ -13,6 +13,7 @@ from quercus.specification.algorithms import (
     served_parameters,
 )
 from quercus.specification.parameter import Parameter
+from quercus.specification.plugins import LEARNERS, foreign_package
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import parameter_message, parameter_value
 
@@ -27,7 +28,7 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     """
     if not message.name and not message.parameters and not message.HasField("base"):
         return algorithm_class(LEGACY_DEFAULT)()
-    algorithm = algorithm_class(message.name)
+    algorithm = algorithm_class(message.name, message.package)
     given: dict[str, Any] = {
         name: declared.check(parameter_value(message.parameters[name]))
         for name, declared in _declared(algorithm, message)
@@ -64,7 +65,7 @@ def _decode_base(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> Al
 def canonical_algorithm(message: model_pb2.Algorithm) -> model_pb2.Algorithm:
     """Return a checked algorithm whose parameters have values of their declared types."""
     algorithm = algorithm_class(message.name)
-    canonical = model_pb2.Algorithm(name=message.name)
+    canonical = model_pb2.Algorithm(name=message.name, package=foreign_package(LEARNERS, message.name))
     for name, declared in _declared(algorithm, message):
         value = declared.check(parameter_value(message.parameters[name]))
         canonical.parameters[name].CopyFrom(parameter_message(value))

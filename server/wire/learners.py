@@ -16,6 +16,10 @@ def encode_learners() -> list[model_pb2.Learner]:
             summary=each.summary,
             parameters=map(_encode_parameter, each.parameters),
             bases=each.bases,
+            strategies=[
+                model_pb2.Strategy(name=name, summary=summary) for name, summary in each.strategies.items()
+            ],
+            package=each.package,
         )
         for each in declarations()
     ]

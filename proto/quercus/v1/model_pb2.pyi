@@ -269,7 +269,10 @@ class Algorithm(_message.Message):
     NAME_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     BASE_FIELD_NUMBER: _builtins.int
+    PACKAGE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    package: _builtins.str
+    """The package that brings the learner, with its version; empty for learners of Quercus itself. Set by the server."""
     @_builtins.property
     def parameters(self) -> _containers.MessageMap[_builtins.str, Global___Parameter]:
         """By name. One that is absent has its default; one without a value has none, where that means something ("no limit")."""
@@ -284,10 +287,11 @@ class Algorithm(_message.Message):
         name: _builtins.str = ...,
         parameters: _abc.Mapping[_builtins.str, Global___Parameter] | None = ...,
         base: Global___Algorithm | None = ...,
+        package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["base", b"base"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "name", b"name", "parameters", b"parameters"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["base", b"base", "name", b"name", "package", b"package", "parameters", b"parameters"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -398,14 +402,22 @@ class Learner(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     PARAMETERS_FIELD_NUMBER: _builtins.int
     BASES_FIELD_NUMBER: _builtins.int
+    STRATEGIES_FIELD_NUMBER: _builtins.int
+    PACKAGE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     summary: _builtins.str
     """What it is, in a sentence."""
+    package: _builtins.str
+    """The package that brings it, with its version; empty for learners of Quercus itself."""
     @_builtins.property
     def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParameterDeclaration]: ...
     @_builtins.property
     def bases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The learners that may grow its trees; empty if it lets none choose."""
+
+    @_builtins.property
+    def strategies(self) -> _containers.RepeatedCompositeFieldContainer[Global___Strategy]:
+        """The strategies that can choose the queries of a model that learns so; the default first."""
 
     def __init__(
         self,
@@ -414,14 +426,41 @@ class Learner(_message.Message):
         summary: _builtins.str = ...,
         parameters: _abc.Iterable[Global___ParameterDeclaration] | None = ...,
         bases: _abc.Iterable[_builtins.str] | None = ...,
+        strategies: _abc.Iterable[Global___Strategy] | None = ...,
+        package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bases", b"bases", "name", b"name", "parameters", b"parameters", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bases", b"bases", "name", b"name", "package", b"package", "parameters", b"parameters", "strategies", b"strategies", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Learner: _TypeAlias = Learner  # noqa: Y015
+
+@_typing.final
+class Strategy(_message.Message):
+    """A query strategy."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    summary: _builtins.str
+    """The instances that it selects, in a sentence."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        summary: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Strategy: _TypeAlias = Strategy  # noqa: Y015
 
 @_typing.final
 class ParameterDeclaration(_message.Message):
