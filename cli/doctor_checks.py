@@ -83,11 +83,11 @@ def check_plugins() -> CheckFinding:
     from quercus.specification import plugins  # noqa: PLC0415  (only this check needs them)
 
     of_others = []
-    for group in plugins.GROUPS:
+    kinds = {plugins.LEARNERS: "learner", plugins.STRATEGIES: "strategy", plugins.READERS: "reader of files"}
+    for group, kind in kinds.items():
         for each in plugins.plugins(group):
             if plugins.package_of(each) == plugins.OURS:
                 continue
-            kind = group.rpartition(".")[2].removesuffix("s")
             try:
                 plugins.load_plugin(group, each.name)
             except plugins.PluginError as error:

@@ -18,7 +18,14 @@ from quercus.specification.parameter import (
     parametric,
     summary_of,
 )
-from quercus.specification.plugins import LEARNERS, PluginError, foreign_package, load_plugin, plugin_names
+from quercus.specification.plugins import (
+    LEARNERS,
+    PluginError,
+    foreign_package,
+    load_plugin,
+    missing_package,
+    plugin_names,
+)
 from quercus.specification.strategies import DEFAULT_STRATEGY, Asks, strategies
 
 PruningKind = Literal["chi-square", "likelihood"]
@@ -131,11 +138,7 @@ def algorithm_class(name: str, package: str = "") -> type[Algorithm]:
         return cast("type[Algorithm]", load_plugin(LEARNERS, name, Algorithm))
     except PluginError as error:
         if package and name not in plugin_names(LEARNERS):
-            raise InvalidInput(
-                "name",
-                f"is {shown(name)}, a learner of the package {package}, which is not installed beside this server: "
-                f"pip install {package.partition(' ')[0]}",
-            ) from None
+            raise InvalidInput("name", f"is {shown(name)}, {missing_package('learner', package)}") from None
         raise InvalidInput("name", f"is {shown(name)}, {error.reason}") from None
 
 

@@ -129,6 +129,12 @@ def foreign_package(group: str, name: str) -> str:
     )
 
 
+def missing_package(kind: str, package: str) -> str:
+    """Return what a user reads of a learner or strategy of a package, given with its version, that is not here."""
+    name = package.partition(" ")[0]
+    return f"a {kind} of the package {package}, which this server does not have: pip install {name}, and start it again"
+
+
 def origin_of(entry: EntryPoint) -> str:
     """Return where a plug-in comes from: its object, and the package that brings it."""
     package = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"

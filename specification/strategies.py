@@ -6,7 +6,7 @@ from typing import ClassVar, Final, Literal, cast
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.specification.parameter import summary_of
-from quercus.specification.plugins import STRATEGIES, PluginError, load_plugin, plugin_names
+from quercus.specification.plugins import STRATEGIES, PluginError, load_plugin, missing_package, plugin_names
 
 PUBLISHED: Final = "published"
 RECOMMENDED: Final = "covering-committee"
@@ -39,7 +39,7 @@ class QueryStrategy:
     asks: ClassVar[frozenset[Asks]] = frozenset({"tree"})
 
 
-def strategy_class(name: str, asks: Asks | None = None) -> type[QueryStrategy]:
+def strategy_class(name: str, asks: Asks | None = None, package: str = "") -> type[QueryStrategy]:
     """Return a strategy's class by its name.
 
     Parameters
@@ -48,6 +48,8 @@ def strategy_class(name: str, asks: Asks | None = None) -> type[QueryStrategy]:
         The name.
     asks
         What it must be able to choose for; None: anything.
+    package
+        The package that brought it when a model named it, with its version; empty for those of Quercus.
 
     Raises
     ------
@@ -57,6 +59,10 @@ def strategy_class(name: str, asks: Asks | None = None) -> type[QueryStrategy]:
     try:
         found = cast("type[QueryStrategy]", load_plugin(STRATEGIES, name, QueryStrategy))
     except PluginError as error:
+        if package and name not in plugin_names(STRATEGIES):
+            raise InvalidInput(
+                "strategy", f"is {shown(name)}, {missing_package('strategy', package)}"
+            ) from None
         if asks is not None and name not in plugin_names(STRATEGIES):
             raise InvalidInput(
                 "strategy", f"is {shown(name)}, must be one of {', '.join(strategies(asks))}"

@@ -63,7 +63,7 @@ class DamagedModels:
         if not self.has_damage(model, key):
             self._found[model] = key, reason
             _log.error(
-                "model %s is damaged, and is not served: %s; quercus check tells more, restore a backup",
+                "model %s cannot be used, and is not served: %s; quercus check tells more",
                 model,
                 reason,
             )

@@ -401,9 +401,7 @@ class Grower:
         self._drop_folder(record.key)
         if found := find_damage(self._store, record.name):
             if count == 1:
-                _log.error(
-                    "model %s cannot be grown, it is damaged: %s; see quercus check", record.name, found
-                )
+                _log.error("model %s cannot be grown: %s; see quercus check", record.name, found)
             self._wake_at[record.key] = time.monotonic() + LAST_RETRY_S
             self._damaged[record.key] = record.name
             self._notify_damage(record.name, found)

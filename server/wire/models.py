@@ -25,6 +25,7 @@ from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.plugins import STRATEGIES, foreign_package
 from quercus.specification.strategies import MARGIN, PUBLISHED, RECOMMENDED, strategy_class
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
@@ -81,6 +82,7 @@ def complete_specification(
     decode_specification(full)
     with field_prefix("specification"):
         strategy_class(full.strategy, algorithm.asks)
+    full.strategy_package = foreign_package(STRATEGIES, full.strategy)
     check_presentation(full)
     return full
 
@@ -195,6 +197,8 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(message.algorithm)
     with field_prefix("specification"):
+        strategy = _stored_strategy(message)
+        strategy_class(strategy, algorithm.asks, message.strategy_package)
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
@@ -203,7 +207,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             min_instances=message.min_instances,
             max_depth=message.max_depth if message.HasField("max_depth") else None,
             warmup_rows=message.warmup_rows,
-            strategy=_stored_strategy(message),
+            strategy=strategy,
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
             algorithm=algorithm,
             prediction_level=_prediction_level(message),

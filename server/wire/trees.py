@@ -130,7 +130,7 @@ def choose_member(flats: Sequence[FlatTree], member: int) -> FlatTree:
         When there is no such member.
     """
     if not flats:
-        raise InvalidInput("member", f"is {member}, but the model has no trees to show")
+        raise InvalidInput("model", "has no trees to show: its learner makes a model of another kind")
     if not 0 <= member < len(flats):
         raise InvalidInput("member", f"is {member}, must lie in [0, {len(flats)}), the number of trees")
     return flats[member]

@@ -539,6 +539,7 @@ class Specification(_message.Message):
     SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
     ASK_FIELD_NUMBER: _builtins.int
     MEMORY_ROWS_FIELD_NUMBER: _builtins.int
+    STRATEGY_PACKAGE_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -568,6 +569,8 @@ class Specification(_message.Message):
     """The active tree, or the tree beside the forest, learns from this number of the last rows with an informative label,
     1 to 1,000,000, and from the rows without one. Absent: from all. It cannot change once the model exists.
     """
+    strategy_package: _builtins.str
+    """The package that brings the strategy, with its version; empty for strategies of Quercus itself. Set by the server."""
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
     @_builtins.property
@@ -604,10 +607,11 @@ class Specification(_message.Message):
         split_significance: _builtins.float | None = ...,
         ask: _builtins.str | None = ...,
         memory_rows: _builtins.int | None = ...,
+        strategy_package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "strategy_package", b"strategy_package", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015

@@ -109,9 +109,7 @@ def test_a_damaged_model_is_logged_and_reported_once(
     for _ in range(2):
         for _ in range(10):
             rounds(running)
-        assert messages(caplog) == [
-            f"model poisoned cannot be grown, it is damaged: {damage}; see quercus check"
-        ]
+        assert messages(caplog) == [f"model poisoned cannot be grown: {damage}; see quercus check"]
         assert set(told) == {("poisoned", damage)}
         assert (store.get_model("sound").tree_version, running.wake_at) == (1, now[0] + grower.LAST_RETRY_S)
         now[0] += grower.LAST_RETRY_S
