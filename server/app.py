@@ -44,6 +44,7 @@ from quercus.server.gate.throttle import (
 )
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
+from quercus.server.plugins import choose_plugins
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
 from quercus.server.services.inference import InferenceService
@@ -439,6 +440,7 @@ def serve(config: Config) -> None:
         When the store cannot be used or the port is taken; the text is for the person who starts it.
     """
     set_up_logging(config.log_level, config.log_format)
+    choose_plugins(config.plugins)
     sys.setswitchinterval(SWITCH_S)
     run_event_loop(_serve(config))
 

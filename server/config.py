@@ -54,6 +54,7 @@ class Config(BaseSettings):
     metrics_host: str = server.METRICS_HOST.default
     metrics_port: int = server.METRICS_PORT.default
     metrics_names: str = server.METRICS_NAMES.default
+    plugins: str = server.PLUGINS.default
     grace_s: float = server.GRACE_S.default
     poll_ms: int = server.POLL_MS.default
     read_threads: int = server.READ_THREADS.default

@@ -39,17 +39,20 @@ class _Choice:
     packages: frozenset[str] | None = None
 
 
-def use_packages(names: Iterable[str]) -> None:
-    """Use the plug-ins of these packages and ours, in this process, and no others.
+def use_packages(names: Iterable[str] | None) -> None:
+    """Use the plug-ins of these packages and ours, in this process, and no others; None: of all that are installed.
 
     Raises
     ------
     PluginError
         When a package is not installed, or brings no plug-in.
     """
-    wanted = frozenset(names)
     _Choice.packages = None
     plugins.cache_clear()
+    load_plugin.cache_clear()
+    if names is None:
+        return
+    wanted = frozenset(names)
     known = {package_of(each) for group in GROUPS for each in plugins(group)}
     for name in sorted(wanted - known):
         have = ", ".join(sorted(known - {OURS})) or "none"

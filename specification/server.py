@@ -54,6 +54,13 @@ METRICS_NAMES = Parameter(
     "",
     "Host names under which the metrics are read, separated by commas; addresses and this machine's name need none",
 )
+PLUGINS = Parameter(
+    "plugins",
+    str,
+    "",
+    "Packages whose learners and strategies the server loads, separated by commas; none: all that are installed "
+    "beside it; quercus: only its own",
+)
 GRACE_S = Parameter(
     "grace_s", float, 10.0, "Seconds that a stopping server waits for active calls", 0.0, 3600.0
 )
@@ -206,7 +213,7 @@ LIMITS = (
 )
 """The parameters that ``--limit`` sets; they have no separate flags."""
 
-NO_FLAG = (METRICS_HOST, METRICS_NAMES, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
+NO_FLAG = (METRICS_HOST, METRICS_NAMES, PLUGINS, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
 """The parameters that only the file and the environment can set."""
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}

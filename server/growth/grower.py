@@ -43,6 +43,7 @@ from quercus.server.growth.model_processes import (
 from quercus.server.growth.recent_time import RecentTime
 from quercus.server.growth.saved_growth import SavedGrowth, remove_orphaned_files
 from quercus.server.growth.sharing import GrowerShare, OneModelShare
+from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
 from quercus.server.wire.reports import stop_text, stopped_above, with_stop
 from quercus.specification.pauses import growing_pause_s
@@ -468,6 +469,7 @@ def main() -> None:
     parser.add_argument("--only", type=int, help="number of the one model that this process grows")
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
+    choose_inherited_plugins()
     member = arguments.member or uuid.uuid4().hex
     apart = None
     if arguments.only is None:

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO, Final
 from quercus.server.growth import memory_release
 from quercus.server.growth.child_process import end_with_parent, private_output
 from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
+from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
 from quercus.storage import NotFound, Store
@@ -64,6 +65,7 @@ def main() -> None:
     parser.add_argument("--log-format", default="human")
     arguments = parser.parse_args()
     logs.set_up_logging(arguments.log_level, arguments.log_format)
+    choose_inherited_plugins()
     tasks: queue.SimpleQueue[LearningTask] = queue.SimpleQueue()
 
     def on_line(line: str) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from quercus.server.config import Config
 from quercus.server.gate.listening import check_address, join_address
+from quercus.server.plugins import choose_plugins
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.wire.errors import BadStart
 from quercus.server.workers.board import Board
@@ -65,6 +66,7 @@ def serve_with_workers(config: Config) -> None:
             "processes, as Linux does with SO_REUSEPORT: leave workers at 1"
         )
     set_up_logging(config.log_level, config.log_format)
+    choose_plugins(config.plugins)
     asyncio.run(_serve(config))
 
 

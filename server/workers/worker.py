@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from quercus.server.app import SWITCH_S, run_event_loop, run_server
 from quercus.server.config import Config
 from quercus.server.growth.child_process import private_output
+from quercus.server.plugins import choose_plugins
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.wire.errors import BadStart
 from quercus.server.workers.board import Board
@@ -32,6 +33,7 @@ def main() -> None:
     try:
         config, post = _read_brief(int(sys.argv[1]), brief)
         set_up_logging(config.log_level, config.log_format)
+        choose_plugins(config.plugins)
         sys.setswitchinterval(SWITCH_S)
         run_event_loop(run_server(config, lambda _: _say(output, {"ready": True}), post, _watch_parent))
         if os.getppid() != parent and post.folder is not None:  # else the parent removes it

@@ -5,12 +5,17 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
+from integration.client.serving import Serving
 from support.checkout import ROOT
 from support.command_line import quercus
+from support.consoles import ConsoleProcess, Visitor
+from support.terminals import Screen
+
+from quercus.client import Client, InvalidArgument, Numeric, QuercusError, Specification
 
 FILE = """\
 id    size  colour  kind
@@ -18,23 +23,36 @@ r1    1.5   red     p
 r2    2.5   blue    q
 r3    ?     red     p
 r4    4.0           q
+r5    3.0   red
 """
+NEAREST = {"name": "nearest", "neighbours": 3}
+WHY = "Nobody has looked at what came last."
+ABSENT = "acme-quercus 1.0, which this server does not have: pip install acme-quercus, and start it again"
 
 
 @pytest.fixture(scope="module")
-def beside(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The environment of a command that finds the package."""
+def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """Install the package for the processes that start; yields their environment."""
     folder = tmp_path_factory.mktemp("installed")
     source = tmp_path_factory.mktemp("source") / "package"  # setuptools builds in it
-    shutil.copytree(ROOT / "tests" / "third_party", source)
+    shutil.copytree(ROOT / "tests" / "third_party", source, ignore=shutil.ignore_patterns("__pycache__"))
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     alone = ["--no-deps", "--no-build-isolation", "--no-index", "--target", str(folder), str(source)]
     done = subprocess.run([*pip, *alone], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return {**os.environ, "PYTHONPATH": str(folder), "NO_COLOR": "1"}
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("PYTHONPATH", str(folder))
+        yield {**os.environ, "NO_COLOR": "1"}
 
 
-def command(*arguments: str, server: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "parts.fwf"
+    path.write_text(FILE)
+    return path
+
+
+def run(*arguments: str, server: str, environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [str(Path(sys.executable).with_name("quercus")), *arguments],
         env={**environment, "QUERCUS_SERVER": server},
@@ -45,44 +63,134 @@ def command(*arguments: str, server: str, environment: Mapping[str, str]) -> sub
     )
 
 
-def test_a_file_format_of_another_package(
-    server: str, name: str, tmp_path: Path, beside: Mapping[str, str]
+def started(folder: Path, **settings: object) -> Serving:
+    """A server that starts as a user starts it: one that is forked would know the plug-ins of its parent alone."""
+    with (folder / "log").open("a") as log:
+        return Serving(folder, 0, "--log-level", "warning", stderr=log, **settings)
+
+
+def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
+    tmp_path: Path, file: Path, beside: Mapping[str, str]
 ) -> None:
-    file = tmp_path / "parts.fwf"
-    file.write_text(FILE)
-    create = ("models", "create", name, str(file), "--class", "kind", "--ignore", "id")
-    done = command(*create, server=server, environment=beside)
-    assert done.returncode == 0, done.stderr
-    pushed = command(
-        "push",
-        name,
-        str(file),
-        "--labels",
-        "--class",
-        "kind",
-        "--id-column",
-        "id",
-        server=server,
-        environment=beside,
+    server = started(tmp_path)
+    rows = [[1.4, "red"], [3.9, None]]
+    try:
+        learner = ("--algorithm", "nearest", "-p", "neighbours=3", "--strategy", "newest", "--budget", "5")
+        for arguments in (
+            ("models", "create", "parts", str(file), "--class", "kind", "--ignore", "id", *learner),
+            ("push", "parts", str(file), "--labels", "--class", "kind", "--id-column", "id"),
+        ):
+            done = run(*arguments, server=server.address, environment=beside)
+            assert done.returncode == 0, done.stderr
+        refused = run(
+            "models", "create", "other", str(file), "--class", "kind", "--algorithm", "nearest", "-p", "reach=0",
+            server=server.address, environment=beside,
+        )  # fmt: skip
+        assert "reach: is 0, must lie in [0.001, 1000]" in refused.stderr
+
+        screen = Screen("label", "parts", "--labeller", "ann", server=server.address)
+        assert WHY in screen.expect("! quit")  # q is a class
+        screen.press("!")
+        assert screen.ended() == 0
+        console = ConsoleProcess(server.address)
+        try:
+            visitor = Visitor(console.port)
+            assert visitor.sign_in(name="bob").status == 303
+            page = visitor.get("/m/parts/label").text
+        finally:
+            console.stop()
+        assert WHY in page
+        assert "newer rows" in page
+
+        with Client(server.address) as client:
+            (declared,) = [each for each in client.learners() if each.name == "nearest"]
+            assert declared.package == "acme-quercus 1.0"
+            assert [each.name for each in declared.parameters] == ["neighbours", "reach"]
+            assert declared.strategies["newest"] == "The row that was pushed last."
+            client.wait_grown("parts", timeout_s=60)
+            before = client.classify("parts", rows)
+            assert before.labels == ["p", "q"]
+            with pytest.raises(QuercusError, match="has no trees to show"):
+                client.tree("parts")
+        server.stop()
+        server = started(tmp_path)
+        with Client(server.address) as client:
+            again = client.classify("parts", rows)
+        assert again.theta.tolist() == before.theta.tolist()
+    finally:
+        server.stop()
+
+
+@pytest.mark.parametrize("absent", ["not installed", "not chosen"])
+def test_without_the_package_the_other_models_are_served(
+    tmp_path: Path, beside: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, absent: str
+) -> None:
+    attributes, classes = [Numeric("size")], ["p", "q"]
+    server = started(tmp_path)
+    try:
+        with Client(server.address) as client:
+            client.create_model("near", Specification(attributes, classes, algorithm=NEAREST))
+            client.create_model("asked", Specification(attributes, classes, strategy="newest", budget=3))
+            client.create_model("plain", Specification(attributes, classes, budget=3))
+            for model in ("near", "asked", "plain"):
+                client.push(model, [[1.0], [3.0]], ["p", "q"])
+                client.wait_grown(model, timeout_s=60)
+        server.stop()
+        if absent == "not installed":
+            monkeypatch.delenv("PYTHONPATH")
+            server = started(tmp_path)
+        else:
+            server = started(tmp_path, plugins="quercus")
+        with Client(server.address, outage_s=0) as client:
+            client.push("plain", [[2.9]], ["q"])
+            client.wait_grown("plain", timeout_s=60)
+            assert client.classify("plain", [[1.0], [3.0]]).labels == ["p", "q"]
+            assert {each.name for each in client.models()} == {"asked", "near", "plain"}
+            for model, kind in (("near", "learner"), ("asked", "strategy")):
+                with pytest.raises(QuercusError, match=f"a {kind} of the package {ABSENT}"):
+                    client.classify(model, [[1.0]])
+            with pytest.raises(InvalidArgument, match="is 'nearest', must be one of abc45, "):
+                client.create_model("more", Specification(attributes, classes, algorithm=NEAREST))
+    finally:
+        server.stop()
+
+
+def test_a_server_is_not_started_for_plugins_that_are_not_there(tmp_path: Path) -> None:
+    done = quercus(
+        "serve",
+        "--store",
+        str(tmp_path / "q.db"),
+        environment=os.environ | {"QUERCUS_PLUGINS": "quercus, nobody"},
     )
-    assert pushed.returncode == 0, pushed.stderr
-    shown = json.loads(command("models", "show", name, "--json", server=server, environment=beside).stdout)
-    assert shown["instance_count"] == 4
+    assert done.returncode != 0
+    assert "plugins: 'nobody' is no installed package with plug-ins" in done.stderr
+
+
+def test_a_file_format_of_another_package(
+    server: str, name: str, file: Path, beside: Mapping[str, str]
+) -> None:
+    create = ("models", "create", name, str(file), "--class", "kind", "--ignore", "id")
+    push = ("push", name, str(file), "--labels", "--class", "kind", "--id-column", "id")
+    for arguments in (create, push):
+        done = run(*arguments, server=server, environment=beside)
+        assert done.returncode == 0, done.stderr
+    shown = json.loads(run("models", "show", name, "--json", server=server, environment=beside).stdout)
+    assert shown["instance_count"] == 5
     assert [each["name"] for each in shown["specification"]["attributes"]] == ["size", "colour"]
-    found = json.loads(command("doctor", "--json", server=server, environment=beside).stdout)
+    found = json.loads(run("doctor", "--json", server=server, environment=beside).stdout)
     (plugins,) = [each for each in found["checks"] if each["name"] == "plug-ins"]
     assert plugins["found"] == (
-        "readers of .arff, .fwf (quercus_fixed_width:open_fwf of quercus-fixed-width 1.0), .parquet"
+        "learner nearest (acme_quercus.nearest:Nearest of acme-quercus 1.0), "
+        "strategy newest (acme_quercus.newest:Newest of acme-quercus 1.0), "
+        "reader of files fwf (acme_quercus.fixed_width:open_fwf of acme-quercus 1.0)"
     )
     file.write_text("\n")
-    bad = command("push", name, str(file), server=server, environment=beside)
+    bad = run("push", name, str(file), server=server, environment=beside)
     assert bad.returncode != 0
     assert "has no header: write the name of each column" in bad.stderr
 
 
-def test_without_the_package_the_file_is_read_as_csv(server: str, name: str, tmp_path: Path) -> None:
-    file = tmp_path / "parts.fwf"
-    file.write_text(FILE)
+def test_without_the_package_the_file_is_read_as_csv(server: str, name: str, file: Path) -> None:
     done = quercus("models", "create", name, str(file), "--class", "kind", server=server)
     assert done.returncode != 0
     assert "kind" in done.stderr

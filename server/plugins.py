@@ -1,0 +1,34 @@
+"""The packages whose plug-ins a server and its processes load."""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+from quercus.server.config import BadConfiguration
+from quercus.specification.environment import PREFIX
+from quercus.specification.plugins import PluginError, use_packages
+from quercus.specification.server import PLUGINS
+
+_VARIABLE: Final = PREFIX + PLUGINS.name.upper()
+
+
+def choose_plugins(packages: str) -> None:
+    """Load the plug-ins of the packages that a configuration names, in this process and in those that it starts.
+
+    Raises
+    ------
+    BadConfiguration
+        When one of them is not installed, or brings no plug-in.
+    """
+    names = [name.strip() for name in packages.split(",") if name.strip()]
+    try:
+        use_packages(names or None)
+    except PluginError as error:
+        raise BadConfiguration(f"{PLUGINS.name}: {error.reason}") from None
+    os.environ[_VARIABLE] = packages
+
+
+def choose_inherited_plugins() -> None:
+    """Load the plug-ins that the server has chosen which started this process."""
+    choose_plugins(os.environ.get(_VARIABLE, ""))
