@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.specification import parameters
-from quercus.specification.algorithms import Algorithm, Pruning, default_algorithm, has_base
+from quercus.specification.algorithms import OF_THE_MODEL, Algorithm, Pruning, default_algorithm, has_base
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, with_parameter_docs
 from quercus.specification.parameters import MAX_ATTRIBUTES
@@ -107,12 +107,7 @@ class Specification:
                 "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
             )
         strategy_class(self.strategy, algorithm.asks)
-        effective = algorithm.with_parameters(
-            alpha=self.alpha,
-            min_instances=self.min_instances,
-            max_depth=self.max_depth,
-            pruning=self.pruning,
-            prediction_level=self.prediction_level,
-            split_significance=0.0 if has_base(type(algorithm)) else self.split_significance,
-        )
-        object.__setattr__(self, "algorithm", effective)
+        shared = {name: getattr(self, name) for name in OF_THE_MODEL}
+        if has_base(type(algorithm)):
+            shared["split_significance"] = 0.0
+        object.__setattr__(self, "algorithm", algorithm.with_parameters(**shared))

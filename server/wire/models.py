@@ -35,6 +35,9 @@ from quercus.v1.words import words_of
 DEFAULTS: Final = {
     each.name: each.default for each in parameters_of(Specification) if each.default is not None
 }
+_PARAMETERS: Final = tuple(each.name for each in parameters_of(Specification))
+OF_OLD_STORES: Final = {"prediction_level": parameters.PREDICTION_LEVEL.default, "split_significance": 0.0}
+"""What stores mean that know none of these parameters."""
 _PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
 _OVERFLOW: Final = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.choices) | {
@@ -175,13 +178,6 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
         )
 
 
-def _prediction_level(message: model_pb2.Specification) -> float:
-    """Return the level, the default for models of stores that know none."""
-    if message.HasField("prediction_level"):
-        return message.prediction_level
-    return float(parameters.PREDICTION_LEVEL.default)
-
-
 def decode_specification(message: model_pb2.Specification) -> Specification:
     """Convert a complete specification to the domain.
 
@@ -196,24 +192,16 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             attributes.append(_decode_attribute(attribute))
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(message.algorithm)
+    given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
+    strategy = _stored_strategy(message)
     with field_prefix("specification"):
-        strategy = _stored_strategy(message)
         strategy_class(strategy, algorithm.asks, message.strategy_package)
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
-            alpha=message.alpha,
-            budget=message.budget,
-            min_instances=message.min_instances,
-            max_depth=message.max_depth if message.HasField("max_depth") else None,
-            warmup_rows=message.warmup_rows,
-            strategy=strategy,
-            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
             algorithm=algorithm,
-            prediction_level=_prediction_level(message),
-            split_significance=message.split_significance,  # 0, none, of models of stores that know none
-            ask=message.ask or parameters.ASK.default,
-            memory_rows=message.memory_rows if message.HasField("memory_rows") else None,
+            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
+            **OF_OLD_STORES | given | {"strategy": strategy},
         )
 
 

@@ -4,13 +4,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameter import parameter, parametric
 from quercus.trees import LearnedModel, Learner, Predictions, Table, UncertainValues, first_most_likely
-
-Floats = NDArray[np.float64]
 
 
 @parametric
@@ -38,15 +35,15 @@ class NearestModel(LearnedModel):
 
     attributes: tuple[Attribute, ...]
     size: int
-    rows: Floats
-    contours: Floats
+    rows: np.ndarray
+    contours: np.ndarray
     neighbours: int
     reach: float
 
-    def stored_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    def stored_state(self) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         """See `LearnedModel`."""
-        state = {"neighbours": self.neighbours, "reach": self.reach}
-        return state, {"rows": self.rows, "contours": self.contours}
+        arrays = {"rows": self.rows, "contours": self.contours}
+        return {"neighbours": self.neighbours, "reach": self.reach}, arrays
 
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """See `LearnedModel`; a value that is uncertain counts as unknown."""
@@ -55,7 +52,7 @@ class NearestModel(LearnedModel):
         others = [np.delete(plausibility, c, axis=1).max(axis=1) for c in range(self.size)]
         return Predictions(first_most_likely(theta), theta, 1.0 - np.stack(others, axis=1), plausibility)
 
-    def _plausibility(self, row: Floats) -> Floats:
+    def _plausibility(self, row: np.ndarray) -> np.ndarray:
         if not len(self.rows):
             return np.ones(self.size)
         nominal = np.array([isinstance(each, Nominal) for each in self.attributes])
