@@ -50,7 +50,7 @@ class Pruning:
 
 
 class Algorithm:
-    """What the specification of a model needs to know of its learner.
+    """A learner as far as the specification of a model needs to know it.
 
     Subclasses are `parametric`. Parameters that a specification has too, such as ``min_instances``, are the model's.
 
@@ -86,7 +86,7 @@ class Algorithm:
 
     @property
     def takes_pruning(self) -> bool:
-        """Whether it, or the tree that people read in its place, takes the pruning of the specification."""
+        """True if it, or the tree that people read in its place, takes the pruning of the specification."""
         return hasattr(self, "pruning")
 
     def check_classes(self, size: int) -> None:

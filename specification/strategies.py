@@ -14,14 +14,14 @@ MARGIN: Final = "margin"
 MEMORY_DISAGREEMENT: Final = "memory-disagreement"
 
 Asks = Literal["tree", "forest"]
-"""What chooses the queries of a model: its active tree, or its forest of many memories."""
+"""The part that chooses the queries of a model: its active tree, or its forest of many memories."""
 
 DEFAULT_STRATEGY: Final[Mapping[Asks, str]] = MappingProxyType({"tree": RECOMMENDED, "forest": MARGIN})
 """The strategy of a model that names none, by what chooses its queries."""
 
 
 class QueryStrategy:
-    """What the specification of a model needs to know of its strategy.
+    """A query strategy as far as the specification of a model needs to know it.
 
     The first sentence of a subclass's docstring says which instances it selects.
 

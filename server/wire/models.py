@@ -37,7 +37,7 @@ DEFAULTS: Final = {
 }
 _PARAMETERS: Final = tuple(each.name for each in parameters_of(Specification))
 OF_OLD_STORES: Final = {"prediction_level": parameters.PREDICTION_LEVEL.default, "split_significance": 0.0}
-"""What stores mean that know none of these parameters."""
+"""Parameters that earlier stores do not know, with the values that they mean."""
 _PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
 _OVERFLOW: Final = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.choices) | {

@@ -116,7 +116,7 @@ class ForestModel(LearnedModel):
 
     @property
     def branches_are_classes(self) -> bool:
-        """Whether those of its models are."""
+        """True if those of its models are."""
         return self.models[0].branches_are_classes
 
     @property
@@ -280,7 +280,7 @@ class Forest(Learner):
 
     @property
     def takes_pruning(self) -> bool:
-        """Whether its trees take it."""
+        """True if its trees take it."""
         return self.base.takes_pruning
 
     def check_classes(self, size: int) -> None:

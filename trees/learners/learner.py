@@ -1,4 +1,4 @@
-"""What a learner is: a module with one class, whose fields are its parameters and which fits models to tables.
+"""Learners: a module each, with one class, whose fields are its parameters and which fits models to tables.
 
 A package declares its learners as entry points of the group ``quercus.learners``, whose names are theirs. From the
 class follow the checks of parameters and their errors, the form on the wire, ``--parameter`` of the command line and

@@ -57,7 +57,7 @@ class LearnedModel(ABC):
 
     @property
     def branches_are_classes(self) -> bool:
-        """Whether a row goes down the branch of a class, whatever the attribute."""
+        """True if a row goes down the branch of a class, whatever the attribute."""
         return False
 
     @abstractmethod
