@@ -237,7 +237,9 @@ def test_every_learner_is_declared_with_its_parameters(client: Client, name: str
     declared = {each.name: each for each in client.learners()}
     assert declared == {each.name: each for each in algorithms.declarations()}
     forest = declared["forest"]
-    assert forest.bases == tuple(algorithms.TREES)
+    assert forest.bases == tuple(
+        name for name, each in algorithms.algorithm_classes().items() if each.is_base
+    )
     assert forest.summary == "A forest: bootstrap samples, random attributes at each node, and a vote."
     features = next(each for each in forest.parameters if each.name == "max_features")
     assert features.bound_text == "must be one of root, half, all, or a whole number in [1, 1000000]"
