@@ -112,11 +112,22 @@ def load_plugin(group: str, name: str, kind: type | None = None) -> object:
     entry = plugin(group, name)
     try:
         loaded = entry.load()
-    except (ImportError, AttributeError) as error:
-        raise PluginError(f"is brought by {origin_of(entry)}, which cannot be imported: {error}") from None
-    if kind is not None and not (isinstance(loaded, type) and issubclass(loaded, kind)):
-        raise PluginError(f"is brought by {origin_of(entry)}, which is no {kind.__name__}")
+    except Exception as error:  # whatever the code of another package raises
+        raise PluginError(f"is brought by {origin_of(entry)}, which cannot be imported: {error}") from error
+    if kind is not None and (fault := _fault_of_class(loaded, name, kind)):
+        raise PluginError(f"is brought by {origin_of(entry)}, which {fault}")
     return loaded
+
+
+def _fault_of_class(loaded: object, name: str, kind: type) -> str:
+    """Return what is wrong with the class of a plug-in, as the end of a sentence; empty if nothing is."""
+    if not (isinstance(loaded, type) and issubclass(loaded, kind)):
+        return f"is not derived from {kind.__module__}.{kind.__qualname__}"
+    if "__dataclass_params__" not in vars(loaded):
+        return "is not decorated with quercus.specification.parameter.parametric"
+    if getattr(loaded, "name", None) != name:
+        return f"calls itself {getattr(loaded, 'name', None)!r}"
+    return ""
 
 
 def package_of(entry: EntryPoint) -> str:
