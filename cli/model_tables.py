@@ -12,8 +12,9 @@ from quercus.client import algorithms
 from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Model
 from quercus.client.words import ASKED_ARE_HARDEST, confidence_text
-from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning
+from quercus.specification.model import Specification
+from quercus.specification.parameter import Parameter, parameters_of
 
 
 def table_of_models(models: Sequence[Model]) -> Table:
@@ -34,27 +35,27 @@ def table_of_models(models: Sequence[Model]) -> Table:
     return table
 
 
+def _value_text(parameter: Parameter, value: object) -> str:
+    if value is None:
+        return parameter.meaning_of_none
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
 def print_model(model: Model) -> None:
     """Print the specification of a model and its progress."""
     spec = model.specification
     grid = Table(box=None, show_header=False, pad_edge=False)
-    depth = "no limit" if spec.max_depth is None else spec.max_depth
     rows: list[tuple[str, object]] = [
         ("model", model.name),
         ("created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"),
         ("classes", ", ".join(spec.classes)),
         ("algorithm", algorithms.algorithm_text(spec.algorithm)),
-        ("alpha", spec.alpha),
-        ("prediction level", spec.prediction_level),
-        ("split significance", spec.split_significance or "no test"),
-        ("min instances", spec.min_instances),
-        ("max depth", depth),
-        (
-            "memory rows",
-            parameters.MEMORY_ROWS.meaning_of_none if spec.memory_rows is None else f"{spec.memory_rows:,}",
+        *(
+            (each.name.replace("_", " "), _value_text(each, getattr(spec, each.name)))
+            for each in parameters_of(Specification)
+            if each.name not in {"budget", "ask"}  # they follow below, with what came of them
         ),
         ("pruning", _pruning_text(spec.pruning)),
-        ("strategy", spec.strategy),
         ("asks", why_it_stopped(model) or spec.ask),
         ("rows", f"{model.instance_count:,}"),
         (

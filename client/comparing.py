@@ -9,21 +9,11 @@ from quercus.client import algorithms
 from quercus.client.algorithms import AlgorithmLike
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import Model, Specification
+from quercus.specification import model as specification_model
 from quercus.specification.attributes import Attribute, Nominal, plain_number
+from quercus.specification.parameter import parameters_of
 
-_PLAIN = (
-    "alpha",
-    "budget",
-    "min_instances",
-    "max_depth",
-    "warmup_rows",
-    "strategy",
-    "pruning",
-    "prediction_level",
-    "split_significance",
-    "ask",
-    "memory_rows",
-)
+_PLAIN = (*(each.name for each in parameters_of(specification_model.Specification)), "pruning")
 
 
 def same_model(model: Model, given: Specification) -> Model:

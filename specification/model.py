@@ -10,23 +10,9 @@ from quercus.belief.frame import Frame
 from quercus.specification import parameters
 from quercus.specification.algorithms import OF_THE_MODEL, Algorithm, Pruning, default_algorithm, has_base
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
-from quercus.specification.parameter import check_parameters, with_parameter_docs
+from quercus.specification.parameter import check_parameters, parameters_of, with_parameter_docs
 from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.specification.strategies import strategy_class
-
-CHANGEABLE = (
-    "alpha",
-    "budget",
-    "min_instances",
-    "max_depth",
-    "strategy",
-    "pruning",
-    "prediction_level",
-    "split_significance",
-    "ask",
-    "presentation",
-)
-"""Fields of the specification that may change once the model exists; learning ignores the last."""
 
 
 @with_parameter_docs
@@ -111,3 +97,11 @@ class Specification:
         if has_base(type(algorithm)):
             shared["split_significance"] = 0.0
         object.__setattr__(self, "algorithm", algorithm.with_parameters(**shared))
+
+
+CHANGEABLE = (
+    *(each.name for each in parameters_of(Specification) if not each.is_fixed),
+    "pruning",
+    "presentation",
+)
+"""Fields of the specification that may change once the model exists; learning ignores the last."""

@@ -38,6 +38,8 @@ class Parameter:
         Meaning of None, as in "no limit". If empty, None is not allowed.
     is_served
         Whether models of the service have it; it may be one of the library alone.
+    is_fixed
+        Whether it must not change once the model exists.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Parameter:
     choices: tuple[str, ...] = ()
     meaning_of_none: str = ""
     is_served: bool = True
+    is_fixed: bool = False
 
     def with_changes(self, **changes: Any) -> "Parameter":
         """Return a copy that differs in some fields."""

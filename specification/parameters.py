@@ -51,7 +51,9 @@ MODEL_INSTANCES = MIN_INSTANCES.with_changes(
 MAX_DEPTH = Parameter(
     "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, meaning_of_none="no limit"
 )
-WARMUP_ROWS = Parameter("warmup_rows", int, 100, "Number of first rows that determine the bins", 1, MAX_COUNT)
+WARMUP_ROWS = Parameter(
+    "warmup_rows", int, 100, "Number of first rows that determine the bins", 1, MAX_COUNT, is_fixed=True
+)
 STRATEGY = Parameter(
     "strategy",
     str,
@@ -69,6 +71,7 @@ MEMORY_ROWS = Parameter(
     1,
     MAX_COUNT,
     meaning_of_none="all rows",
+    is_fixed=True,
 )
 WHILE_CONTESTED, TO_THE_BUDGET = "while-contested", "to-the-budget"
 ASK = Parameter(
