@@ -7,8 +7,7 @@ import hashlib
 from google.protobuf.message import Message
 
 from quercus.client.display_messages import display_to_proto, presentation_to_proto
-from quercus.client.query_results import Query
-from quercus.client.results import Model
+from quercus.client.results import Model, Query
 
 
 def shown_text(query: Query, model: Model) -> str:

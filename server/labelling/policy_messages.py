@@ -91,7 +91,7 @@ def encode_labeller(
 ) -> query_pb2.LabellerStatistics:
     """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
     found = query_pb2.LabellerStatistics(
-        labeller=counts.labeller,
+        name=counts.labeller,
         answered=counts.answered,
         refused=counts.refused,
         skipped=counts.skipped,
@@ -108,7 +108,7 @@ def encode_labeller(
         found.agreement_deviation = standing.agreement_deviation
         found.reliability_deviation = standing.reliability_deviation
     if counts.times_s:
-        found.median_time.CopyFrom(to_duration(statistics.median(counts.times_s)))
+        found.median.CopyFrom(to_duration(statistics.median(counts.times_s)))
     return found
 
 

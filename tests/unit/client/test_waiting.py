@@ -11,13 +11,13 @@ from quercus.client import (
     Lease,
     Numeric,
     Specification,
-    convert_trees,
     query_calls,
     requests,
     retrying,
     transport,
 )
 from quercus.client.transport import DEFAULT_ADDRESS, server_address
+from quercus.client.treeview import render_request
 
 
 def idle(reason: str) -> Lease:
@@ -161,4 +161,4 @@ def test_durations_are_those_that_a_message_holds(seconds: float) -> None:
 
 def test_drawings_have_three_forms() -> None:
     with pytest.raises(InvalidArgument, match="'pdf' is none of text, dot, svg"):
-        convert_trees.render_request("m", None, "pdf")  # type: ignore[arg-type]
+        render_request("m", None, "pdf")  # type: ignore[arg-type]
