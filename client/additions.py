@@ -1,4 +1,4 @@
-"""What results add to their messages: properties and methods, in a base class for each result that has some.
+"""The properties and methods that results add to their messages, in a base class for each result that has some.
 
 The annotations name the fields of the result that they use.
 """
@@ -57,7 +57,7 @@ class RecentAccuracyAdditions:
 
 
 class ModelAdditions:
-    """What follows from the state of a model."""
+    """Numbers that follow from the state of a model."""
 
     specification: Specification
     sequence_committed: int
@@ -75,7 +75,7 @@ class ModelAdditions:
 
 
 class StatusAdditions:
-    """Whether a server is well, and what its grower does."""
+    """The health of a server, and its grower in words."""
 
     grower: str
     grower_at: str
@@ -109,7 +109,7 @@ class StatusAdditions:
 
 
 class CallerAdditions:
-    """What a caller may do."""
+    """The permissions of a caller."""
 
     models: tuple[str, ...] | None
     methods: frozenset[str]
@@ -138,7 +138,7 @@ class RivalAdditions:
 
 
 class ReasonAdditions:
-    """What a strategy found, by name."""
+    """The facts of a strategy, by name."""
 
     facts: tuple[Fact, ...]
 
@@ -216,7 +216,7 @@ class TreeAdditions:
 
 
 class TreeUpdateAdditions:
-    """How far a tree is behind the log."""
+    """The lag of a tree behind the log."""
 
     tree: Tree
     committed_sequence: int

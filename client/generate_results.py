@@ -47,7 +47,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from quercus.client.additions import {additions}
-from quercus.client.display_messages import display_from_proto
+from quercus.client.display_messages import display_of
 from quercus.client.reading import (
     Words,
     fact_of,
@@ -98,7 +98,7 @@ FORMS: Final[Mapping[str, Form]] = {
     ".google.protobuf.Timestamp": Form("datetime", "to_datetime({})"),
     f"{PACKAGE}Branch": Form("tuple[str, str]", "({0}.attribute, {0}.value)"),
     f"{PACKAGE}Contour": Form("tuple[float, ...]", "tuple({}.plausibilities)", "()"),
-    f"{PACKAGE}Display": Form("Display", "display_from_proto({})", "()"),
+    f"{PACKAGE}Display": Form("Display", "display_of({})", "()"),
     f"{PACKAGE}Fact": Form("Fact", "fact_of({})"),
     f"{PACKAGE}Label": Form("Label", "label_of({}, classes)", "None"),
     f"{PACKAGE}Nodes": Form("tuple[TreeNode, ...]", "nodes_of({message})"),
@@ -155,7 +155,7 @@ class Message:
 
     @property
     def result(self) -> options_pb2.Result | None:
-        """How the Python client shows it; None if it does not."""
+        """The option of that name; None if the Python client does not show it."""
         options = self.proto.options
         return options.Extensions[options_pb2.result] if options.HasExtension(options_pb2.result) else None
 
@@ -174,11 +174,11 @@ class ResultField:
     read: str
     """The value in the message, in Python."""
     empty: str | None
-    """What it is if nothing is given, in Python; None: it must be given."""
+    """The value if nothing is given, in Python; None: it must be given."""
     meaning: str
     is_secret: bool = False
     has_default: bool = False
-    """Whether the protocol says what it is if nothing is given."""
+    """True if the protocol says what it is if nothing is given."""
 
     def declaration(self, must_be_given: bool) -> str:
         """Return its line in the class."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
-from quercus.client.display_messages import display_to_proto
+from quercus.client.display_messages import message_of_display
 from quercus.client.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -231,7 +231,7 @@ class Batcher:
             request.ids.extend(_id_texts(given.ids, start))
         if given.displays is not None:
             request.displays.extend(
-                display_to_proto(items, row) for row, items in enumerate(given.displays, start)
+                message_of_display(items, row) for row, items in enumerate(given.displays, start)
             )
         return request
 

@@ -19,7 +19,7 @@ from quercus.client.additions import (
     TreeAdditions,
     TreeUpdateAdditions,
 )
-from quercus.client.display_messages import display_from_proto
+from quercus.client.display_messages import display_of
 from quercus.client.reading import (
     Words,
     fact_of,
@@ -412,7 +412,7 @@ class Instance:
             tuple(Evidence.from_message(each, classes) for each in message.history),
             tuple(message.contour.plausibilities),
             message.conflict,
-            display_from_proto(message.display),
+            display_of(message.display),
         )
 
 
@@ -822,7 +822,7 @@ class Query:
             seconds_of(message.lease_left) if message.HasField("lease_left") else None,
             message.answers,
             message.answers_wanted,
-            display_from_proto(message.display),
+            display_of(message.display),
             message.place if message.HasField("place") else None,
         )
 

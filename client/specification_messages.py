@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, cast
 
 from quercus.client import algorithms
-from quercus.client.display_messages import presentation_from_proto, presentation_to_proto
+from quercus.client.display_messages import message_of_presentation, presentation_of
 from quercus.client.messages import filled
 from quercus.client.specifications import Specification
 from quercus.specification import parameters
@@ -73,11 +73,11 @@ def _attribute_message(attribute: Attribute) -> model_pb2.Attribute:
     return filled(model_pb2.Attribute, name=attribute.name, numeric=numeric, missing=missing)
 
 
-def _pruning_from_proto(message: model_pb2.Pruning) -> Pruning:
+def _pruning_of(message: model_pb2.Pruning) -> Pruning:
     return Pruning(cast(PruningKind, _PRUNING[message.kind]), message.level)
 
 
-def _attribute_from_proto(message: model_pb2.Attribute) -> Attribute:
+def _attribute_of(message: model_pb2.Attribute) -> Attribute:
     missing = cast(Missing, _MISSING.get(message.missing, parameters.MISSING_VALUE.default))
     if message.WhichOneof("kind") == "nominal":
         overflow = cast(Overflow, _OVERFLOW.get(message.nominal.overflow, parameters.OVERFLOW.default))
@@ -94,12 +94,12 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda given: [_attribute_message(each) for each in given],
     "pruning": _pruning_message,
     "algorithm": lambda given: algorithms.to_proto(given, "specification.algorithm"),
-    "presentation": presentation_to_proto,
+    "presentation": message_of_presentation,
 }
 """Fields whose values have messages of their own."""
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "attributes": lambda found: [_attribute_from_proto(each) for each in found],
-    "pruning": _pruning_from_proto,
+    "attributes": lambda found: [_attribute_of(each) for each in found],
+    "pruning": _pruning_of,
     "algorithm": algorithms.from_proto,
-    "presentation": presentation_from_proto,
+    "presentation": presentation_of,
 }

@@ -16,6 +16,7 @@ from quercus.client import (
     retrying,
     transport,
 )
+from quercus.client.results import QUERY_STATE
 from quercus.client.transport import DEFAULT_ADDRESS, server_address
 from quercus.client.treeview import render_request
 
@@ -66,7 +67,7 @@ def test_a_specification_that_cannot_be_written_down_is_refused() -> None:
 
 
 def test_query_states_are_known_by_name() -> None:
-    assert len(requests.state_numbers(requests.STATES)) == 5
+    assert len(requests.state_numbers(QUERY_STATE.values())) == 5
     with pytest.raises(InvalidArgument, match="'done' is none of open, leased"):
         requests.state_numbers(["done"])
 
