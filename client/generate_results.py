@@ -282,6 +282,8 @@ class Protocol:
             return BY_CLASS
         if (entry := self._map_entry(proto)) is not None:
             key, value = (self._single_form(each) for each in entry.field)
+            if value.read != "{}":
+                raise ValueError(f"values of {proto.name} would have to be read one by one")
             return Form(
                 f"Mapping[{key.type}, {value.type}]",
                 "dict(sorted({}.items()))",
@@ -325,9 +327,7 @@ class Protocol:
             return FORMS[proto.type_name]
         message = self.results.get(proto.type_name)
         if message is None:
-            raise ValueError(
-                f"{proto.type_name} of {proto.name} has no result, and no form in {__name__}.FORMS"
-            )
+            raise ValueError(f"{proto.type_name} of {proto.name} has no result, and no form of its own")
         more = ", classes" if self.needs_classes(message) else ""
         return Form(message.name, f"{message.name}.from_message({{}}{more})")
 
@@ -399,7 +399,9 @@ def result_source(protocol: Protocol, message: Message) -> str:
     fields = list(protocol.fields_of(message))
     given = [] if message.result is None else [each.name for each in message.result.given]
     # What has no empty value must be given, and so must all before it; and the first, unless it has a default.
-    forced = max((k for k, each in enumerate(fields) if each.empty is None), default=-fields[0].has_default)
+    forced = max(
+        (k for k, each in enumerate(fields) if each.empty is None), default=-1 if fields[0].has_default else 0
+    )
     base = f"{message.name}Additions"
     parameters = f"message: {message.module}.{message.proto.name}"
     if protocol.needs_classes(message):
@@ -416,7 +418,7 @@ def result_source(protocol: Protocol, message: Message) -> str:
         "    @classmethod",
         f"    def from_message(cls, {parameters}) -> Self:",
         '        """Return the result of a message."""',
-        f"        return cls({', '.join(each.read for each in fields)})",  # names would cost a tenth of the time
+        f"        return cls({', '.join(each.read for each in fields)})",  # keywords cost a tenth more
     ]
     return "\n".join(lines) + "\n"
 
