@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from quercus.client.outbox import Outbox
     from quercus.client.pushing import PushReport
     from quercus.client.results import (
+        AccuracyBlock,
         Answer,
         AnswerReport,
         AverageConfidence,
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
         Query,
         QueryStep,
         Reason,
+        RecentAccuracy,
         Rival,
         StatementReport,
         Status,
