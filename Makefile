@@ -54,11 +54,12 @@ docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings 
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
 
-proto: $(STAMP) ## Generate the Python code from proto/*/*.proto
+proto: $(STAMP) ## Generate the Python code from proto/*/*.proto, and the results of the client
 	$(BIN)/python -m grpc_tools.protoc -I src -I proto \
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
+	$(BIN)/python -m quercus.client.generate_results $(OUT)/quercus/client
 
 released: $(STAMP) ## Keep what the protocol is now as that of a release: later changes must not break it
 	$(BIN)/buf build --exclude-source-info --output proto/released.binpb

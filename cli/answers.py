@@ -30,9 +30,10 @@ from quercus.cli.common import (
 from quercus.cli.completion import complete_labeller
 from quercus.cli.output_files import ENDINGS, format_for, write_rows
 from quercus.cli.whole_files import refuse_existing
-from quercus.client.answers import Answer, AnswerFilter
+from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
-from quercus.client.results import Specification
+from quercus.client.results import Answer
+from quercus.client.specifications import Specification
 from quercus.files import writing
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names

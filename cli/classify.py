@@ -36,8 +36,8 @@ from quercus.cli.common import (
 )
 from quercus.cli.output_files import ENDINGS, format_for, write_rows
 from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
+from quercus.client.classifications import Classification
 from quercus.client.client import Client
-from quercus.client.results import Classification
 from quercus.client.unseen import UnseenTally
 from quercus.files import FileError, FileRecord, FileTable, open_table, writing
 from quercus.files.faults import naming_lines

@@ -18,8 +18,9 @@ from rich.segment import Segment
 
 from quercus.cli.completion import complete_model
 from quercus.client.client import Client
-from quercus.client.results import Model, RecentAccuracy, UnseenNames
+from quercus.client.results import Model, RecentAccuracy
 from quercus.client.transport import DEFAULT_ADDRESS
+from quercus.client.unseen import UnseenNames
 from quercus.client.words import bound_text
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.shares import percent_text

@@ -32,7 +32,8 @@ from quercus.cli.remarks import print_remarks
 from quercus.cli.tree_output import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
 from quercus.cli.whole_files import refuse_input
 from quercus.client.places import plain_text
-from quercus.client.results import Floats, Specification
+from quercus.client.specifications import Specification
+from quercus.client.values import Floats
 from quercus.files import FileData, FileError, FileTable, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
 

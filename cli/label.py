@@ -32,9 +32,9 @@ from quercus.cli.label_queue import TerminalQueue
 from quercus.cli.label_session import Answerer, LabellingSession, Tally, answer_from_file, label_by_hand
 from quercus.client.client import Client
 from quercus.client.errors import InvalidArgument
-from quercus.client.labelling_results import ANY, Filter
+from quercus.client.filters import ANY, Filter
 from quercus.client.labels import LabelLike
-from quercus.client.query_results import Query
+from quercus.client.results import Query
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import read_truth
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS

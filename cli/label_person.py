@@ -24,13 +24,13 @@ from quercus.cli.label_screen import (
     set_line,
 )
 from quercus.cli.terminal import END, ENTER, ESCAPE, open_keyboard
-from quercus.client.answers import Answer as GivenAnswer
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
 from quercus.client.keys import UNSEEN_S, LabellingKeys, labelling_keys
 from quercus.client.labels import LabelLike
-from quercus.client.query_results import Query
+from quercus.client.results import Answer as GivenAnswer
+from quercus.client.results import Query
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 
 OWN_ANSWERS = 20

@@ -14,10 +14,9 @@ from typing import TypeVar
 from quercus.client.client import Client
 from quercus.client.concurrency import Repeating
 from quercus.client.errors import FailedPrecondition, QuercusError
-from quercus.client.labelling_results import ANY
-from quercus.client.query_results import Lease, Query
+from quercus.client.filters import ANY
 from quercus.client.requests import WaitPolicy
-from quercus.client.results import Model
+from quercus.client.results import Lease, Model, Query
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.specification.console import SEND_DELAY_S

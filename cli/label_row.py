@@ -9,8 +9,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.client.results import Model, Value
+from quercus.client.results import Model
 from quercus.client.sparkline import sparkline
+from quercus.client.values import Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import DisplayItem, LinkItem, MediaItem, SeriesItem, TextItem, media_type
 from quercus.specification.presentation import Presentation

@@ -14,12 +14,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.cli.label_row import display_lines, row_values, value_text
-from quercus.client.answers import Answer
 from quercus.client.keys import KEY_RULE, labelling_keys
-from quercus.client.labelling_results import Neighbour
-from quercus.client.query_results import Query, Reason, Rival
 from quercus.client.reasons import facts_text, place_text, why_text
-from quercus.client.results import Model
+from quercus.client.results import Answer, Model, Neighbour, Query, Reason, Rival
 from quercus.client.words import TERMS, is_vacuous, known_text
 from quercus.specification.attributes import Nominal
 from quercus.specification.shares import decimal_text

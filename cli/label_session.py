@@ -26,9 +26,9 @@ from quercus.cli.label_person import (
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, QuercusError
-from quercus.client.labelling_results import ANY, Filter
-from quercus.client.query_results import Query
+from quercus.client.filters import ANY, Filter
 from quercus.client.reasons import why_it_stopped
+from quercus.client.results import Query
 from quercus.client.shown import shown_text
 
 Answerer = Callable[[Query], Answer]

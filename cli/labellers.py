@@ -23,7 +23,7 @@ from quercus.cli.common import (
 )
 from quercus.cli.completion import complete_labeller, complete_model
 from quercus.client.errors import FailedPrecondition
-from quercus.client.labelling_results import Labeller, LabellingPolicy, QueryStep
+from quercus.client.results import Labeller, LabellingPolicy, QueryStep
 
 if TYPE_CHECKING:
     from quercus.client import Client

@@ -36,7 +36,7 @@ from quercus.cli.model_tables import print_model, table_of_models
 from quercus.cli.remarks import print_remarks, remark_json
 from quercus.cli.specfile import read_presentation
 from quercus.client.places import naming_places
-from quercus.client.results import Specification
+from quercus.client.specifications import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark

@@ -13,11 +13,11 @@ import numpy as np
 
 from quercus.belief.codec import encode
 from quercus.belief.label import Label
-from quercus.client import convert
-from quercus.client.convert_trees import RenderFormat, render_request, tree_from_proto
-from quercus.client.results import Floats
-from quercus.client.results import Specification as GivenSpecification
-from quercus.client.treeview import Tree
+from quercus.client.results import Tree
+from quercus.client.specification_messages import message_of_specification
+from quercus.client.specifications import Specification as GivenSpecification
+from quercus.client.treeview import RenderFormat, render_request
+from quercus.client.values import Floats
 from quercus.server.growth.engines import QueryEngine, learns_again, query_engine, tree_engine
 from quercus.server.growth.grown_trees import GrownTrees
 from quercus.server.growth.relearning import RelearningEngine
@@ -41,7 +41,7 @@ def checked_specification(given: GivenSpecification) -> Specification:
     quercus.client.InvalidArgument, quercus.belief.errors.InvalidInput
         Naming the field, the value and the bound.
     """
-    return decode_specification(complete_specification(convert.specification_to_proto(given)))
+    return decode_specification(complete_specification(message_of_specification(given)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class OfflineModel:
 
     def tree(self, member: int) -> Tree:
         """Return a tree by its number."""
-        return tree_from_proto(decode_snapshot("induced", self._snapshot(), member))
+        return Tree.from_message(decode_snapshot("induced", self._snapshot(), member))
 
     def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
         """Draw a tree; without a member an overview, if there are several."""

@@ -12,11 +12,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from quercus.belief.errors import InvalidInput
 from quercus.cli.common import err, fail, out, print_json
-from quercus.client.answers import Statement, StatementReport, merge_reports
+from quercus.client.answers import Statement, merge_reports
 from quercus.client.client import Client
 from quercus.client.errors import InvalidArgument, NotFound
 from quercus.client.places import faults_of, place_of, plain_text
-from quercus.client.results import Specification
+from quercus.client.results import StatementReport
+from quercus.client.specifications import Specification
 from quercus.files import FileError, FileTable
 from quercus.files.answers import AnswerColumns, AnswerFile, FileAnswer
 from quercus.specification.bounds import MAX_STATEMENTS

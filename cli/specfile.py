@@ -32,7 +32,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.cli.model_options import NONE
 from quercus.client import algorithms
 from quercus.client.errors import InvalidArgument
-from quercus.client.results import Specification
+from quercus.client.specifications import Specification
 from quercus.files.errors import FileError
 from quercus.specification import model
 from quercus.specification.algorithms import Pruning

@@ -10,8 +10,8 @@ import typer
 from quercus.cli.common import DEFAULT_SERVER, JsonOption, ModelArgument, ServerOption, connect
 from quercus.cli.tree_output import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
 from quercus.client.client import Client
-from quercus.client.convert_trees import RenderFormat
-from quercus.client.treeview import Tree
+from quercus.client.results import Tree
+from quercus.client.treeview import RenderFormat
 
 
 def tree(

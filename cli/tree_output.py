@@ -12,8 +12,8 @@ import typer
 from quercus.cli.common import StandardOutput, print_json
 from quercus.cli.output_files import refuse_other_ending
 from quercus.cli.whole_files import write_picture
-from quercus.client.convert_trees import RenderFormat
-from quercus.client.treeview import Tree
+from quercus.client.results import Tree
+from quercus.client.treeview import RenderFormat
 from quercus.specification.conditions import path_text
 
 

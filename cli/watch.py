@@ -21,8 +21,7 @@ from quercus.cli.common import (
 from quercus.cli.watch_picture import MAX_MOMENTS, WatchedMoment, watch_picture
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
-from quercus.client.results import Model
-from quercus.client.treeview import TreeUpdate
+from quercus.client.results import Model, TreeUpdate
 
 
 def watch(

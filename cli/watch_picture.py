@@ -12,8 +12,8 @@ from rich.text import Text
 from rich.tree import Tree as Branches
 
 from quercus.cli.common import accuracy_text, bar, lag_text, sparkline
-from quercus.client.results import Model
-from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+from quercus.client.results import Model, Tree, TreeUpdate
+from quercus.client.tree_nodes import TreeNode
 from quercus.specification.shares import percent_text
 
 MAX_MOMENTS: Final = 40

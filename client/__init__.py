@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quercus.client.answers import Answer, AnswerFilter, Statement, StatementReport
+    from quercus.client.answers import AnswerFilter, Statement
+    from quercus.client.classifications import Classification, Classifications
     from quercus.client.client import Client
     from quercus.client.errors import (
         AlreadyExists,
@@ -30,31 +31,38 @@ if TYPE_CHECKING:
         Unauthenticated,
         Unavailable,
     )
-    from quercus.client.events import LogEvent
-    from quercus.client.labelling_results import ANY, Filter, Labeller, LabellingPolicy, Neighbour, QueryStep
+    from quercus.client.filters import ANY, Filter
     from quercus.client.outbox import Outbox
-    from quercus.client.query_results import (
-        AnswerReport,
-        Lease,
-        Query,
-        Reason,
-        Rival,
-    )
+    from quercus.client.pushing import PushReport
     from quercus.client.results import (
+        AccuracyBlock,
+        Answer,
+        AnswerReport,
         AverageConfidence,
-        Between,
         Caller,
-        Classification,
-        Classifications,
         Evidence,
         GrowerMember,
         Instance,
+        Labeller,
+        LabellingPolicy,
+        Lease,
+        LogEvent,
         Model,
-        PushReport,
-        Specification,
+        Neighbour,
+        Query,
+        QueryStep,
+        Reason,
+        RecentAccuracy,
+        Rival,
+        StatementReport,
         Status,
+        Tree,
+        TreeUpdate,
     )
-    from quercus.client.treeview import Tree, TreeNode, TreeUpdate, TreeVersion
+    from quercus.client.specifications import Specification
+    from quercus.client.tree_nodes import TreeNode
+    from quercus.client.treeview import TreeVersion
+    from quercus.client.values import Between
     from quercus.specification.algorithms import Pruning
     from quercus.specification.attributes import Nominal, Numeric
     from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
@@ -135,7 +143,8 @@ _HOMES = {
     "..specification.display": ("LinkItem", "MediaItem", "SeriesItem", "TextItem"),
     "..specification.presentation": ("AttributeView", "MediaTemplate", "Presentation", "SeriesView"),
     "..specification.reasons": ("Fact", "Shares"),
-    ".answers": ("Answer", "AnswerFilter", "Statement", "StatementReport"),
+    ".answers": ("AnswerFilter", "Statement"),
+    ".classifications": ("Classification", "Classifications"),
     ".client": ("Client",),
     ".errors": (
         "AlreadyExists",
@@ -155,46 +164,38 @@ _HOMES = {
         "Unauthenticated",
         "Unavailable",
     ),
-    ".events": ("LogEvent",),
-    ".labelling_results": (
-        "ANY",
-        "Filter",
-        "Labeller",
-        "LabellingPolicy",
-        "Neighbour",
-        "QueryStep",
-    ),
+    ".filters": ("ANY", "Filter"),
     ".outbox": ("Outbox",),
-    ".query_results": (
-        "AnswerReport",
-        "Lease",
-        "Query",
-        "Fact",
-        "Reason",
-        "Rival",
-    ),
+    ".pushing": ("PushReport",),
     ".results": (
         "AccuracyBlock",
-        "RecentAccuracy",
-        "Between",
-        "Caller",
-        "Classification",
-        "Classifications",
+        "Answer",
+        "AnswerReport",
         "AverageConfidence",
+        "Caller",
         "Evidence",
         "GrowerMember",
         "Instance",
+        "Labeller",
+        "LabellingPolicy",
+        "Lease",
+        "LogEvent",
         "Model",
-        "PushReport",
-        "Specification",
+        "Neighbour",
+        "Query",
+        "QueryStep",
+        "Reason",
+        "RecentAccuracy",
+        "Rival",
+        "StatementReport",
         "Status",
-    ),
-    ".treeview": (
         "Tree",
-        "TreeNode",
         "TreeUpdate",
-        "TreeVersion",
     ),
+    ".specifications": ("Specification",),
+    ".tree_nodes": ("TreeNode",),
+    ".treeview": ("TreeVersion",),
+    ".values": ("Between",),
 }
 
 

@@ -3,80 +3,19 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Literal
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from quercus.client import convert
+from quercus.client import resources
 from quercus.client.errors import invalid
-from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
-from quercus.client.messages import filled
-from quercus.client.results import Value
+from quercus.client.labels import LabelEncoder, LabelLike
+from quercus.client.messages import enum_value, filled
+from quercus.client.results import Answer, AnswerKind, AnswerState, StatementReport
 from quercus.specification.bounds import MAX_STATEMENTS
 from quercus.v1 import instance_pb2, query_pb2
-
-AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
-AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """An answer of a labeller about an instance.
-
-    Attributes
-    ----------
-    number
-        Number of its event in the log.
-    instance, labeller, at
-        Id of the instance, name of the labeller, and time (UTC).
-    kind
-        The action: ``answered``, ``refused``, ``corrected``, ``undone``; without a query ``stated`` and ``retracted``.
-    state
-        The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
-        ``undone``; or it has no label (``empty``).
-    label, text
-        The label in the form of ``Client.answer``, and in words (``?``: vacuous; empty: no label).
-    reliability, comment, took_s, shown
-        Reliability with which it counts, comment, time in seconds, and name of the presentation on the labeller's
-        screen.
-    query
-        Number of its query; ``None`` for a statement.
-    former, former_label, former_text
-        The answer that it replaced or took back; ``None`` if there is none.
-    later
-        Number of the answer that replaced it or took it back.
-    conflict
-        True if it contradicted the earlier evidence totally.
-    known, class_name
-        Current plausibility of each class, and the class if only one is left, else ``None``.
-    values
-        Values of the instance by attribute, if they were requested.
-    """
-
-    number: int
-    instance: str
-    labeller: str
-    at: datetime
-    kind: AnswerKind
-    state: AnswerState
-    label: LabelLike
-    text: str
-    reliability: float
-    comment: str
-    took_s: float | None
-    query: int | None
-    former: int | None
-    former_label: LabelLike
-    former_text: str
-    later: int | None
-    conflict: bool
-    known: Mapping[str, float]
-    class_name: str | None
-    values: Mapping[str, Value]
-    shown: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,16 +32,6 @@ class Statement:
     reliability: float | None = None
     comment: str = ""
     retract: bool = False
-
-
-@dataclass(frozen=True)
-class StatementReport:
-    """The outcome of statements: newest event of the log, and numbers of new statements and of known ones."""
-
-    committed_sequence: int
-    stored: int
-    known: int
-    model_uid: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,17 +92,11 @@ class AnswerReader:
         self._classes = tuple(classes)
         self.request = filled(
             query_pb2.StreamAnswersRequest,
-            model=convert.model_resource(model),
+            model=resources.model_resource(model),
             labellers=wanted.labellers,
             classes=wanted.classes,
-            kinds=[
-                convert.enum_value(query_pb2.AnswerKind, "ANSWER_KIND", "kinds", each)
-                for each in wanted.kinds
-            ],
-            states=[
-                convert.enum_value(query_pb2.AnswerState, "ANSWER_STATE", "states", each)
-                for each in wanted.states
-            ],
+            kinds=[enum_value(query_pb2.AnswerKind.DESCRIPTOR, "kinds", each) for each in wanted.kinds],
+            states=[enum_value(query_pb2.AnswerState.DESCRIPTOR, "states", each) for each in wanted.states],
             instances=wanted.instances,
             since=_timestamp_of(wanted.since),
             until=_timestamp_of(wanted.until),
@@ -188,41 +111,10 @@ class AnswerReader:
         if self.request.limit:
             self.request.limit -= 1
             self.is_over = self.request.limit == 0
-        return answer_from_proto(message, self._classes)
+        return Answer.from_message(message, self._classes)
 
     is_over = False
     """True if the requested number of answers has come."""
-
-
-def answer_from_proto(message: query_pb2.Answer, classes: Sequence[str]) -> Answer:
-    """Read an answer."""
-
-    def read_label(field: Literal["label", "former_label"]) -> LabelLike:
-        return label_from_proto(getattr(message, field), classes) if message.HasField(field) else None
-
-    return Answer(
-        number=message.sequence,
-        instance=convert.instance_of(message.instance),
-        labeller=message.labeller,
-        at=convert.to_datetime(message.create_time),
-        kind=convert.enum_word(query_pb2.AnswerKind, message.kind, "ANSWER_KIND"),
-        state=convert.enum_word(query_pb2.AnswerState, message.state, "ANSWER_STATE"),
-        label=read_label("label"),
-        text=message.text,
-        reliability=message.reliability,
-        comment=message.comment,
-        took_s=convert.seconds_of(message.took) if message.HasField("took") else None,
-        query=int(convert.last_segment(message.query)) if message.query else None,
-        former=message.former_sequence or None,
-        former_label=read_label("former_label"),
-        former_text=message.former_text,
-        later=message.later_sequence or None,
-        conflict=message.conflict,
-        known=dict(zip(classes, message.contour.plausibilities, strict=True)),
-        class_name=message.class_name or None,
-        values=convert.row_values(message.values),
-        shown=message.shown,
-    )
 
 
 def amending_request(
@@ -233,7 +125,7 @@ def amending_request(
         return Statement(given.instance, label, words.labeller, words.reliability, words.comment)
     return filled(
         query_pb2.CorrectAnswerRequest,
-        name=f"{convert.model_resource(model)}/queries/{given.query}",
+        name=resources.query_resource(model, given.query),
         labeller=words.labeller,
         label=LabelEncoder(classes).encode_label(label),
         reliability=words.reliability,
@@ -247,7 +139,7 @@ def taking_back(
     """Return the request that takes an answer, or a statement, back."""
     if given.query is None:
         return Statement(given.instance, labeller=words.labeller, comment=words.comment, retract=True)
-    name = f"{convert.model_resource(model)}/queries/{given.query}"
+    name = resources.query_resource(model, given.query)
     return filled(query_pb2.UndoAnswerRequest, name=name, labeller=words.labeller, comment=words.comment)
 
 
@@ -261,7 +153,7 @@ def statement_requests(
         part = given[start : start + MAX_STATEMENTS]
         yield filled(
             instance_pb2.StateEvidenceRequest,
-            model=convert.model_resource(model),
+            model=resources.model_resource(model),
             statements=[_statement_to_proto(encoder, each, start + i) for i, each in enumerate(part)],
             request_id=f"{base}-{number}" if number else base,
             labeller=labeller,
@@ -286,13 +178,6 @@ def merge_reports(reports: Sequence[StatementReport]) -> StatementReport:
         sum(each.stored for each in reports),
         sum(each.known for each in reports),
         reports[-1].model_uid if reports else "",
-    )
-
-
-def report_from_proto(message: instance_pb2.StateEvidenceResponse) -> StatementReport:
-    """Return the report of a request."""
-    return StatementReport(
-        message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
     )
 
 

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quercus.client import convert, transport
-from quercus.client.classify_answers import classifications, no_classifications
+from quercus.client import resources, transport
+from quercus.client.classifications import Classifications, classifications, no_classifications
 from quercus.client.messages import filled
-from quercus.client.results import Classifications, Specification
 from quercus.client.rows import Row, RowEncoder, row_chunks
+from quercus.client.specifications import Specification
 from quercus.v1 import classify_pb2
 
 FRESH_S: Final = 1.0
@@ -53,7 +53,7 @@ class RowFormat:
         for chunk in row_chunks(rows, size):
             yield filled(
                 classify_pb2.ClassifyRequest,
-                model=convert.model_resource(model),
+                model=resources.model_resource(model),
                 rows=self._encoder.encode(chunk)[0],
                 min_sequence=wanted.min_sequence,
                 want_paths=wanted.paths,

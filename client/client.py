@@ -7,7 +7,7 @@ from typing import Any
 
 from quercus.client.outbox import MAX_BUFFER_BYTES, Outbox
 from quercus.client.pushing import OnRejected
-from quercus.client.results import Specification
+from quercus.client.specifications import Specification
 from quercus.client.sync import client as generated
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from quercus.client import algorithms
 from quercus.client.algorithms import AlgorithmLike
 from quercus.client.errors import AlreadyExists
-from quercus.client.results import Model, Specification
-from quercus.specification import model as specification_model
+from quercus.client.results import Model
+from quercus.client.specifications import Specification
 from quercus.specification.attributes import Attribute, Nominal, plain_number
-from quercus.specification.parameter import parameters_of
 
-_PLAIN = (*(each.name for each in parameters_of(specification_model.Specification)), "pruning")
+_NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "presentation"}
+"""Fields of a specification that are compared otherwise; how rows are presented is no difference."""
 
 
 def same_model(model: Model, given: Specification) -> Model:
@@ -37,8 +37,10 @@ def differences(known: Specification, given: Specification) -> list[str]:
     """Return the differences, in words."""
     texts = [
         f"{name} {_value_text(getattr(known, name))}, given {_value_text(getattr(given, name))}"
-        for name in _PLAIN
-        if getattr(given, name) is not None and getattr(given, name) != getattr(known, name)
+        for name in vars(given)
+        if name not in _NOT_PLAIN
+        and getattr(given, name) is not None
+        and getattr(given, name) != getattr(known, name)
     ]
     if known.classes != given.classes:
         texts.append(f"classes {', '.join(known.classes)}, given {', '.join(given.classes)}")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
+
+from google.protobuf.message import Message
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import invalid
+from quercus.client.messages import message_of
 from quercus.specification.display import (
     Display,
     DisplayItem,
@@ -31,7 +33,7 @@ _KINDS: Final[Mapping[str, Any]] = {name: number for number, name in enumerate(M
 _KIND_NAMES: Final[Mapping[int, Any]] = {number: name for name, number in _KINDS.items()}
 
 
-def display_to_proto(items: Sequence[DisplayItem] | None, row: int) -> display_pb2.Display:
+def message_of_display(items: Sequence[DisplayItem] | None, row: int) -> display_pb2.Display:
     """Return the message of a row's display; an empty one for None."""
     try:
         check_items(items or ())
@@ -47,9 +49,7 @@ def _item_to_proto(item: DisplayItem) -> display_pb2.DisplayItem:
         case TextItem():
             return display_pb2.DisplayItem(title=item.title, text=item.text)
         case SeriesItem():
-            series = display_pb2.DisplaySeries(
-                values=item.values, start=item.start, step=item.step, unit=item.unit, step_unit=item.step_unit
-            )
+            series = message_of(display_pb2.DisplaySeries, item)
             return display_pb2.DisplayItem(title=item.title, series=series)
         case MediaItem():
             media = display_pb2.DisplayMedia(alt=item.alt)
@@ -68,7 +68,7 @@ def _item_to_proto(item: DisplayItem) -> display_pb2.DisplayItem:
             )
 
 
-def display_from_proto(message: display_pb2.Display) -> Display:
+def display_of(message: display_pb2.Display) -> Display:
     """Return the items of a message, without those of a kind that only a later server knows."""
     items = [_item_from_proto(item) for item in message.items]
     return tuple(item for item in items if item is not None)
@@ -79,11 +79,7 @@ def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
         case "text":
             return TextItem(item.title, item.text)
         case "series":
-            series = item.series
-            step = series.step if series.HasField("step") else 1.0
-            return SeriesItem(
-                item.title, tuple(series.values), series.start, step, series.unit, series.step_unit
-            )
+            return SeriesItem(item.title, **_fields_of(item.series))
         case "image" | "audio" as kind:
             media: display_pb2.DisplayMedia = getattr(item, kind)
             return MediaItem(kind, item.title, media.url, media.data, media.alt)
@@ -93,11 +89,11 @@ def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
             return None
 
 
-def presentation_to_proto(given: Presentation) -> display_pb2.Presentation:
+def message_of_presentation(given: Presentation) -> display_pb2.Presentation:
     """Return the message of a presentation."""
     return display_pb2.Presentation(
-        attributes=[display_pb2.AttributeView(**asdict(view)) for view in given.attributes],
-        series=[display_pb2.SeriesView(**asdict(curve)) for curve in given.series],
+        attributes=[message_of(display_pb2.AttributeView, view) for view in given.attributes],
+        series=[message_of(display_pb2.SeriesView, curve) for curve in given.series],
         media=[
             display_pb2.MediaTemplate(kind=_KINDS[each.kind], title=each.title, url=each.url)
             for each in given.media
@@ -106,22 +102,22 @@ def presentation_to_proto(given: Presentation) -> display_pb2.Presentation:
     )
 
 
-def presentation_from_proto(message: display_pb2.Presentation) -> Presentation:
+def presentation_of(message: display_pb2.Presentation) -> Presentation:
     """Return a presentation as the server holds it."""
     return Presentation(
-        tuple(
-            AttributeView(v.attribute, v.title, v.unit, v.description, v.format, v.group, v.hidden)
-            for v in message.attributes
-        ),
-        tuple(
-            SeriesView(
-                *(c.title, tuple(c.attributes), c.start, c.step if c.HasField("step") else 1.0),
-                *(c.unit, c.step_unit, c.plot),
-            )
-            for c in message.series
-        ),
+        tuple(AttributeView(**_fields_of(view)) for view in message.attributes),
+        tuple(SeriesView(**_fields_of(curve)) for curve in message.series),
         tuple(
             MediaTemplate(_KIND_NAMES[m.kind], m.title, m.url) for m in message.media if m.kind in _KIND_NAMES
         ),
         tuple(part for part in message.withheld if part in WITHHOLDABLE),
     )
+
+
+def _fields_of(message: Message) -> dict[str, Any]:
+    """Return the fields of a message by name, without those that are absent."""
+    return {
+        field.name: tuple(getattr(message, field.name)) if field.is_repeated else getattr(message, field.name)
+        for field in message.DESCRIPTOR.fields
+        if not field.has_presence or message.HasField(field.name)
+    }

@@ -19,7 +19,8 @@ from quercus.client.unreachable import explain, is_rejected, is_transport
 from quercus.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from quercus.client.results import PushReport, Value
+    from quercus.client.pushing import PushReport
+    from quercus.client.values import Value
     from quercus.specification.written_labels import Label
 
 

@@ -3,64 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from quercus.client import convert
+from quercus.client import resources
 from quercus.client.errors import invalid
 from quercus.client.messages import filled
+from quercus.client.results import KIND, LogEvent
 from quercus.client.treeview import replaced_error
 from quercus.v1 import instance_pb2
 
-if TYPE_CHECKING:
-    from quercus.client.results import Evidence, Value
-
-KINDS: Final = {
-    name.removeprefix("KIND_").lower(): number
-    for name, number in instance_pb2.LogEvent.Kind.items()
-    if number
-}
+KINDS: Final[Mapping[str, Any]] = {word: number for number, word in KIND.items()}
 """Kinds of events by name: instance, answer, refusal, specification, correction, opinion, statement."""
 OnPosition = Callable[[str, int], None]
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND: Final = timedelta(microseconds=1)
-_NAMES: Final = {number: name for name, number in KINDS.items()}
-
-
-@dataclass(frozen=True)
-class LogEvent:
-    """An event of the log of a model.
-
-    Attributes
-    ----------
-    sequence : number of the event in the log, from which a later watch continues.
-    model, model_uid : name and uid of the model; no other model ever has this uid.
-    kind : ``"instance"`` (a row was pushed), ``"answer"``, ``"refusal"``, ``"specification"``, ``"correction"``,
-        ``"opinion"`` or ``"statement"``.
-    instance : id of the row; empty for ``"specification"``.
-    evidence : the labeller, the label and the time.
-    conflict : whether an answer contradicted the earlier evidence totally, and replaced it.
-    values : values of the row, if they were requested.
-    """
-
-    sequence: int
-    model: str
-    model_uid: str
-    kind: str
-    instance: str
-    evidence: Evidence
-    conflict: bool
-    values: Mapping[str, Value] | None = None
-
-    @property
-    def id(self) -> str:
-        """Identifier of the event, which no other event ever has.
-
-        It ends in the time of the event, in microseconds since 1970: a log that was put back to an earlier state (a
-        restored backup, a failover that lost commits) gives the numbers behind it to other events.
-        """
-        return f"{self.model_uid}/{self.sequence}/{(self.evidence.created_at - _EPOCH) // _MICROSECOND}"
 
 
 class EventWatch:
@@ -100,7 +54,7 @@ class EventWatch:
         self.classes: tuple[str, ...] = ()
         self.request = filled(
             instance_pb2.WatchEventsRequest,
-            model=convert.model_resource(model),
+            model=resources.model_resource(model),
             after_sequence=after,
             model_uid=uid,
             kinds=[KINDS[kind] for kind in given],
@@ -113,21 +67,11 @@ class EventWatch:
             raise replaced_error(self._model)
         self.request.model_uid = page.model_uid
         for each in page.events:
-            yield self._read_event(each)
-            self.request.after_sequence = each.evidence.sequence
+            sequence = each.evidence.sequence
+            yield LogEvent.from_message(
+                each, self.classes, sequence=sequence, model=self._model, model_uid=page.model_uid
+            )
+            self.request.after_sequence = sequence
         self.request.after_sequence = page.sequence
         if self._on_position is not None:
             self._on_position(page.model_uid, page.sequence)
-
-    def _read_event(self, event: instance_pb2.LogEvent) -> LogEvent:
-        values: Any = convert.row_values(event.values) if event.HasField("values") else None
-        return LogEvent(
-            event.evidence.sequence,
-            self._model,
-            self.request.model_uid,
-            _NAMES.get(event.kind, str(event.kind)),
-            event.instance_id,
-            convert.evidence_from_proto(event.evidence, self.classes),
-            event.conflict,
-            values,
-        )

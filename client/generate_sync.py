@@ -49,7 +49,7 @@ def without_async(text: str) -> str:
 
 def tidy_module(text: str) -> str:
     """Return a module with its lines broken and its imports sorted, by ruff."""
-    for arguments in (["check", "--select", "I", "--fix", "--quiet"], ["format", "--quiet"]):
+    for arguments in (["check", "--select", "I,F401", "--fix", "--quiet"], ["format", "--quiet"]):
         ruff = [
             sys.executable,
             "-m",

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client.errors import invalid
-from quercus.client.results import Floats
+from quercus.client.values import Floats
 from quercus.specification.values import Spellings, canonical_cell
-from quercus.specification.written_labels import Label
 from quercus.v1 import values_pb2
 
 
@@ -215,18 +214,3 @@ def _is_name(label: object) -> TypeGuard[Name]:
 
 def _is_text(label: object) -> bool:
     return isinstance(label, str)
-
-
-def label_from_proto(label: values_pb2.Label, classes: Sequence[str]) -> Label:
-    """Return a label of a message, in the form in which people give it."""
-    kind = label.WhichOneof("kind")
-    if kind == "class_name":
-        return label.class_name
-    if kind == "class_set":
-        return frozenset(label.class_set.classes)
-    if kind == "contour":
-        return dict(zip(classes, label.contour.plausibilities, strict=False))
-    if kind == "mass":
-        pairs = zip(label.mass.focal_sets, label.mass.masses, strict=True)
-        return {frozenset(c for i, c in enumerate(classes) if mask >> i & 1): mass for mask, mass in pairs}
-    return None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from quercus.belief.errors import shown
 from quercus.client.errors import InvalidArgument, invalid
@@ -49,6 +49,48 @@ def filled(kind: Callable[P, M], /, *args: P.args, **fields: P.kwargs) -> M:
         return kind(*args, **fields)
     except REFUSALS as error:
         raise _refusal(kind, fields, error) from None
+
+
+def message_of(kind: Callable[..., M], given: object) -> M:
+    """Return the message of a value whose fields have the names of the message's; enums have their words.
+
+    Raises
+    ------
+    InvalidArgument
+        As `filled` does, and for a word that the enum does not have.
+
+    Examples
+    --------
+    >>> from quercus.client import LabellingPolicy
+    >>> from quercus.v1 import query_pb2
+    >>> message_of(query_pb2.LabellingPolicy, LabellingPolicy(per_hour=9, corrections="anyone")).corrections
+    2
+    """
+    descriptor: Descriptor = kind.DESCRIPTOR  # type: ignore[attr-defined]
+    fields = {
+        field.name: getattr(given, field.name) for field in descriptor.fields if hasattr(given, field.name)
+    }
+    for name, value in fields.items():
+        enum = descriptor.fields_by_name[name].enum_type
+        if enum is not None:
+            fields[name] = enum_value(enum, name, value)
+    return filled(kind, **fields)
+
+
+def enum_value(enum: EnumDescriptor, field: str, word: str) -> Any:
+    """Return the value of an enum with a name, as users write it; raise InvalidArgument if there is none.
+
+    Examples
+    --------
+    >>> from quercus.v1 import query_pb2
+    >>> enum_value(query_pb2.AnswerState.DESCRIPTOR, "states", "pending")
+    2
+    """
+    prefix = enum.values[0].name.removesuffix("UNSPECIFIED")
+    words = {each.name.removeprefix(prefix).lower(): each.number for each in enum.values if each.number}
+    if word.lower() not in words:
+        raise invalid(field, f"{shown(word)} is none of {', '.join(words)}")
+    return words[word.lower()]
 
 
 def _refusal(kind: Any, fields: dict[str, Any], error: Exception) -> InvalidArgument:

@@ -15,13 +15,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from quercus.client import buffers, convert, pushing
+from quercus.client import buffers, pushing
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, RejectedRows, invalid
-from quercus.client.results import Model, Specification, UnseenNames
+from quercus.client.results import Model
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.rows import Row, row_chunks
+from quercus.client.specification_messages import message_of_specification, specification_of
+from quercus.client.specifications import Specification
 from quercus.client.sync.push_line import PushLine
-from quercus.client.unseen import PushedNames
+from quercus.client.unseen import PushedNames, UnseenNames
 
 if TYPE_CHECKING:
     from quercus.client.client import Client
@@ -79,7 +81,7 @@ class Outbox:
         self._store = buffers.Memory() if path is None else buffers.File(Path(path), model)
         try:
             self._specification, uid = self._known_model() if specification is None else (specification, "")
-            self._store.set_specification(convert.specification_to_proto(self._specification), uid)
+            self._store.set_specification(message_of_specification(self._specification), uid)
         except BaseException:
             self._store.close()
             raise
@@ -103,7 +105,7 @@ class Outbox:
                 raise
             if self._store.specification is None:
                 raise type(error)(f"{error}; to begin without one, give the outbox a specification") from None
-            return convert.specification_from_proto(self._store.specification), self._store.uid
+            return specification_of(self._store.specification), self._store.uid
         return model.specification, model.uid
 
     @property
@@ -279,9 +281,7 @@ class Outbox:
         return PushedNames(model.specification)
 
     def _identify_model(self, model: Model) -> None:
-        given, now = (
-            convert.specification_to_proto(each) for each in (self._specification, model.specification)
-        )
+        given, now = (message_of_specification(each) for each in (self._specification, model.specification))
         if not buffers.can_read(given, now):
             raise invalid(
                 "specification", f"has other attributes or classes than model {self._model!r} of the server"

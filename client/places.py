@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import QuercusError
-from quercus.client.results import Specification
+from quercus.client.specifications import Specification
 from quercus.specification.attributes import Nominal
 
 _PATH: Final = re.compile(r"[A-Za-z_]\w*(\[\d+\])?(\.[A-Za-z_]\w*(\[\d+\])?)*")

@@ -20,8 +20,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
-from quercus.client import convert
-from quercus.client.display_messages import display_to_proto
+from quercus.client.display_messages import message_of_display
 from quercus.client.errors import (
     AlreadyExists,
     InvalidArgument,
@@ -33,13 +32,15 @@ from quercus.client.errors import (
     kind_of_code,
     refused_row,
 )
-from quercus.client.labels import LabelEncoder, LabelLike, label_from_proto
+from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import filled
-from quercus.client.results import Floats, PushReport, Specification, Value
+from quercus.client.reading import label_of, row_values
 from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
+from quercus.client.specifications import Specification
 from quercus.client.transport import MAX_SEND_BYTES
-from quercus.client.unseen import PushedNames
+from quercus.client.unseen import PushedNames, UnseenNames
+from quercus.client.values import Floats, Value
 from quercus.specification.attributes import Attribute, Nominal, other_names
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
@@ -55,6 +56,26 @@ WINDOW_BATCHES = 8
 """Most batches on their way at once."""
 CLOSE_S = 1.0
 """Seconds that a push whose rows are all acknowledged waits for the server to end the stream."""
+
+
+@dataclass(frozen=True)
+class PushReport:
+    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
+
+    ``unseen``: names that the model had never seen before the push, of attributes that had names, and names beyond the
+    bound of an attribute.
+    """
+
+    rows: int
+    stored: int
+    known: int
+    batches: int
+    committed_sequence: int
+    seconds: float
+    model_uid: str = ""
+    rejected: int = 0
+    unseen: tuple[UnseenNames, ...] = ()
+
 
 Progress = Callable[[PushReport], None]
 OnRejected = Callable[[RejectedRows], None]
@@ -210,7 +231,7 @@ class Batcher:
             request.ids.extend(_id_texts(given.ids, start))
         if given.displays is not None:
             request.displays.extend(
-                display_to_proto(items, row) for row, items in enumerate(given.displays, start)
+                message_of_display(items, row) for row, items in enumerate(given.displays, start)
             )
         return request
 
@@ -490,7 +511,7 @@ def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -
     """Return the values of one row of a message by attribute; those that are missing are None."""
     attributes = specification.attributes
     if rows.HasField("named"):
-        return {each.name: None for each in attributes} | convert.row_values(rows.named.rows[row])
+        return {each.name: None for each in attributes} | row_values(rows.named.rows[row])
     start = row * len(attributes)
     values = zip(attributes, rows.packed.values[start : start + len(attributes)], strict=True)
     return {each.name: _sent_value(each, value) for each, value in values}
@@ -508,7 +529,7 @@ def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> L
     """Return the label of one row of a message."""
     kind, size = labels.WhichOneof("kind"), len(classes)
     if kind == "list":
-        return label_from_proto(labels.list.labels[row], classes)
+        return label_of(labels.list.labels[row], classes)
     if kind == "sets":
         mask = labels.sets.masks[row]
         return frozenset(name for k, name in enumerate(classes) if mask >> k & 1)

@@ -11,8 +11,7 @@ from quercus.specification.reasons import FactValue, Shares
 from quercus.specification.shares import decimal_text, percent_text
 
 if TYPE_CHECKING:  # its module imports numpy
-    from quercus.client.query_results import Query, Reason, Rival
-    from quercus.client.results import Model
+    from quercus.client.results import Model, Query, Reason, Rival
 
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""

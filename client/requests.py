@@ -5,18 +5,17 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.belief.errors import shown
-from quercus.client.convert import model_resource, pruning_to_proto, specification_to_proto
-from quercus.client.display_messages import presentation_to_proto
 from quercus.client.errors import DeadlineExceeded, InvalidArgument, invalid
-from quercus.client.messages import filled
-from quercus.client.query_results import Lease
-from quercus.client.results import Model, Specification
+from quercus.client.messages import enum_value, filled
+from quercus.client.resources import model_resource
+from quercus.client.results import Lease, Model
+from quercus.client.specification_messages import message_of_changes, message_of_specification
+from quercus.client.specifications import Specification
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import CHANGEABLE
@@ -31,7 +30,6 @@ LONGEST_GROWTH_S = 600.0
 LONGEST_S = 315_576_000_000
 """Seconds that a protobuf duration holds."""
 _MAY_BE_NONE = ("max_depth", "pruning", "presentation")
-STATES = ("open", "leased", "answered", "refused", "withdrawn")
 
 
 def specification_message(given: Specification) -> model_pb2.Specification:
@@ -47,7 +45,7 @@ def specification_message(given: Specification) -> model_pb2.Specification:
             kind = type(attribute).__name__
             raise invalid(f"attributes[{k}]", f"expected Nominal or Numeric, got {shown(attribute)} ({kind})")
     try:
-        return specification_to_proto(given)
+        return message_of_specification(given)
     except InvalidArgument:
         raise
     except (TypeError, ValueError, OverflowError) as error:
@@ -72,29 +70,17 @@ def update_request(model: str, changes: Mapping[str, Change]) -> model_pb2.Updat
             raise invalid(name, f"cannot be changed; only {', '.join(CHANGEABLE)} can")
         if changes[name] is None and name not in _MAY_BE_NONE:
             raise invalid(name, f"is None, must have a value (only {', '.join(_MAY_BE_NONE)} may be none)")
-    given = {name: _changed_value(value) for name, value in changes.items() if value is not None}
-    changed = filled(model_pb2.Specification, **given)
     return filled(
         model_pb2.UpdateModelRequest,
         name=model_resource(model),
-        specification=changed,
+        specification=message_of_changes(changes),
         update_mask=FieldMask(paths=list(changes)),
     )
 
 
-def _changed_value(value: Change) -> Any:
-    if isinstance(value, Pruning):
-        return pruning_to_proto(value)
-    return presentation_to_proto(value) if isinstance(value, Presentation) else value
-
-
 def state_numbers(names: Iterable[str]) -> list[query_pb2.QueryState.ValueType]:
     """Query states by name."""
-    names = list(names)
-    for name in names:
-        if name not in STATES:
-            raise invalid("states", f"{shown(name)} is none of {', '.join(STATES)}")
-    return [query_pb2.QueryState.Value(f"QUERY_STATE_{name.upper()}") for name in names]
+    return [enum_value(query_pb2.QueryState.DESCRIPTOR, "states", name) for name in names]
 
 
 def is_spent(model: Model) -> bool:

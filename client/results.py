@@ -1,363 +1,356 @@
-"""The results of the client's calls: frozen values of plain Python and numpy types, without protobuf."""
+# Generated from proto/quercus/v1 by `make proto`; edit the .proto files, and client/additions.py.
+"""The results of the client's calls: frozen values of plain Python types."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, Literal, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-from quercus.specification.algorithms import Pruning
-from quercus.specification.attributes import OTHER_NAMES, Attribute
+from quercus.client.additions import (
+    CallerAdditions,
+    LogEventAdditions,
+    ModelAdditions,
+    ReasonAdditions,
+    RecentAccuracyAdditions,
+    RivalAdditions,
+    StatusAdditions,
+    TreeAdditions,
+    TreeUpdateAdditions,
+)
+from quercus.client.display_messages import display_of
+from quercus.client.reading import (
+    Words,
+    fact_of,
+    label_of,
+    row_values,
+    seconds_of,
+    to_datetime,
+)
+from quercus.client.resources import id_of, model_of, number_of
+from quercus.client.specification_messages import specification_of
+from quercus.client.specifications import Specification
+from quercus.client.tree_nodes import TreeNode, nodes_of
+from quercus.client.values import Value
 from quercus.specification.display import Display
-from quercus.specification.presentation import Presentation
+from quercus.specification.reasons import Fact
+from quercus.specification.written_labels import Label
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-Value = str | float | None
-
-
-@dataclass(frozen=True)
-class Between:
-    """A number from ``low`` to ``high``, both included: an uncertain value of a row to classify."""
-
-    low: float
-    high: float
+if TYPE_CHECKING:
+    from quercus.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 
 
-@dataclass(frozen=True)
-class Specification:
-    """The definition of a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
-
-    ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
-    ``presentation``: the presentation of rows to people (:mod:`quercus.specification.presentation`).
-    ``prediction_level``: how cautious sets of classes are, from 1 (least) to 0 (the whole frame).
-
-    Examples
-    --------
-    >>> from quercus.client import Nominal, Numeric
-    >>> Specification([Nominal("X", "abc"), Numeric("age")], ["ill", "well"], budget=5).classes
-    ('ill', 'well')
-    """
-
-    attributes: Sequence[Attribute]
-    classes: Sequence[str]
-    alpha: float | None = None
-    budget: int | None = None
-    min_instances: int | None = None
-    max_depth: int | None = None
-    warmup_rows: int | None = None
-    strategy: str | None = None
-    pruning: Pruning | None = None
-    algorithm: str | Mapping[str, Any] | None = None
-    prediction_level: float | None = None
-    presentation: Presentation | None = None
-    split_significance: float | None = None
-    ask: str | None = None
-    memory_rows: int | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "attributes", tuple(self.attributes))
-        object.__setattr__(self, "classes", tuple(self.classes))
+STATE: Final = Words({1: "off", 2: "running", 3: "restarting", 4: "silent"})
 
 
-@dataclass(frozen=True)
-class AccuracyBlock:
-    """The accuracy of the predictions of some rows; ``right`` and ``expected`` are sums over the rows."""
-
-    rows: int
-    precise_rows: int
-    right: int
-    expected: float
-
-
-@dataclass(frozen=True)
-class RecentAccuracy:
-    """The accuracy of predictions on the last rows whose label came after the prediction, at most 1,000.
-
-    Queried rows are harder than others: if most labels are answers, the accuracy on all rows is higher.
-    ``blocks`` have 50 rows each, the oldest first; the newest may have fewer.
-    """
-
-    blocks: tuple[AccuracyBlock, ...]
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return sum(block.rows for block in self.blocks)
-
-    @property
-    def precise_rows(self) -> int:
-        """Number of rows whose label is one class."""
-        return sum(block.precise_rows for block in self.blocks)
-
-    @property
-    def accuracy(self) -> float | None:
-        """Share of the precise rows whose class was predicted; None if there are none."""
-        right = sum(block.right for block in self.blocks)
-        return right / self.precise_rows if self.precise_rows else None
-
-    @property
-    def expected(self) -> float:
-        """Mean pignistic probability, under the labels of all rows, of the classes that were predicted."""
-        return sum(block.expected for block in self.blocks) / self.rows if self.rows else 0.0
+KIND: Final = Words(
+    {
+        1: "instance",
+        2: "answer",
+        3: "refusal",
+        4: "specification",
+        5: "correction",
+        6: "opinion",
+        7: "statement",
+    }
+)
 
 
-@dataclass(frozen=True)
-class AverageConfidence:
-    """The mean probability of the classes that a model predicts for its rows: how right it takes itself to be.
-
-    It needs no labels: an estimate of the accuracy on all rows, as right as the probabilities are.
-    ``rows``: number of rows; of more than 1,000, so many evenly spread ones.
-    """
-
-    rows: int
-    mean: float
+QUERY_STATE: Final = Words({1: "open", 2: "leased", 3: "answered", 4: "refused", 5: "withdrawn"})
 
 
-@dataclass(frozen=True)
-class Model:
-    """The current state of a model on the server.
+IDLE: Final = Words(
+    {
+        1: "nothing_to_ask",
+        2: "all_leased",
+        3: "budget_spent",
+        4: "growing",
+        5: "not_for_you",
+        6: "share_spent",
+        7: "hour_spent",
+        8: "hands_full",
+    },
+    unknown="nothing_to_ask",
+)
 
-    ``lag_s``: seconds that the oldest event that the tree does not contain has been in the log.
-    ``uid``: identity of the model, which differs from that of a later model of the same name.
-    ``accuracy``: accuracy of its recent predictions, None if not known.
-    ``average_confidence``: how right it takes itself to be on all rows, None if not known.
-    ``other_names``: rows of its tree that hold a name beyond the bound of an attribute, by attribute.
-    ``settled``: no split is contested and every leaf has a labelled row; None if the model makes queries anyway, or if
-    this is not known.
-    ``growth_stopped``: why it is grown no further, and how it can be; empty if it is grown.
-    """
 
-    name: str
-    specification: Specification
-    created_at: datetime
-    sequence_committed: int
-    sequence_grown: int
-    tree_version: int
-    instance_count: int
-    queries_answered: int
-    queries_leased: int
-    queries_refused: int
-    queries_open: int
-    conflicts: int
-    lag_s: float = 0.0
-    uid: str = ""
-    accuracy: RecentAccuracy | None = None
-    settled: bool | None = None
-    average_confidence: AverageConfidence | None = None
-    other_names: Mapping[str, int] = field(default_factory=dict)
-    growth_stopped: str = ""
+QUERY_STEP_KIND: Final = Words(
+    {
+        1: "opened",
+        2: "leased",
+        3: "released",
+        4: "expired",
+        5: "skipped",
+        6: "postponed",
+        7: "answered",
+        8: "refused",
+        9: "withdrawn",
+        10: "corrected",
+        11: "undone",
+        12: "evicted",
+        13: "settled",
+    }
+)
 
-    @property
-    def budget(self) -> int:
-        """Maximum number of answered and leased queries."""
-        return self.specification.budget or 0
 
-    @property
-    def lag(self) -> int:
-        """Number of events that are committed but not yet in the tree."""
-        return self.sequence_committed - self.sequence_grown
+AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
+ANSWER_KIND: Final = Words(
+    {1: "answered", 2: "refused", 3: "corrected", 4: "undone", 5: "stated", 6: "retracted"}
+)
+
+
+AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]
+ANSWER_STATE: Final = Words({1: "counts", 2: "pending", 3: "replaced", 4: "undone", 5: "empty"})
+
+
+ReliabilitySource = Literal["declared", "estimated"]
+RELIABILITY_SOURCE: Final = Words({1: "declared", 2: "estimated"})
+
+
+CorrectionPermission = Literal["own", "anyone", "nobody"]
+CORRECTION_PERMISSION: Final = Words({1: "own", 2: "anyone", 3: "nobody"})
 
 
 @dataclass(frozen=True)
 class GrowerMember:
-    """A grower that shares a store: its place, its number of models, and whether it belongs to this server."""
+    """One of the growers that share a store.
+
+    Attributes
+    ----------
+    place
+        Description of its process and host.
+    models
+        Number of models that it grows.
+    own
+        True for the grower of this server.
+    """
 
     place: str
-    models: int
-    own: bool
+    models: int = 0
+    own: bool = False
 
-
-_GROWER_WORDS: Final = {
-    "off": "off: this server grows no trees",
-    "restarting": "restarting: it ended, and starts again soon",
-    "silent": "silent: it makes no progress",
-}
-"""Meanings of the states of a grower whose word alone does not say it."""
+    @classmethod
+    def from_message(cls, message: admin_pb2.GrowerMember) -> Self:
+        """Return the result of a message."""
+        return cls(message.place, message.models, message.own)
 
 
 @dataclass(frozen=True)
-class Status:
+class Status(StatusAdditions):
     """The status of a server.
 
-    ``grower``: off, running, restarting or silent; ``grower_at``: the model at which a silent one hangs;
-    ``learning``: models that learn again from all evidence now, or grow in processes of their own; ``waiting``:
-    models that wait for a process (the first ten of ``waiting_count``); ``lag_s``: longest time that an event of any
-    model has waited to get into a tree; ``writes_waiting``: writes that wait for the writer; ``store_trouble``: the
-    reason why the store cannot be used, empty if it can; ``growers``: those that share the store, if several may;
-    ``restricted``: the token is for some models, only these are counted, and numbers of the whole server are 0;
-    ``damaged``: models whose stored data are damaged, each with the reason; ``stopped``: models that are grown no
-    further, each with the reason.
+    Attributes
+    ----------
+    version
+        Version of the package.
+    uptime_s
+        Time since it started.
+    store_revision
+        Schema revision of the store.
+    store_bytes
+        Size of the store's files; 0 if the database does not report it.
+    store_trouble
+        The reason why the store cannot be used now; empty if it can.
+    grower
+        ``off``: this server grows no trees; ``running``; ``restarting``: it ended, and starts again soon;
+        ``silent``: it makes no progress.
+    grower_pid
+        Its process; ``None`` if there is none.
+    grower_at
+        While it is silent: the model of its last report.
+    grower_restarts
+        Number of restarts.
+    learning
+        Models that are being learned again from all evidence, or grown in processes of their own, at most a second
+        ago.
+    waiting
+        Models that wait for a process, the next one first: the first ten.
+    waiting_count
+        Number of all models that wait for a process.
+    lag_s
+        Longest time that an event of any model has waited for a tree.
+    models
+        Number of models.
+    calls
+        Calls in progress, including streams.
+    writes_waiting
+        Writes that wait for the writer thread.
+    memory_bytes
+        Resident memory of the server's processes, without the grower.
+    tls
+        Whether connections are encrypted.
+    tokens
+        Whether calls need a token.
+    log_level
+        ``debug``, ``info``, ``warning`` or ``error``.
+    growers
+        The live growers that share the store, if several may.
+    restricted
+        True if the caller's token is for some models: only those are counted and named, and numbers of the whole
+        server (store_bytes, calls, writes_waiting, memory_bytes, growers) are left out.
+    damaged
+        Models that cannot be served because their stored data are damaged, at most 100, each with what is damaged,
+        as ``quercus check`` says it. Lists leave them out.
+    stopped
+        Models that are grown no further, at most 100, each with the reason: ``Model.growth_stopped``.
     """
 
     version: str
-    uptime_s: float
-    store_revision: str
-    store_bytes: int
-    store_trouble: str
-    grower: str
-    grower_pid: int | None
-    grower_at: str
-    grower_restarts: int
-    learning: tuple[str, ...]
-    waiting: tuple[str, ...]
-    waiting_count: int
-    lag_s: float
-    models: int
-    calls: int
-    writes_waiting: int
-    memory_bytes: int
-    tls: bool
-    tokens: bool
-    log_level: str
+    uptime_s: float = 0.0
+    store_revision: str = ""
+    store_bytes: int = 0
+    store_trouble: str = ""
+    grower: str = "unspecified"
+    grower_pid: int | None = None
+    grower_at: str = ""
+    grower_restarts: int = 0
+    learning: tuple[str, ...] = ()
+    waiting: tuple[str, ...] = ()
+    waiting_count: int = 0
+    lag_s: float = 0.0
+    models: int = 0
+    calls: int = 0
+    writes_waiting: int = 0
+    memory_bytes: int = 0
+    tls: bool = False
+    tokens: bool = False
+    log_level: str = ""
     growers: tuple[GrowerMember, ...] = ()
     restricted: bool = False
     damaged: Mapping[str, str] = field(default_factory=dict)
     stopped: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def is_grower_healthy(self) -> bool:
-        """True if the grower runs, or if the server runs without one."""
-        return self.grower in ("off", "running")
-
-    @property
-    def grower_text(self) -> str:
-        """Description of what the grower does."""
-        again = f"started again {self.grower_restarts} time{'' if self.grower_restarts == 1 else 's'}"
-        parts = [
-            _GROWER_WORDS.get(self.grower, self.grower),
-            f"at model {self.grower_at}" if self.grower_at else "",
-            again if self.grower_restarts else "",
-            f"{self.lag_s:.1f} s behind" if self.lag_s else "",
-        ]
-        return ", ".join(filter(None, parts))
-
-    @property
-    def is_healthy(self) -> bool:
-        """True if the store can be used, all its models are sound and grown, and the grower is healthy."""
-        return not (self.store_trouble or self.damaged or self.stopped) and self.is_grower_healthy
+    @classmethod
+    def from_message(cls, message: admin_pb2.GetStatusResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.version,
+            seconds_of(message.uptime),
+            message.store_revision,
+            message.store_bytes,
+            message.store_trouble,
+            STATE[message.grower.state],
+            message.grower.pid if message.grower.HasField("pid") else None,
+            message.grower.at,
+            message.grower.restarts,
+            tuple(message.grower.learning),
+            tuple(message.grower.waiting),
+            message.grower.waiting_count,
+            seconds_of(message.grower.lag),
+            message.models,
+            message.calls,
+            message.writes_waiting,
+            message.memory_bytes,
+            message.tls,
+            message.tokens,
+            message.log_level,
+            tuple(GrowerMember.from_message(each) for each in message.growers),
+            message.restricted,
+            dict(sorted(message.damaged.items())),
+            dict(sorted(message.stopped.items())),
+        )
 
 
 @dataclass(frozen=True)
-class Caller:
+class Caller(CallerAdditions):
     """The caller of a server, and its permissions.
 
     Attributes
     ----------
     name
-        Name of the token; empty if the server requires none.
+        The name of the token, under which its labels are stored; empty if the server needs no tokens.
     roles
-        Roles of the token; all roles if the server requires none.
+        In alphabetical order; all roles if the server needs no tokens.
     models
-        Names of the models that the caller may use; ``None``: all.
+        Names of the models that it may use, in alphabetical order; ``None`` if it may use all.
     needs_token
         Whether calls need a token.
     methods
-        RPCs that the caller may call, as in ``"QueryService/LeaseQueries"``.
+        The RPCs that the caller may call, as in ``QueryService/LeaseQueries``, in alphabetical order.
     """
 
     name: str
-    roles: tuple[str, ...]
-    models: tuple[str, ...] | None
-    needs_token: bool
-    methods: frozenset[str]
+    roles: tuple[str, ...] = ()
+    models: tuple[str, ...] | None = None
+    needs_token: bool = False
+    methods: frozenset[str] = frozenset()
 
-    def may_call(self, method: str) -> bool:
-        """Return whether the caller may call an RPC, as in ``"TreeService/GetTree"``."""
-        return method in self.methods
-
-    def may_use(self, model: str) -> bool:
-        """Return whether the caller may use a model."""
-        return self.models is None or model in self.models
+    @classmethod
+    def from_message(cls, message: admin_pb2.GetCallerResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            tuple(message.roles),
+            tuple(message.models) if not message.all_models else None,
+            message.needs_token,
+            frozenset(message.methods),
+        )
 
 
 @dataclass(frozen=True)
-class UnseenNames:
-    """The names of one attribute, in the rows of a call, that the model had never seen before the call.
+class StatementReport:
+    """The outcome of statements.
 
     Attributes
     ----------
-    attribute
-        Name of the attribute.
-    rows, of_rows
-        Number of rows with such a name, and of all rows.
-    names
-        Number of different ones; if not ``is_exact``, there may be more.
-    examples
-        The first ones, at most 100.
-    rows_beyond
-        Number of rows whose name the model does not keep, because the attribute has all the names that it may have.
-        They count as other names.
+    committed_sequence
+        Newest committed sequence number of the model after these statements.
+    stored
+        Number of new statements.
+    known
+        Statements that were stored already, with the same labeller and label.
+    model_uid
+        Uid of the model that stores them.
     """
 
-    attribute: str
-    rows: int
-    of_rows: int
-    names: int
-    examples: tuple[str, ...]
-    rows_beyond: int = 0
-    is_exact: bool = True
-
-    @property
-    def text(self) -> str:
-        """A sentence without its full stop.
-
-        Examples
-        --------
-        >>> UnseenNames("machine", 399, 400, 5, ("101.0", "102.0")).text
-        '399 of 400 rows: `machine` has 5 names never seen, as 101.0'
-        >>> UnseenNames("ticket", 3, 9, 2, ("b7",), rows_beyond=3).text
-        '3 of 9 rows: `ticket` has 2 names beyond those that the model keeps, as b7; they count as (other names)'
-        """
-        number = f"{'' if self.is_exact else 'at least '}{self.names:,} name{'s' * (self.names != 1)}"
-        kind = "beyond those that the model keeps" if self.rows_beyond == self.rows else "never seen"
-        said = f"{self.rows:,} of {self.of_rows:,} rows: `{self.attribute}` has {number} {kind}"
-        if self.examples:
-            said += f", as {self.examples[0]}"
-        if self.rows_beyond == self.rows:
-            return f"{said}; they count as {OTHER_NAMES}"
-        if self.rows_beyond:
-            beyond = f"those of {self.rows_beyond:,} rows are beyond what the model keeps"
-            return f"{said}; {beyond}, and count as {OTHER_NAMES}"
-        return said
-
-
-@dataclass(frozen=True)
-class PushReport:
-    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
-
-    ``unseen``: names that the model had never seen before the push, of attributes that had names, and names beyond the
-    bound of an attribute.
-    """
-
-    rows: int
-    stored: int
-    known: int
-    batches: int
     committed_sequence: int
-    seconds: float
+    stored: int = 0
+    known: int = 0
     model_uid: str = ""
-    rejected: int = 0
-    unseen: tuple[UnseenNames, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.StateEvidenceResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.committed_sequence, message.statements_stored, message.statements_known, message.model_uid
+        )
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statement about an instance's label; ``label`` has the form that :meth:`Client.answer` takes.
+    """One statement about an instance's label.
 
-    ``kind`` is that of its event in the log. ``"instance"``: the label that was pushed with the row; ``"answer"``;
-    ``"refusal"``; ``"opinion"``: one of several answers, which count through the answer that follows them;
-    ``"statement"``: a label without a query, which counts through the correction that follows it; ``"correction"``:
-    replaces all earlier answers (without a label, it takes them back).
+    Attributes
+    ----------
+    sequence
+        Number of its event in the log.
+    author
+        ``source``, or the labeller's name.
+    label
+        In the form that an answer takes; ``None`` if there is none.
+    refused
+        The labeller could not tell the class: there is no label.
+    reliability
+        Probability that the author is right.
+    created_at
+        When it was stored.
+    kind
+        That of its event in the log. ``instance``: the label that was pushed with the row; ``answer``; ``refusal``;
+        ``opinion``: one of several answers, which count through the answer that follows them; ``statement``: a
+        label without a query, or its withdrawal if there is no label, which counts through the correction that
+        follows it; ``correction``: replaces all earlier answers, and without a label takes them back.
+    query
+        Number of the query that it answers; ``None`` for a label that is no answer.
+    comment
+        The labeller's comment.
+    took_s
+        The labeller's time; ``None`` if unknown.
     """
 
     sequence: int
     author: str
-    label: object
+    label: Label
     refused: bool
     reliability: float
     created_at: datetime
@@ -366,99 +359,1013 @@ class Evidence:
     comment: str = ""
     took_s: float | None = None
 
+    @classmethod
+    def from_message(cls, message: instance_pb2.Evidence, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.sequence,
+            message.author,
+            label_of(message.label, classes) if message.HasField("label") else None,
+            message.refused,
+            message.reliability,
+            to_datetime(message.create_time),
+            KIND[message.kind],
+            number_of(message.query) if message.HasField("query") else None,
+            message.comment,
+            seconds_of(message.took) if message.HasField("took") else None,
+        )
+
 
 @dataclass(frozen=True)
 class Instance:
-    """A row with the history of its label; ``display`` is its display, if the call asks for one row.
+    """A row with the history of its label.
 
-    ``values`` has every attribute of the model, None where the value is missing: it is a row to classify or to push.
+    Attributes
+    ----------
+    id
+        Its id.
+    values
+        Every attribute of the model, without a value where it is missing: a row to classify or to push.
+    history
+        All statements, oldest first.
+    contour
+        Plausibility of each class by the combined evidence.
+    conflict
+        True if an answer contradicted the pushed label totally; the answer counts.
+    display
+        Items pushed beside it, if the call asks for one row.
     """
 
     id: str
-    values: Mapping[str, Value]
-    history: tuple[Evidence, ...]
-    contour: tuple[float, ...]
-    conflict: bool
+    values: Mapping[str, Value] = field(default_factory=dict)
+    history: tuple[Evidence, ...] = ()
+    contour: tuple[float, ...] = ()
+    conflict: bool = False
     display: Display = ()
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Instance, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.name),
+            row_values(message.values),
+            tuple(Evidence.from_message(each, classes) for each in message.history),
+            tuple(message.contour.plausibilities),
+            message.conflict,
+            display_of(message.display),
+        )
 
 
 @dataclass(frozen=True)
-class Classification:
-    """The prediction for one row; arrays are (l,), in the order of ``classes``.
+class LogEvent(LogEventAdditions):
+    """An event of the log of a model.
 
-    ``label_set`` are the classes that no other class dominates: one class dominates another if its belief exceeds the
-    other's plausibility. ``node`` is the leaf of the row. If the row ends in several, it is the last node on the way to
-    all of them; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
-    functions and they were asked for.
+    Attributes
+    ----------
+    sequence
+        Number of the event in the log, from which a later watch continues.
+    model
+        Name of the model.
+    model_uid
+        Uid of the model: no other model ever has it.
+    kind
+        ``instance``: a row was pushed, ``answer``, ``refusal``, ``specification``: that of the model changed,
+        ``correction``, ``opinion`` or ``statement``.
+    instance
+        Id of the row; empty for ``specification``.
+    evidence
+        The labeller, the label and the time.
+    conflict
+        True if an answer contradicted the earlier evidence totally, and replaced it.
+    values
+        Values of the row by attribute; ``None`` if they were not requested.
     """
 
-    label: str
-    classes: tuple[str, ...]
-    theta: Floats
-    pignistic: Floats
-    belief: Floats
-    plausibility: Floats
-    node: int | None
-    version: int
-    path: tuple[tuple[str, str], ...] | None
-    label_set: tuple[str, ...] = ()
-    mass: Mapping[tuple[str, ...], float] | None = None
+    sequence: int
+    model: str
+    model_uid: str
+    kind: str
+    instance: str
+    evidence: Evidence
+    conflict: bool = False
+    values: Mapping[str, Value] | None = None
 
-
-@dataclass(frozen=True, eq=False)
-class Classifications:
-    """The predictions for n rows; arrays are (n, l), in the order of ``classes``.
-
-    A request is answered from one tree version. Very many rows travel in several requests, and the tree may
-    grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
-    ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
-    ``unseen``: names in the rows that the model has never seen.
-    """
-
-    classes: tuple[str, ...]
-    indices: Integers
-    theta: Floats
-    pignistic: Floats
-    belief: Floats
-    plausibility: Floats
-    nodes: Integers | None
-    versions: Integers
-    version: int
-    as_of: int
-    paths: tuple[tuple[tuple[str, str], ...], ...] | None = None
-    class_sets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
-    masses: tuple[Mapping[tuple[str, ...], float], ...] | None = None
-    unseen: tuple[UnseenNames, ...] = ()
-
-    @property
-    def labels(self) -> list[str]:
-        """Names of the predicted classes of all rows."""
-        return [self.classes[index] for index in self.indices]
-
-    def label_set(self, row: int) -> tuple[str, ...]:
-        """Return the classes of one row that no other class dominates."""
-        if not self.class_sets.size:  # of a server before 0.3, which does not say
-            return (self.classes[self.indices[row]],)
-        mask = int(self.class_sets[row])
-        return tuple(name for c, name in enumerate(self.classes) if mask >> c & 1)
-
-    def __len__(self) -> int:
-        return len(self.indices)
-
-    def __getitem__(self, row: int) -> Classification:
-        return Classification(
-            self.classes[self.indices[row]],
-            self.classes,
-            self.theta[row],
-            self.pignistic[row],
-            self.belief[row],
-            self.plausibility[row],
-            None if self.nodes is None else int(self.nodes[row]),
-            int(self.versions[row]),
-            None if self.paths is None else self.paths[row],
-            self.label_set(row),
-            None if self.masses is None else self.masses[row],
+    @classmethod
+    def from_message(
+        cls,
+        message: instance_pb2.LogEvent,
+        classes: Sequence[str],
+        *,
+        sequence: int,
+        model: str,
+        model_uid: str,
+    ) -> Self:
+        """Return the result of a message."""
+        return cls(
+            sequence,
+            model,
+            model_uid,
+            KIND[message.kind],
+            message.instance_id,
+            Evidence.from_message(message.evidence, classes),
+            message.conflict,
+            row_values(message.values) if message.HasField("values") else None,
         )
 
-    def __iter__(self) -> Iterator[Classification]:
-        return (self[row] for row in range(len(self)))
+
+@dataclass(frozen=True)
+class AccuracyBlock:
+    """The accuracy of the predictions of some rows.
+
+    Attributes
+    ----------
+    rows
+        Number of rows.
+    precise_rows
+        Rows among these whose label is one class.
+    right
+        Precise rows whose class was predicted.
+    expected
+        Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
+    """
+
+    rows: int
+    precise_rows: int = 0
+    right: int = 0
+    expected: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: model_pb2.AccuracyBlock) -> Self:
+        """Return the result of a message."""
+        return cls(message.rows, message.precise_rows, message.right, message.expected)
+
+
+@dataclass(frozen=True)
+class RecentAccuracy(RecentAccuracyAdditions):
+    """The accuracy of predictions on the last rows whose label came after the prediction, at most 1,000.
+
+    Rows that were asked about are harder than others: if most labels are answers, the accuracy on all rows is
+    higher.
+
+    Attributes
+    ----------
+    blocks
+        Blocks of 50 rows, the oldest first; the newest may have fewer.
+    """
+
+    blocks: tuple[AccuracyBlock, ...]
+
+    @classmethod
+    def from_message(cls, message: model_pb2.RecentAccuracy) -> Self:
+        """Return the result of a message."""
+        return cls(tuple(AccuracyBlock.from_message(each) for each in message.blocks))
+
+
+@dataclass(frozen=True)
+class AverageConfidence:
+    """The mean probability of the classes that a model predicts for its rows: how right it takes itself to be.
+
+    It needs no labels: an estimate of the accuracy on all rows that is as right as the probabilities are.
+
+    Attributes
+    ----------
+    rows
+        Number of rows; of more than 1,000, so many evenly spread ones.
+    mean
+        Mean pignistic probability of the classes that the newest trees predict.
+    """
+
+    rows: int
+    mean: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: model_pb2.AverageConfidence) -> Self:
+        """Return the result of a message."""
+        return cls(message.rows, message.mean)
+
+
+@dataclass(frozen=True)
+class Model(ModelAdditions):
+    """The current state of a model on the server.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    specification
+        Its definition; nominal attributes have the values learned so far.
+    created_at
+        When it was made.
+    sequence_committed
+        Sequence number of the newest committed event of the log.
+    sequence_grown
+        Newest event that the newest tree contains; committed - grown events are not in it yet.
+    tree_version
+        Newest tree version, 0 if none is grown yet.
+    instance_count
+        Number of rows.
+    queries_answered
+        Queries answered: with those leased now, never more than the budget.
+    queries_leased
+        Queries leased now.
+    queries_refused
+        Without refusals that were taken back.
+    queries_open
+        Open entries of the agenda now.
+    conflicts
+        Answers that contradicted the pushed label totally, resolved in favour of the oracle.
+    lag_s
+        Age of the oldest event that the newest tree does not contain; zero if it contains all.
+    uid
+        Unique and permanent: distinguishes the model from a later one with its name.
+    accuracy
+        Recent accuracy of the newest trees; ``None`` if unknown.
+    settled
+        For a model that asks while a split is contested: whether the newest tree is settled (no split is contested,
+        and every leaf has a labelled row). An unsettled one without open queries has no row left to ask about.
+        ``None`` if that is not known, as for learners that learn again from all evidence.
+    average_confidence
+        How right the newest trees take themselves to be on all rows; ``None`` if there are no rows or it is
+        unknown.
+    other_names
+        By attribute: rows of the newest tree that hold a name beyond its max_values. Attributes without such rows
+        are absent.
+    growth_stopped
+        Why the model is grown no further, and how it can be: growing it takes more memory than the server allows.
+        Its newest tree classifies, and rows and answers are taken. Empty for all other models.
+    """
+
+    name: str
+    specification: Specification
+    created_at: datetime
+    sequence_committed: int = 0
+    sequence_grown: int = 0
+    tree_version: int = 0
+    instance_count: int = 0
+    queries_answered: int = 0
+    queries_leased: int = 0
+    queries_refused: int = 0
+    queries_open: int = 0
+    conflicts: int = 0
+    lag_s: float = 0.0
+    uid: str = ""
+    accuracy: RecentAccuracy | None = None
+    settled: bool | None = None
+    average_confidence: AverageConfidence | None = None
+    other_names: Mapping[str, int] = field(default_factory=dict)
+    growth_stopped: str = ""
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Model) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.name),
+            specification_of(message.specification),
+            to_datetime(message.create_time),
+            message.sequence_committed,
+            message.sequence_grown,
+            message.tree_version,
+            message.instance_count,
+            message.queries_answered,
+            message.queries_leased,
+            message.queries_refused,
+            message.queries_open,
+            message.conflicts,
+            seconds_of(message.lag),
+            message.uid,
+            RecentAccuracy.from_message(message.accuracy) if message.HasField("accuracy") else None,
+            message.settled if message.HasField("settled") else None,
+            AverageConfidence.from_message(message.average_confidence)
+            if message.HasField("average_confidence")
+            else None,
+            dict(sorted(message.other_names.items())),
+            message.growth_stopped,
+        )
+
+
+@dataclass(frozen=True)
+class Rival(RivalAdditions):
+    """An attribute that may still be the best split of a node, with its gain-ratio interval.
+
+    If numbers are split at thresholds, a rival is one threshold of the attribute.
+
+    Attributes
+    ----------
+    attribute
+        Name of the attribute.
+    lower
+        Lower end of the interval.
+    upper
+        Upper end of the interval.
+    threshold
+        Threshold of the split; ``None`` for a split by values or bins.
+    """
+
+    attribute: str
+    lower: float = 0.0
+    upper: float = 0.0
+    threshold: float | None = None
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Rival) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.attribute,
+            message.lower,
+            message.upper,
+            message.threshold if message.HasField("threshold") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Reason(ReasonAdditions):
+    """The reason why an instance is queried.
+
+    Whoever shows the sentence, the facts and the rivals shows every reason, also one of a strategy that is not
+    known.
+
+    Attributes
+    ----------
+    path
+        Path to the undecided node; or to the leaf of the instance, then attribute and value are empty. Of a forest
+        that asks, in the active tree beside it: the deepest contested node on the row's path, or the leaf of the
+        row.
+    rivals
+        Attributes of the node, or their thresholds, that none dominates, in declared order; none for a leaf. If
+        there are more than 100, those whose gain ratio may be largest.
+    attribute
+        Attribute of the child of an undecided node that the instance stands for; empty for a leaf.
+    value
+        Value of that attribute.
+    score
+        Value of the label by the measure of the strategy. Published: by how much the entropy interval of the child
+        narrows without this label, w(S(T_h)) - w(S(T_h without i)), in bits, and 1 more if the label is vacuous.
+    node_count
+        Number of rows of the node.
+    strategy
+        The strategy that selected it.
+    sentence
+        What the strategy says of it: one or two sentences; empty if facts and rivals say all.
+    facts
+        What the strategy found, in the order in which it is shown.
+    """
+
+    path: tuple[tuple[str, str], ...]
+    rivals: tuple[Rival, ...] = ()
+    attribute: str = ""
+    value: str = ""
+    score: float = 0.0
+    node_count: int = 0
+    strategy: str = "published"
+    sentence: str = ""
+    facts: tuple[Fact, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Reason) -> Self:
+        """Return the result of a message."""
+        return cls(
+            tuple((each.attribute, each.value) for each in message.path),
+            tuple(Rival.from_message(each) for each in message.rivals),
+            message.attribute,
+            message.value,
+            message.score,
+            message.node_count,
+            message.strategy,
+            message.sentence,
+            tuple(fact_of(each) for each in message.facts),
+        )
+
+
+@dataclass(frozen=True)
+class Query:
+    """A question to a labeller.
+
+    Attributes
+    ----------
+    name
+        Its name, with the model and the number: models/{model}/queries/{number}.
+    model
+        Name of the model.
+    number
+        Its number in the model.
+    state
+        ``open``, ``leased``, ``answered``, ``refused``, or ``withdrawn``: its label is no longer wanted, or its
+        answer was taken back.
+    instance
+        Id of the row.
+    values
+        Values of the row by attribute.
+    contour
+        Plausibility of each class by the present evidence of the row.
+    classes
+        The model's frame, so that a labeller needs no second call.
+    reason
+        Why it is asked.
+    tree_version
+        Version of the tree that selected it.
+    labeller
+        Who holds it, or answered it.
+    expires_at
+        End of the lease by the server's wall clock, for display; the lease itself ends by a clock that is never
+        set. ``None`` if nobody holds it.
+    lease_token
+        What the holder answers with; only in responses to the holder.
+    left_s
+        Rest of the lease when the server sent the query; ``None`` if nobody holds it.
+    answers
+        Number of answers that it has.
+    answers_wanted
+        Number of answers that it wants.
+    display
+        Items pushed beside the row; only in responses to the holder.
+    place
+        While open or leased: its place on the agenda of the newest tree, from 1, which is leased first; otherwise
+        ``None``.
+    """
+
+    name: str
+    model: str
+    number: int
+    state: str
+    instance: str
+    values: Mapping[str, Value]
+    contour: tuple[float, ...]
+    classes: tuple[str, ...]
+    reason: Reason
+    tree_version: int = 0
+    labeller: str = ""
+    expires_at: datetime | None = None
+    lease_token: str = field(default="", repr=False)
+    left_s: float | None = None
+    answers: int = 0
+    answers_wanted: int = 1
+    display: Display = ()
+    place: int | None = None
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Query) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            model_of(message.name),
+            number_of(message.name),
+            QUERY_STATE[message.state],
+            id_of(message.instance),
+            row_values(message.values),
+            tuple(message.contour.plausibilities),
+            tuple(message.classes),
+            Reason.from_message(message.reason),
+            message.tree_version,
+            message.labeller,
+            to_datetime(message.lease_expire_time) if message.HasField("lease_expire_time") else None,
+            message.lease_token,
+            seconds_of(message.lease_left) if message.HasField("lease_left") else None,
+            message.answers,
+            message.answers_wanted,
+            display_of(message.display),
+            message.place if message.HasField("place") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The outcome of one attempt to lease: the queries, or the reason why there was none.
+
+    Attributes
+    ----------
+    queries
+        The leased queries.
+    idle
+        The reason why nothing was leased: ``nothing_to_ask``, ``all_leased``, ``budget_spent``, ``growing``,
+        ``not_for_you``, ``share_spent``, ``hour_spent`` or ``hands_full``; ``None`` if something was.
+    budget_left
+        Number of answers that the budget still allows.
+    """
+
+    queries: tuple[Query, ...]
+    idle: str | None = None
+    budget_left: int = 0
+
+    @classmethod
+    def from_message(cls, message: query_pb2.LeaseQueriesResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            tuple(Query.from_message(each) for each in message.queries),
+            IDLE[message.idle] if message.HasField("idle") else None,
+            message.budget_left,
+        )
+
+
+@dataclass(frozen=True)
+class AnswerReport:
+    """A committed answer or refusal.
+
+    Attributes
+    ----------
+    query
+        Name of the query.
+    committed_sequence
+        Newest committed sequence number of the model after it.
+    conflict
+        The answer contradicted the earlier evidence totally, and replaced it.
+    wants_more
+        The query wants more answers, from other labellers.
+    degree_of_conflict
+        Mass of the empty set in the combined answers so far; 0 if one answer is wanted.
+    ignorance
+        Mass of the whole frame in the combined answers so far; 0 if one answer is wanted.
+    reliability
+        The reliability with which the answer counted; ``None`` for a refusal.
+    model_uid
+        Uid of the model whose log has it.
+    """
+
+    query: str
+    committed_sequence: int = 0
+    conflict: bool = False
+    wants_more: bool = False
+    degree_of_conflict: float = 0.0
+    ignorance: float = 0.0
+    reliability: float | None = None
+    model_uid: str = ""
+
+    @classmethod
+    def from_message(cls, message: query_pb2.AnswerQueryResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            message.committed_sequence,
+            message.conflict,
+            message.wants_more,
+            message.degree_of_conflict,
+            message.ignorance,
+            message.reliability if message.HasField("reliability") else None,
+            message.model_uid,
+        )
+
+
+@dataclass(frozen=True)
+class Neighbour:
+    """A row of known class that is like the row of a query.
+
+    The search covers the newest 1,000 rows with labels, and the newest 1,000 pushed rows.
+
+    Attributes
+    ----------
+    instance
+        Id of the row.
+    values
+        Values of the row by attribute.
+    class_name
+        The class that its labels leave.
+    same_leaf
+        Whether it is in the same leaf of the newest tree; false if the model has several trees.
+    distance
+        Mean over the attributes, in [0, 1]: for numbers the difference as a share of their range among the searched
+        rows, for names 0 or 1; a value that only one of the rows has counts 1.
+    differing
+        At most 3 attributes in which they differ most, the largest difference first.
+    """
+
+    instance: str
+    values: Mapping[str, Value] = field(default_factory=dict)
+    class_name: str = ""
+    same_leaf: bool = False
+    distance: float = 0.0
+    differing: tuple[str, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Neighbour) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.instance),
+            row_values(message.values),
+            message.class_name,
+            message.same_leaf,
+            message.distance,
+            tuple(message.differing),
+        )
+
+
+@dataclass(frozen=True)
+class QueryStep:
+    """A step in the history of a query.
+
+    Attributes
+    ----------
+    query
+        Number of the query.
+    kind
+        What happened: ``opened``, ``leased``, ``released``, ``expired``, ``skipped``, ``postponed``, ``answered``,
+        ``refused``, ``withdrawn``, ``corrected``, ``undone``, ``evicted``: an operator ended the lease, or its
+        access token was revoked or expired, or ``settled``: the budget is spent, and the query is settled with the
+        answers that it has.
+    state
+        State of the query after the step.
+    labeller
+        The labeller of the step; empty for steps of the service.
+    lease
+        Name of the lease, which is not its token.
+    at
+        When it happened.
+    clock
+        When it happened, in seconds on the clock of the leases, which never goes back.
+    until
+        On the same clock: end of the lease or of the postponement; ``None`` without one.
+    sequence
+        The event of the step in the log, 0 if there is none.
+    why
+        The reason, where one was given.
+    """
+
+    query: int
+    kind: str
+    state: str
+    labeller: str
+    lease: str
+    at: datetime
+    clock: float = 0.0
+    until: float | None = None
+    sequence: int = 0
+    why: str = ""
+
+    @classmethod
+    def from_message(cls, message: query_pb2.QueryStep) -> Self:
+        """Return the result of a message."""
+        return cls(
+            number_of(message.query),
+            QUERY_STEP_KIND[message.kind],
+            QUERY_STATE[message.state],
+            message.labeller,
+            message.lease,
+            to_datetime(message.time),
+            message.clock,
+            message.until if message.HasField("until") else None,
+            message.sequence,
+            message.why,
+        )
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A label that a labeller gave to an instance.
+
+    Attributes
+    ----------
+    number
+        Number of its event in the log: the number of the answer.
+    instance
+        Id of the instance.
+    labeller
+        Name of the labeller.
+    at
+        When it was stored (UTC).
+    kind
+        The action: ``answered``, ``refused``, ``corrected``, ``undone``; without a query ``stated`` and
+        ``retracted``.
+    state
+        The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
+        ``undone``; or it has no label (``empty``).
+    label
+        The label in the form in which it is given; ``None`` for kinds without a label.
+    text
+        The label in words: a class, a set ``a|b``, plausibilities ``a:1 b:0.4``, masses ``{a|b}:0.7 {a}:0.3``,
+        ``?`` for nothing; empty without a label.
+    reliability
+        The reliability with which it counts.
+    comment
+        The labeller's comment.
+    took_s
+        The labeller's time; ``None`` if unknown.
+    query
+        Number of its query; ``None`` for a statement.
+    former
+        Number of the answer that it replaced or took back; ``None`` if there is none.
+    former_label
+        Label of that answer; ``None`` if there is none.
+    former_text
+        The same in words.
+    later
+        Number of the answer that replaced it or took it back; ``None`` if there is none.
+    conflict
+        It contradicted the earlier evidence totally.
+    known
+        Plausibility of each class by the present evidence of the instance.
+    class_name
+        The class, if only one is left; otherwise ``None``.
+    values
+        Values of the instance by attribute, on request.
+    shown
+        Name of the labeller's screen, if the client sent one.
+    """
+
+    number: int
+    instance: str
+    labeller: str
+    at: datetime
+    kind: AnswerKind
+    state: AnswerState
+    label: Label = None
+    text: str = ""
+    reliability: float = 0.0
+    comment: str = ""
+    took_s: float | None = None
+    query: int | None = None
+    former: int | None = None
+    former_label: Label = None
+    former_text: str = ""
+    later: int | None = None
+    conflict: bool = False
+    known: Mapping[str, float] = field(default_factory=dict)
+    class_name: str | None = None
+    values: Mapping[str, Value] = field(default_factory=dict)
+    shown: str = ""
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Answer, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.sequence,
+            id_of(message.instance),
+            message.labeller,
+            to_datetime(message.create_time),
+            ANSWER_KIND[message.kind],
+            ANSWER_STATE[message.state],
+            label_of(message.label, classes) if message.HasField("label") else None,
+            message.text,
+            message.reliability,
+            message.comment,
+            seconds_of(message.took) if message.HasField("took") else None,
+            number_of(message.query) if message.HasField("query") else None,
+            message.former_sequence if message.HasField("former_sequence") else None,
+            label_of(message.former_label, classes) if message.HasField("former_label") else None,
+            message.former_text,
+            message.later_sequence if message.HasField("later_sequence") else None,
+            message.conflict,
+            dict(zip(classes, message.contour.plausibilities, strict=True)),
+            message.class_name if message.HasField("class_name") else None,
+            row_values(message.values),
+            message.shown,
+        )
+
+
+@dataclass(frozen=True)
+class Labeller:
+    """The counts of a labeller for a model.
+
+    Attributes
+    ----------
+    name
+        Name of the labeller.
+    answered
+        Number of answers.
+    refused
+        Queries refused: nobody can tell.
+    skipped
+        Queries left to other labellers.
+    postponed
+        Queries left for later.
+    expired
+        Leases that expired without a reply.
+    corrected
+        Answers corrected.
+    undone
+        Answers taken back.
+    held
+        Queries held now.
+    agreement
+        Probability that this labeller and another one who answered the same query choose the same class; ``None``:
+        there is no other.
+    reliability
+        Probability that this labeller's answer is right, estimated from confusion matrices; ``None``: nobody shared
+        a query with this labeller.
+    median_s
+        Median time of the newest 1,000 answers; ``None`` without answers.
+    stated
+        Number of statements, without queries.
+    agreement_deviation
+        Standard deviation of the agreement; ``None`` if that is.
+    reliability_deviation
+        Standard deviation of the reliability; ``None`` if that is.
+    """
+
+    name: str
+    answered: int = 0
+    refused: int = 0
+    skipped: int = 0
+    postponed: int = 0
+    expired: int = 0
+    corrected: int = 0
+    undone: int = 0
+    held: int = 0
+    agreement: float | None = None
+    reliability: float | None = None
+    median_s: float | None = None
+    stated: int = 0
+    agreement_deviation: float | None = None
+    reliability_deviation: float | None = None
+
+    @classmethod
+    def from_message(cls, message: query_pb2.LabellerStatistics) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            message.answered,
+            message.refused,
+            message.skipped,
+            message.postponed,
+            message.expired,
+            message.corrected,
+            message.undone,
+            message.held,
+            message.agreement if message.HasField("agreement") else None,
+            message.reliability if message.HasField("reliability") else None,
+            seconds_of(message.median) if message.HasField("median") else None,
+            message.stated,
+            message.agreement_deviation if message.HasField("agreement_deviation") else None,
+            message.reliability_deviation if message.HasField("reliability_deviation") else None,
+        )
+
+
+@dataclass(frozen=True)
+class LabellingPolicy:
+    """The labelling policy of a model.
+
+    Attributes
+    ----------
+    answers_per_query
+        Number of labellers who answer each query, combined by Dempster's rule; 1 to 20, and 0 means 1.
+    max_conflict
+        Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1],
+        0.5 by default.
+    reliability
+        Reliability of an answer that was sent without one. ``declared``, the default: 1; ``estimated``: estimated
+        from the agreement of the labellers.
+    per_labeller
+        Most answers of one labeller, counting leased queries; ``None``: no bound but the model's budget.
+    per_hour
+        Most answers of all labellers within an hour, counting leased queries; ``None``: no bound but the model's
+        budget.
+    max_held
+        Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20.
+    corrections
+        Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
+    tags
+        Tags by which labellers who answer for any model may choose; at most 20.
+    """
+
+    answers_per_query: int = 1
+    max_conflict: float = 0.5
+    reliability: ReliabilitySource = "declared"
+    per_labeller: int | None = None
+    per_hour: int | None = None
+    max_held: int = 20
+    corrections: CorrectionPermission = "own"
+    tags: tuple[str, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.answers_per_query,
+            message.max_conflict if message.HasField("max_conflict") else 0.5,
+            RELIABILITY_SOURCE[message.reliability],
+            message.per_labeller if message.HasField("per_labeller") else None,
+            message.per_hour if message.HasField("per_hour") else None,
+            message.max_held,
+            CORRECTION_PERMISSION[message.corrections],
+            tuple(message.tags),
+        )
+
+
+@dataclass(frozen=True)
+class AttributeBranches:
+    """The branch names of an attribute in force.
+
+    Attributes
+    ----------
+    attribute
+        Name of the attribute.
+    branches
+        Name of each branch code: value, bin, or "?" for missing.
+    edges
+        Numeric attributes: the inner edges in force.
+    numeric
+        Whether it is numeric.
+    """
+
+    attribute: str
+    branches: tuple[str, ...] = ()
+    edges: tuple[float, ...] = ()
+    numeric: bool = False
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.AttributeBranches) -> Self:
+        """Return the result of a message."""
+        return cls(message.attribute, tuple(message.branches), tuple(message.edges), message.numeric)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One tree of several.
+
+    Attributes
+    ----------
+    nodes
+        Number of nodes.
+    leaves
+        Number of leaves.
+    depth
+        Tests on the longest path.
+    classes
+        The classes that it distinguishes: all classes, or one and the others ("not ...").
+    """
+
+    nodes: int
+    leaves: int = 0
+    depth: int = 0
+    classes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.Member) -> Self:
+        """Return the result of a message."""
+        return cls(message.nodes, message.leaves, message.depth, tuple(message.classes))
+
+
+@dataclass(frozen=True)
+class Tree(TreeAdditions):
+    """A tree at a version: a function of the model's log up to ``as_of``.
+
+    Forests have several, and so have learners that distinguish each class from the rest.
+
+    Attributes
+    ----------
+    model
+        Name of the model.
+    version
+        Its version, from 1.
+    as_of
+        Number of the last event of the log that it contains.
+    classes
+        The frame, in order.
+    attributes
+        The branch names of each attribute.
+    nodes
+        Its nodes, in pre-order.
+    created_at
+        When it was grown.
+    algorithm
+        The learner's name, e.g. ``abc45``, ``c45``, ``forest``.
+    members
+        All trees of the version: several for a forest, and for learners with one tree per class.
+    member
+        Index of the member that ``nodes`` describe.
+    """
+
+    model: str
+    version: int
+    as_of: int
+    classes: tuple[str, ...]
+    attributes: tuple[AttributeBranches, ...]
+    nodes: tuple[TreeNode, ...]
+    created_at: datetime
+    algorithm: str = ""
+    members: tuple[Member, ...] = ()
+    member: int = 0
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.Tree) -> Self:
+        """Return the result of a message."""
+        return cls(
+            model_of(message.name),
+            message.version,
+            message.as_of,
+            tuple(message.classes),
+            tuple(AttributeBranches.from_message(each) for each in message.attributes),
+            nodes_of(message),
+            to_datetime(message.create_time),
+            message.algorithm,
+            tuple(Member.from_message(each) for each in message.members),
+            message.member,
+        )
+
+
+@dataclass(frozen=True)
+class TreeUpdate(TreeUpdateAdditions):
+    """A tree, and the end of the log when it was sent.
+
+    Attributes
+    ----------
+    tree
+        The newest tree.
+    committed_sequence
+        Newest committed sequence number when this was sent.
+    """
+
+    tree: Tree
+    committed_sequence: int = 0
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.WatchTreeResponse) -> Self:
+        """Return the result of a message."""
+        return cls(Tree.from_message(message.tree), message.committed_sequence)

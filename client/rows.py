@@ -26,7 +26,8 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import invalid
 from quercus.client.frames import frame_of
-from quercus.client.results import Between, Floats, Specification
+from quercus.client.specifications import Specification
+from quercus.client.values import Between, Floats
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.names import check_controls
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of

@@ -6,9 +6,8 @@ import hashlib
 
 from google.protobuf.message import Message
 
-from quercus.client.display_messages import display_to_proto, presentation_to_proto
-from quercus.client.query_results import Query
-from quercus.client.results import Model
+from quercus.client.display_messages import message_of_display, message_of_presentation
+from quercus.client.results import Model, Query
 
 
 def shown_text(query: Query, model: Model) -> str:
@@ -19,9 +18,9 @@ def shown_text(query: Query, model: Model) -> str:
     """
     presentation = model.specification.presentation
     presentation_digest = (
-        "-" if presentation is None else _message_digest(presentation_to_proto(presentation))
+        "-" if presentation is None else _message_digest(message_of_presentation(presentation))
     )
-    display_digest = _message_digest(display_to_proto(query.display, 0)) if query.display else "-"
+    display_digest = _message_digest(message_of_display(query.display, 0)) if query.display else "-"
     withheld = presentation is not None and "reason" in presentation.withheld
     return f"presentation={presentation_digest} display={display_digest} tree={'-' if withheld else query.tree_version}"
 

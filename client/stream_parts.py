@@ -6,12 +6,12 @@ from collections.abc import MutableMapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from quercus.client import convert
+from quercus.client import resources
 from quercus.client.errors import QuercusError, from_code
-from quercus.client.labelling_results import ANY, Filter
+from quercus.client.filters import ANY, Filter
 from quercus.client.query_calls import CallSpec, answer_report
-from quercus.client.query_results import Query
 from quercus.client.requests import to_duration
+from quercus.client.results import IDLE, Query
 from quercus.client.retrying import CallAttempts
 from quercus.client.transport import SeenSequences, is_beyond
 from quercus.v1 import query_pb2
@@ -54,14 +54,12 @@ def opening_message(terms: StreamOptions, min_sequence: int) -> Request:
     """Return the message that opens a stream."""
     wanted = terms.only
     return Request(
-        model=convert.model_resource(terms.model),
+        model=resources.model_resource(terms.model),
         labeller=terms.labeller,
         lease_duration=to_duration(terms.lease_s, "lease_s"),
         credits=terms.prefetch,
         min_sequence=min_sequence if terms.is_one_model else 0,
-        filter=None
-        if wanted is None
-        else query_pb2.QueryFilter(classes=wanted.classes, values=wanted.values, tags=wanted.tags),
+        filter=None if wanted is None else wanted.to_message(),
     )
 
 
@@ -97,9 +95,9 @@ def read_event(response: Response, waiting: MutableMapping[str, Any]) -> Query |
     """
     event = response.WhichOneof("event")
     if event == "query":
-        return convert.query_from_proto(response.query)
+        return Query.from_message(response.query)
     if event == "idle":
-        return convert.idle_reason(response.idle)
+        return str(IDLE[response.idle])
     if event is None:  # of a later version
         return None
     reply: Any = getattr(response, event)

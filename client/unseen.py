@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quercus.client.results import Specification, UnseenNames
-from quercus.specification.attributes import Nominal
+from quercus.client.specifications import Specification
+from quercus.specification.attributes import OTHER_NAMES, Nominal
 from quercus.v1 import values_pb2
 
 MAX_NAMES = 10_000
@@ -19,6 +19,57 @@ MAX_EXAMPLES = 100
 
 NameCounts = Mapping[str, Mapping[str, int]]
 """Number of rows by attribute and name."""
+
+
+@dataclass(frozen=True)
+class UnseenNames:
+    """The names of one attribute, in the rows of a call, that the model had never seen before the call.
+
+    Attributes
+    ----------
+    attribute
+        Name of the attribute.
+    rows, of_rows
+        Number of rows with such a name, and of all rows.
+    names
+        Number of different ones; if not ``is_exact``, there may be more.
+    examples
+        The first ones, at most 100.
+    rows_beyond
+        Number of rows whose name the model does not keep, because the attribute has all the names that it may have.
+        They count as other names.
+    """
+
+    attribute: str
+    rows: int
+    of_rows: int
+    names: int
+    examples: tuple[str, ...]
+    rows_beyond: int = 0
+    is_exact: bool = True
+
+    @property
+    def text(self) -> str:
+        """A sentence without its full stop.
+
+        Examples
+        --------
+        >>> UnseenNames("machine", 399, 400, 5, ("101.0", "102.0")).text
+        '399 of 400 rows: `machine` has 5 names never seen, as 101.0'
+        >>> UnseenNames("ticket", 3, 9, 2, ("b7",), rows_beyond=3).text
+        '3 of 9 rows: `ticket` has 2 names beyond those that the model keeps, as b7; they count as (other names)'
+        """
+        number = f"{'' if self.is_exact else 'at least '}{self.names:,} name{'s' * (self.names != 1)}"
+        kind = "beyond those that the model keeps" if self.rows_beyond == self.rows else "never seen"
+        said = f"{self.rows:,} of {self.of_rows:,} rows: `{self.attribute}` has {number} {kind}"
+        if self.examples:
+            said += f", as {self.examples[0]}"
+        if self.rows_beyond == self.rows:
+            return f"{said}; they count as {OTHER_NAMES}"
+        if self.rows_beyond:
+            beyond = f"those of {self.rows_beyond:,} rows are beyond what the model keeps"
+            return f"{said}; {beyond}, and count as {OTHER_NAMES}"
+        return said
 
 
 @dataclass

@@ -6,9 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from quercus.client.algorithms import name_of
-from quercus.client.query_results import Query
 from quercus.client.reasons import facts_text, place_text, why_text
-from quercus.client.results import Model
+from quercus.client.results import Model, Query
 from quercus.client.words import is_vacuous, known_text
 from quercus.console.display import ShownItem, ShownValue, shown_items, shown_values
 from quercus.console.draw.intervals import interval_bars

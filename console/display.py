@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from urllib.parse import urlsplit
 
-from quercus.client.query_results import Query
-from quercus.client.results import Model, Value
+from quercus.client.results import Model, Query
+from quercus.client.values import Value
 from quercus.console.draw.curve import Curve, draw_curves
 from quercus.console.web import number_text
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem

@@ -13,7 +13,8 @@ from quercus.client.errors import (
     QuercusError,
     Unavailable,
 )
-from quercus.client.results import Model, Specification
+from quercus.client.results import Model
+from quercus.client.specifications import Specification
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from quercus.client.aio import Client
 from quercus.client.aio.held_queries import AsyncHeldQueries
 from quercus.client.keys import UNSEEN_S
 from quercus.client.labels import LabelLike
-from quercus.client.query_results import AnswerReport, Query, Reason
+from quercus.client.results import AnswerReport, Query, Reason
 
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0

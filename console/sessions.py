@@ -16,7 +16,7 @@ from quercus.client.results import Caller
 from quercus.console.half_made import ModelMaking
 
 if TYPE_CHECKING:
-    from quercus.client.treeview import Tree
+    from quercus.client.results import Tree
     from quercus.console.labeller_queue import LabellerQueue
     from quercus.console.pages.create import Upload
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.client.results import Floats
+from quercus.client.values import Floats
 from quercus.demo import data
 from quercus.demo.child import end_with_parent
 from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, read_table, row_numbers

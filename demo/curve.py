@@ -11,7 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from rich.table import Table
 
-from quercus.client.results import Floats
+from quercus.client.values import Floats
 from quercus.demo.classifier import ClassifierState
 from quercus.demo.tables import write_table
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
-from quercus.client.results import Floats
+from quercus.client.values import Floats
 from quercus.demo.tables import CLASSES, HOLDOUT, TRAINING, TRUTH, write_table
 
 HOLDOUT_SHARE = 0.3

@@ -12,8 +12,8 @@ from typing import Any
 
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
-from quercus.client.results import Model, RecentAccuracy, Specification
-from quercus.client.treeview import Tree
+from quercus.client.results import Model, RecentAccuracy, Tree
+from quercus.client.specifications import Specification
 from quercus.demo import data, stream, tables
 from quercus.demo.classifier import ClassifierState
 from quercus.demo.family import LAST_WORDS_S, DemoFailure, ManagedProcess, ProcessGroup

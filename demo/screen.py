@@ -15,9 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quercus.cli.common import bar, sparkline
-from quercus.client.query_results import Query
-from quercus.client.results import Model
-from quercus.client.treeview import Tree
+from quercus.client.results import Model, Query, Tree
 from quercus.demo.classifier import ClassifierState
 from quercus.specification.reasons import SIMILAR_ROWS
 

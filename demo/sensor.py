@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from quercus.client.client import Client
-from quercus.client.results import PushReport
+from quercus.client.pushing import PushReport
 from quercus.demo.child import end_with_parent
 from quercus.demo.tables import read_table, row_numbers
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from quercus.client.client import Client
-from quercus.client.results import Floats, RecentAccuracy, Specification
+from quercus.client.results import RecentAccuracy
+from quercus.client.specifications import Specification
+from quercus.client.values import Floats
 from quercus.specification.attributes import Numeric
 
 MODELS = {"stream-forest": "active-forest", "stream-tree": "abc45"}

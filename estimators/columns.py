@@ -21,7 +21,7 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.missing import is_missing
 from quercus.client.frames import frame_of
-from quercus.client.results import Between as GivenBetween
+from quercus.client.values import Between as GivenBetween
 from quercus.specification.attributes import (
     MISSING_NAME,
     Attribute,

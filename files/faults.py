@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import InvalidArgument
 from quercus.client.places import Place, faults_of, place_of
-from quercus.client.results import Specification
+from quercus.client.specifications import Specification
 from quercus.files.errors import FileError
 from quercus.files.table import FileRecord, FileTable
 

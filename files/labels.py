@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 
 from quercus.belief.errors import shown
-from quercus.client.results import Floats
+from quercus.client.values import Floats
 from quercus.files.errors import FileError
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, refuse_second
 from quercus.files.opening import open_table

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from quercus.client.results import Floats
+from quercus.client.values import Floats
 from quercus.files.errors import FileError, FileWarning
 from quercus.files.labels import FileLabel, LabelFile, label_of, open_labels
 from quercus.files.looking import Remark, no_number

@@ -8,7 +8,8 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
-from quercus.client.results import Between, Specification
+from quercus.client.specifications import Specification
+from quercus.client.values import Between
 from quercus.files.errors import FileError
 from quercus.files.leaks import ColumnContent, LeakError, refuse_labels
 from quercus.files.looking import (

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import convert, retrying, transport
+from quercus.client import resources, retrying, transport
 from quercus.client.classifying import RowFormats
 from quercus.client.concurrency import async_connected, async_sleep
 from quercus.client.errors import Unavailable, from_rpc
@@ -67,7 +67,7 @@ class Connection:
                 return answer
 
     async def _fetch_classes(self, model: str) -> tuple[str, ...]:
-        request = filled(model_pb2.GetModelRequest, name=convert.model_resource(model))
+        request = filled(model_pb2.GetModelRequest, name=resources.model_resource(model))
         return tuple((await self._call(self._stubs.models.GetModel, request)).specification.classes)
 
     async def _list_pages(self, method: Callable[..., Any], request: Any) -> AsyncGenerator[Any, None]:

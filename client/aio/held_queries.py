@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from quercus.client.concurrency import async_sleep
 from quercus.client.errors import QuercusError
-from quercus.client.labelling_results import ANY, Filter
-from quercus.client.query_results import Query
+from quercus.client.filters import ANY, Filter
+from quercus.client.results import Query
 from quercus.client.retrying import is_transient
 
 if TYPE_CHECKING:

@@ -6,12 +6,13 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterab
 from contextlib import aclosing
 from typing import Any
 
-from quercus.client import convert, pushing
+from quercus.client import pushing, resources
 from quercus.client.aio.models import ModelCalls
 from quercus.client.aio.push_line import AsyncPushLine
-from quercus.client.events import EventWatch, LogEvent, OnPosition
+from quercus.client.events import EventWatch, OnPosition
 from quercus.client.messages import filled
-from quercus.client.results import Instance, PushReport
+from quercus.client.pushing import PushReport
+from quercus.client.results import Instance, LogEvent
 from quercus.client.rows import Row, async_row_chunks
 from quercus.v1 import instance_pb2
 
@@ -107,21 +108,19 @@ class InstanceCalls(ModelCalls):
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple((await self.get_model(model)).specification.classes)
-        request = filled(instance_pb2.GetInstanceRequest, name=convert.instance_resource(model, instance))
-        return convert.instance_from_proto(
-            await self._call(self._stubs.instances.GetInstance, request), classes
-        )
+        request = filled(instance_pb2.GetInstanceRequest, name=resources.instance_resource(model, instance))
+        return Instance.from_message(await self._call(self._stubs.instances.GetInstance, request), classes)
 
     async def instances(self, model: str) -> AsyncIterator[Instance]:
         """Yield all rows with the history of their labels, in the order of the pushes."""
         classes = tuple((await self.get_model(model)).specification.classes)
         request = filled(
-            instance_pb2.ListInstancesRequest, model=convert.model_resource(model), page_size=1000
+            instance_pb2.ListInstancesRequest, model=resources.model_resource(model), page_size=1000
         )
         async with aclosing(self._list_pages(self._stubs.instances.ListInstances, request)) as pages:
             async for page in pages:
                 for each in page.instances:
-                    yield convert.instance_from_proto(each, classes)
+                    yield Instance.from_message(each, classes)
 
     async def watch_events(
         self,

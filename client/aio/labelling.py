@@ -6,25 +6,30 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import aclosing
 from typing import TypeVar
 
-from quercus.client import convert, query_calls
+from quercus.client import query_calls
 from quercus.client.aio.connection import Connection
 from quercus.client.answers import (
-    Answer,
     AnswerFilter,
     AnswerReader,
     CorrectionRequest,
     Statement,
-    StatementReport,
     amending_request,
     merge_reports,
-    report_from_proto,
     statement_requests,
     taking_back,
 )
-from quercus.client.labelling_results import Labeller, LabellingPolicy, Neighbour, QueryStep
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
-from quercus.client.query_results import AnswerReport, Query
+from quercus.client.results import (
+    Answer,
+    AnswerReport,
+    Labeller,
+    LabellingPolicy,
+    Neighbour,
+    Query,
+    QueryStep,
+    StatementReport,
+)
 
 T = TypeVar("T")
 
@@ -205,7 +210,9 @@ class LabellingCalls(Connection):
         """
         classes, method = await self._fetch_classes(model), self._stubs.instances.StateEvidence
         requests = statement_requests(model, classes, statements, labeller, request_id)
-        merged = merge_reports([report_from_proto(await self._call(method, request)) for request in requests])
+        merged = merge_reports(
+            [StatementReport.from_message(await self._call(method, request)) for request in requests]
+        )
         if merged.model_uid:
             self._sequences.record_sequence(model, merged.model_uid, merged.committed_sequence)
         return merged
@@ -268,7 +275,7 @@ class LabellingCalls(Connection):
         async with aclosing(self._list_pages(self._stubs.queries.ListQueries, request)) as pages:
             async for page in pages:
                 for each in page.queries:
-                    yield convert.query_from_proto(each)
+                    yield Query.from_message(each)
 
     async def query_history(self, model: str, number: int | None = None) -> AsyncIterator[QueryStep]:
         """Yield every step of one query of a model, or of all its queries, in order of time."""
@@ -276,4 +283,4 @@ class LabellingCalls(Connection):
         async with aclosing(self._list_pages(self._stubs.queries.ListQueryHistory, request)) as pages:
             async for page in pages:
                 for each in page.steps:
-                    yield query_calls.step_from_proto(each)
+                    yield QueryStep.from_message(each)

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 
-from quercus.client import convert, requests
+from quercus.client import requests, resources
 from quercus.client.aio.connection import Connection
 from quercus.client.algorithms import learners_from_proto
 from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
-from quercus.client.results import Caller, Model, Specification, Status
+from quercus.client.results import Caller, Model, Status
+from quercus.client.specifications import Specification
 from quercus.specification.algorithms import Declaration
 from quercus.v1 import admin_pb2, model_pb2
 
@@ -22,13 +23,13 @@ class ModelCalls(Connection):
 
     async def status(self) -> Status:
         """Return the state of the server."""
-        return convert.status_from_proto(
+        return Status.from_message(
             await self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest())
         )
 
     async def caller(self) -> Caller:
         """Return the name and the permissions of the caller, as given by this client's token."""
-        return convert.caller_from_proto(
+        return Caller.from_message(
             await self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest())
         )
 
@@ -67,7 +68,7 @@ class ModelCalls(Connection):
             specification=requests.specification_message(specification),
         )
         try:
-            made = convert.model_from_proto(await self._call(self._stubs.models.CreateModel, request))
+            made = Model.from_message(await self._call(self._stubs.models.CreateModel, request))
         except AlreadyExists:
             if not exist_ok:
                 raise
@@ -78,8 +79,8 @@ class ModelCalls(Connection):
 
     async def get_model(self, name: str) -> Model:
         """Return the current state of a model."""
-        request = filled(model_pb2.GetModelRequest, name=convert.model_resource(name))
-        model = convert.model_from_proto(await self._call(self._stubs.models.GetModel, request))
+        request = filled(model_pb2.GetModelRequest, name=resources.model_resource(name))
+        model = Model.from_message(await self._call(self._stubs.models.GetModel, request))
         self._sequences.record_uid(name, model.uid)
         return model
 
@@ -91,20 +92,20 @@ class ModelCalls(Connection):
         async with aclosing(self._list_pages(self._stubs.models.ListModels, request)) as pages:
             async for page in pages:
                 for each in page.models:
-                    yield convert.model_from_proto(each)
+                    yield Model.from_message(each)
 
     async def update_model(self, name: str, **changes: requests.Change) -> Model:
         """Change parameters of a model, those in `quercus.specification.model.CHANGEABLE`.
 
         ``pruning=None`` turns pruning off, and ``max_depth=None`` removes the limit of depth.
         """
-        return convert.model_from_proto(
+        return Model.from_message(
             await self._call(self._stubs.models.UpdateModel, requests.update_request(name, changes))
         )
 
     async def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
-        request = filled(model_pb2.DeleteModelRequest, name=convert.model_resource(name))
+        request = filled(model_pb2.DeleteModelRequest, name=resources.model_resource(name))
         await self._call(self._stubs.models.DeleteModel, request)
         self._sequences.forget_model(name)
         self._forms.forget_format(name)

@@ -13,8 +13,8 @@ from quercus.client.aio.models import ModelCalls
 from quercus.client.aio.query_stream import AsyncQueryStream
 from quercus.client.concurrency import AsyncRepeating
 from quercus.client.errors import FailedPrecondition, QuercusError
-from quercus.client.labelling_results import ANY, Filter
-from quercus.client.query_results import Lease, Query
+from quercus.client.filters import ANY, Filter
+from quercus.client.results import Lease, Query
 from quercus.client.stream_parts import StreamOptions
 
 

@@ -6,14 +6,15 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from quercus.client import convert, convert_trees
+from quercus.client import resources
 from quercus.client.aio.models import ModelCalls
+from quercus.client.classifications import Classifications
 from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.messages import filled
-from quercus.client.results import Classifications, Model
+from quercus.client.results import Model, Tree, TreeUpdate
 from quercus.client.rows import Row
-from quercus.client.treeview import Tree, TreeUpdate, TreeVersion, WatchState, wanted_sequence
+from quercus.client.treeview import RenderFormat, TreeVersion, WatchState, render_request, wanted_sequence
 from quercus.v1 import tree_pb2
 
 
@@ -58,15 +59,13 @@ class TreeCalls(ModelCalls):
 
     async def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
-        request = filled(
-            tree_pb2.GetTreeRequest, name=convert_trees.tree_resource(model, version), member=member
-        )
-        return convert_trees.tree_from_proto(await self._call(self._stubs.trees.GetTree, request))
+        request = filled(tree_pb2.GetTreeRequest, name=resources.tree_resource(model, version), member=member)
+        return Tree.from_message(await self._call(self._stubs.trees.GetTree, request))
 
     async def render(
         self,
         model: str,
-        form: convert_trees.RenderFormat = "text",
+        form: RenderFormat = "text",
         version: int | None = None,
         member: int | None = None,
         depth: int | None = None,
@@ -75,7 +74,7 @@ class TreeCalls(ModelCalls):
 
         With ``depth``, nodes further below the root are counted, not drawn.
         """
-        request = convert_trees.render_request(model, version, form, member, depth)
+        request = render_request(model, version, form, member, depth)
         return str((await self._call(self._stubs.trees.RenderTree, request)).content)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
@@ -93,7 +92,7 @@ class TreeCalls(ModelCalls):
             self._watch_trees(model, timeout_s, WatchState(model), without_nodes=False)
         ) as updates:
             async for update in updates:
-                yield TreeUpdate(convert_trees.tree_from_proto(update.tree), update.committed_sequence)
+                yield TreeUpdate.from_message(update)
 
     async def watch_versions(
         self, model: str, *, timeout_s: float | None = None
@@ -112,7 +111,7 @@ class TreeCalls(ModelCalls):
         self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
     ) -> AsyncGenerator[tree_pb2.WatchTreeResponse, None]:
         request = filled(
-            tree_pb2.WatchTreeRequest, model=convert.model_resource(model), without_nodes=without_nodes
+            tree_pb2.WatchTreeRequest, model=resources.model_resource(model), without_nodes=without_nodes
         )
         async with aclosing(
             self._stream_messages(self._stubs.trees.WatchTree, request, timeout_s)

@@ -29,8 +29,8 @@ from quercus.client.errors import (
     Unavailable,
     invalid,
 )
-from quercus.client.results import UnseenNames
 from quercus.client.retrying import is_transient
+from quercus.client.unseen import UnseenNames
 
 MAX_QUEUED: Final = 10_000
 """Messages that wait here; the broker holds the others back."""

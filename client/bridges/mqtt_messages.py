@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import shown
-from quercus.client.results import Value
+from quercus.client.values import Value
 
 MOST_WHOLE: Final = 10**308
 """Largest whole number of a message, which a float holds."""

@@ -20,7 +20,7 @@ from quercus.client.bridges.webhook_messages import CONTENT_TYPE, Signer, event_
 from quercus.client.bridges.webhook_position import Position
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, invalid
-from quercus.client.events import LogEvent
+from quercus.client.results import LogEvent
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.specification.hosts import is_loopback
 from quercus.specification.pauses import growing_pause_s

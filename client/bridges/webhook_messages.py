@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from quercus.client.errors import invalid
-from quercus.client.events import LogEvent
+from quercus.client.results import LogEvent
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how secrets begin
 LEAST_SECRET_BYTES: Final = 24

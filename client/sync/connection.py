@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import grpc
 
-from quercus.client import convert, retrying, transport
+from quercus.client import resources, retrying, transport
 from quercus.client.classifying import RowFormats
 from quercus.client.concurrency import connected, sleep
 from quercus.client.errors import Unavailable, from_rpc
@@ -68,7 +68,7 @@ class Connection:
                 return answer
 
     def _fetch_classes(self, model: str) -> tuple[str, ...]:
-        request = filled(model_pb2.GetModelRequest, name=convert.model_resource(model))
+        request = filled(model_pb2.GetModelRequest, name=resources.model_resource(model))
         return tuple(self._call(self._stubs.models.GetModel, request).specification.classes)
 
     def _list_pages(self, method: Callable[..., Any], request: Any) -> Generator[Any, None, None]:

@@ -7,10 +7,11 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
-from quercus.client import convert, pushing
-from quercus.client.events import EventWatch, LogEvent, OnPosition
+from quercus.client import pushing, resources
+from quercus.client.events import EventWatch, OnPosition
 from quercus.client.messages import filled
-from quercus.client.results import Instance, PushReport
+from quercus.client.pushing import PushReport
+from quercus.client.results import Instance, LogEvent
 from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.models import ModelCalls
 from quercus.client.sync.push_line import PushLine
@@ -107,19 +108,19 @@ class InstanceCalls(ModelCalls):
     def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = tuple(self.get_model(model).specification.classes)
-        request = filled(instance_pb2.GetInstanceRequest, name=convert.instance_resource(model, instance))
-        return convert.instance_from_proto(self._call(self._stubs.instances.GetInstance, request), classes)
+        request = filled(instance_pb2.GetInstanceRequest, name=resources.instance_resource(model, instance))
+        return Instance.from_message(self._call(self._stubs.instances.GetInstance, request), classes)
 
     def instances(self, model: str) -> Iterator[Instance]:
         """Yield all rows with the history of their labels, in the order of the pushes."""
         classes = tuple(self.get_model(model).specification.classes)
         request = filled(
-            instance_pb2.ListInstancesRequest, model=convert.model_resource(model), page_size=1000
+            instance_pb2.ListInstancesRequest, model=resources.model_resource(model), page_size=1000
         )
         with closing(self._list_pages(self._stubs.instances.ListInstances, request)) as pages:
             for page in pages:
                 for each in page.instances:
-                    yield convert.instance_from_proto(each, classes)
+                    yield Instance.from_message(each, classes)
 
     def watch_events(
         self,

@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from quercus.client import convert, requests
+from quercus.client import requests, resources
 from quercus.client.algorithms import learners_from_proto
 from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
-from quercus.client.results import Caller, Model, Specification, Status
+from quercus.client.results import Caller, Model, Status
+from quercus.client.specifications import Specification
 from quercus.client.sync.connection import Connection
 from quercus.specification.algorithms import Declaration
 from quercus.v1 import admin_pb2, model_pb2
@@ -23,15 +24,11 @@ class ModelCalls(Connection):
 
     def status(self) -> Status:
         """Return the state of the server."""
-        return convert.status_from_proto(
-            self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest())
-        )
+        return Status.from_message(self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
 
     def caller(self) -> Caller:
         """Return the name and the permissions of the caller, as given by this client's token."""
-        return convert.caller_from_proto(
-            self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest())
-        )
+        return Caller.from_message(self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest()))
 
     def set_log_level(self, level: str) -> str:
         """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
@@ -68,7 +65,7 @@ class ModelCalls(Connection):
             specification=requests.specification_message(specification),
         )
         try:
-            made = convert.model_from_proto(self._call(self._stubs.models.CreateModel, request))
+            made = Model.from_message(self._call(self._stubs.models.CreateModel, request))
         except AlreadyExists:
             if not exist_ok:
                 raise
@@ -79,8 +76,8 @@ class ModelCalls(Connection):
 
     def get_model(self, name: str) -> Model:
         """Return the current state of a model."""
-        request = filled(model_pb2.GetModelRequest, name=convert.model_resource(name))
-        model = convert.model_from_proto(self._call(self._stubs.models.GetModel, request))
+        request = filled(model_pb2.GetModelRequest, name=resources.model_resource(name))
+        model = Model.from_message(self._call(self._stubs.models.GetModel, request))
         self._sequences.record_uid(name, model.uid)
         return model
 
@@ -92,20 +89,20 @@ class ModelCalls(Connection):
         with closing(self._list_pages(self._stubs.models.ListModels, request)) as pages:
             for page in pages:
                 for each in page.models:
-                    yield convert.model_from_proto(each)
+                    yield Model.from_message(each)
 
     def update_model(self, name: str, **changes: requests.Change) -> Model:
         """Change parameters of a model, those in `quercus.specification.model.CHANGEABLE`.
 
         ``pruning=None`` turns pruning off, and ``max_depth=None`` removes the limit of depth.
         """
-        return convert.model_from_proto(
+        return Model.from_message(
             self._call(self._stubs.models.UpdateModel, requests.update_request(name, changes))
         )
 
     def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
-        request = filled(model_pb2.DeleteModelRequest, name=convert.model_resource(name))
+        request = filled(model_pb2.DeleteModelRequest, name=resources.model_resource(name))
         self._call(self._stubs.models.DeleteModel, request)
         self._sequences.forget_model(name)
         self._forms.forget_format(name)

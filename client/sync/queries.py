@@ -11,8 +11,8 @@ import grpc
 from quercus.client import query_calls, requests, retrying, transport
 from quercus.client.concurrency import Repeating
 from quercus.client.errors import FailedPrecondition, QuercusError
-from quercus.client.labelling_results import ANY, Filter
-from quercus.client.query_results import Lease, Query
+from quercus.client.filters import ANY, Filter
+from quercus.client.results import Lease, Query
 from quercus.client.stream_parts import StreamOptions
 from quercus.client.sync.labelling import LabellingCalls
 from quercus.client.sync.models import ModelCalls

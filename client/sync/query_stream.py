@@ -21,8 +21,8 @@ from quercus.client.concurrency import (
 from quercus.client.errors import QuercusError, Unavailable, from_rpc
 from quercus.client.labels import LabelLike
 from quercus.client.query_calls import CallSpec
-from quercus.client.query_results import AnswerReport, Lease, Query
 from quercus.client.requests import LONGEST_POLL_S, WaitPolicy
+from quercus.client.results import AnswerReport, Lease, Query
 from quercus.client.retrying import is_transient
 from quercus.client.stream_parts import StreamOptions
 

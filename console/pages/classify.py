@@ -10,8 +10,10 @@ from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.algorithms import name_of
+from quercus.client.classifications import Classification
 from quercus.client.places import plain_text
-from quercus.client.results import Between, Classification, UnseenNames
+from quercus.client.unseen import UnseenNames
+from quercus.client.values import Between
 from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.algorithms import ACTIVE_FOREST

@@ -20,7 +20,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.places import plain_text
-from quercus.client.results import Specification
+from quercus.client.specifications import Specification
 from quercus.console.model_plan import KEEP, LEFT_OUT, NO_ROWS, FileGuess, ModelPlan, guess_file
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of

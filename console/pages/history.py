@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quercus.client.answers import Answer, AnswerFilter
+from quercus.client.answers import AnswerFilter
+from quercus.client.results import Answer
 from quercus.console.web import render_page, session_of
 
 MAX_ANSWERS = 200
@@ -62,5 +65,5 @@ def is_chosen(answer: Answer, name: str) -> bool:
     if isinstance(answer.label, str):
         return answer.label == name
     if isinstance(answer.label, dict):
-        return bool(answer.label.get(name, 0) == max(answer.label.values(), default=1))
-    return isinstance(answer.label, set | frozenset) and name in answer.label
+        return dict[Any, float](answer.label).get(name, 0) == max(answer.label.values(), default=1)
+    return answer.label is not None and name in answer.label

@@ -11,10 +11,9 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.client.errors import QuercusError
+from quercus.client.filters import ANY
 from quercus.client.keys import COMMANDS, KEY_RULE, UNSEEN_S, LabellingKeys, labelling_keys
-from quercus.client.labelling_results import ANY
-from quercus.client.query_results import AnswerReport, Query
-from quercus.client.results import Model
+from quercus.client.results import AnswerReport, Model, Query
 from quercus.client.shown import shown_text
 from quercus.client.words import TERMS
 from quercus.console.describe import describe_query

@@ -6,9 +6,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quercus.client.algorithms import algorithm_text
-from quercus.client.labelling_results import LabellingPolicy
 from quercus.client.reasons import why_it_stopped
-from quercus.client.results import Model
+from quercus.client.results import LabellingPolicy, Model
 from quercus.client.words import ASKED_ARE_HARDEST, bound_text, confidence_text
 from quercus.console.draw.accuracy import accuracy_picture, accuracy_text, block_rows
 from quercus.console.pages.models import growth_state

@@ -13,10 +13,10 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from quercus.client.convert_trees import RenderFormat
 from quercus.client.errors import QuercusError
-from quercus.client.results import Model
-from quercus.client.treeview import Tree, TreeNode
+from quercus.client.results import Model, Tree
+from quercus.client.tree_nodes import TreeNode
+from quercus.client.treeview import RenderFormat
 from quercus.console.draw.classes import mark_name
 from quercus.console.draw.icicle import Box, Cell, draw_icicle
 from quercus.console.draw.intervals import interval_bar, interval_bars

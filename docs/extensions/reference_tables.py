@@ -308,8 +308,8 @@ class Limits(Generated):
 
 
 def leave_out(app: Any, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
-    """Omit the members that scikit-learn adds to every estimator, with references to its own pages."""
-    return True if re.fullmatch(r"set_\w+_request|get_metadata_routing", name) else None
+    """Omit what reads results from messages, and what scikit-learn adds to estimators with references to its pages."""
+    return True if re.fullmatch(r"from_message|set_\w+_request|get_metadata_routing", name) else None
 
 
 def setup(app: Any) -> dict[str, object]:

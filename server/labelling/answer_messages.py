@@ -107,9 +107,9 @@ def encode_answer(
         reliability=event.reliability,
         comment=event.comment,
         took=None if event.took_s is None else to_duration(event.took_s),
-        query=query_name(schema.model, event.query) if event.query else "",
-        former_sequence=0 if former is None else former.event.sequence,
-        later_sequence=0 if words.later is None else words.later.event.sequence,
+        query=query_name(schema.model, event.query) if event.query else None,
+        former_sequence=None if former is None else former.event.sequence,
+        later_sequence=None if words.later is None else words.later.event.sequence,
         conflict=event.conflict,
         contour=encode_contour(known),
         class_name=_only_class(known, frame),
@@ -136,9 +136,9 @@ def most_plausible_classes(event: Event, frame: Frame) -> frozenset[str]:
     return frozenset(name for name, wanted in zip(frame.classes, top, strict=True) if wanted)
 
 
-def _only_class(known: NDArray[np.float64], frame: Frame) -> str:
+def _only_class(known: NDArray[np.float64], frame: Frame) -> str | None:
     possible = np.flatnonzero(known > 0)
-    return frame.classes[int(possible[0])] if len(possible) == 1 else ""
+    return frame.classes[int(possible[0])] if len(possible) == 1 else None
 
 
 def _known_number(number: int, field: str, i: int, most: int) -> int:

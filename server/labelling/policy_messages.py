@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import Field, asdict, fields, replace
+from enum import IntEnum
+from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.server.labelling.reliability import LabellerAgreement
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
-from quercus.storage import Corrections, HistoryRow, LabellerCounts, Policy, Reliability, check_policy
+from quercus.storage import HistoryRow, LabellerCounts, Policy, check_policy
 from quercus.v1 import query_pb2
 
-DEFAULT = Policy()
-
-
-CHANGEABLE = tuple(
-    field.name for field in query_pb2.LabellingPolicy.DESCRIPTOR.fields if field.name != "model"
-)
+CHANGEABLE: Final = tuple(field.name for field in fields(Policy))
 
 
 def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
@@ -53,37 +50,31 @@ def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
     InvalidInput
         Naming the field, the value and the bound.
     """
-    for field, kinds in (("reliability", Reliability), ("corrections", Corrections)):
-        value = getattr(message, field)
-        if value and value not in set(kinds):
-            raise InvalidInput(field, f"is {value}, must be 1 to {max(kinds)}")
-    policy = Policy(
-        answers_per_query=message.answers_per_query or DEFAULT.answers_per_query,
-        max_conflict=message.max_conflict if message.HasField("max_conflict") else DEFAULT.max_conflict,
-        reliability=Reliability(message.reliability or DEFAULT.reliability),
-        per_labeller=message.per_labeller if message.HasField("per_labeller") else None,
-        per_hour=message.per_hour if message.HasField("per_hour") else None,
-        max_held=message.max_held or DEFAULT.max_held,
-        corrections=Corrections(message.corrections or DEFAULT.corrections),
-        tags=tuple(dict.fromkeys(message.tags)),
-    )
+    given: dict[str, Any] = {}
+    for field in fields(Policy):
+        value = getattr(message, field.name)
+        descriptor = message.DESCRIPTOR.fields_by_name[field.name]
+        if descriptor.is_repeated:
+            given[field.name] = tuple(dict.fromkeys(value))
+        elif message.HasField(field.name) if descriptor.has_presence else value:  # type: ignore[arg-type]
+            given[field.name] = _of_its_kind(field, value)
+    policy = Policy(**given)
     check_policy(policy)
     return policy
 
 
+def _of_its_kind(field: Field[Any], value: Any) -> Any:
+    if not isinstance(field.default, IntEnum):
+        return value
+    kinds = type(field.default)
+    if value not in set(kinds):
+        raise InvalidInput(field.name, f"is {value}, must be 1 to {max(kinds)}")
+    return kinds(value)
+
+
 def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
-    """Convert a policy to the wire."""
-    return query_pb2.LabellingPolicy(
-        model=model_name(model),
-        answers_per_query=policy.answers_per_query,
-        max_conflict=policy.max_conflict,
-        reliability=int(policy.reliability),  # type: ignore[arg-type]  # the store's numbers are the wire's
-        per_labeller=policy.per_labeller,
-        per_hour=policy.per_hour,
-        max_held=policy.max_held,
-        corrections=int(policy.corrections),  # type: ignore[arg-type]
-        tags=policy.tags,
-    )
+    """Convert a policy to the wire: the names of the fields and the numbers of the choices are the store's."""
+    return query_pb2.LabellingPolicy(model=model_name(model), **asdict(policy))
 
 
 def encode_labeller(
@@ -91,7 +82,7 @@ def encode_labeller(
 ) -> query_pb2.LabellerStatistics:
     """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
     found = query_pb2.LabellerStatistics(
-        labeller=counts.labeller,
+        name=counts.labeller,
         answered=counts.answered,
         refused=counts.refused,
         skipped=counts.skipped,
@@ -108,7 +99,7 @@ def encode_labeller(
         found.agreement_deviation = standing.agreement_deviation
         found.reliability_deviation = standing.reliability_deviation
     if counts.times_s:
-        found.median_time.CopyFrom(to_duration(statistics.median(counts.times_s)))
+        found.median.CopyFrom(to_duration(statistics.median(counts.times_s)))
     return found
 
 

@@ -68,7 +68,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             await core.read(_read_status, core.store, core.damaged, principal, status)
             await core.read(_read_growers, core.store, self._supervisor.member, status)
         for name, reason in (self._supervisor.damaged | core.damaged.reasons).items():
-            status.damaged.add(model=name, reason=reason)
+            status.damaged[name] = reason
         if principal.models is not None:
             _restrict_status(status, principal)
         return status
@@ -83,7 +83,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             roles=sorted(principal.roles),
             all_models=principal.models is None,
             models=sorted(principal.models or ()),
-            tokens=self._core.config.needs_tokens,
+            needs_token=self._core.config.needs_tokens,
             methods=allowed_methods(principal),
         )
 
@@ -114,9 +114,8 @@ def _restrict_status(status: admin_pb2.GetStatusResponse, principal: Principal) 
     for names in (grower.learning, grower.waiting):
         names[:] = [name for name in names if principal.may_touch(name)]
     grower.waiting_count = len(grower.waiting)
-    damaged = [each for each in status.damaged if principal.may_touch(each.model)]
-    del status.damaged[:]
-    status.damaged.extend(damaged)
+    for name in [name for name in status.damaged if not principal.may_touch(name)]:
+        del status.damaged[name]
 
 
 def _read_growers(store: Store, own: str, status: admin_pb2.GetStatusResponse) -> None:
@@ -143,7 +142,7 @@ def _read_status(
             continue
         if principal.may_touch(name):
             if len(status.stopped) < MOST_NAMED and (reason := stop_text(stopped_above(record.report))):
-                status.stopped.add(model=name, reason=reason)
+                status.stopped[name] = reason
             status.models += 1
             lag_s = max(lag_s, record.lag_s)
     status.grower.lag.CopyFrom(to_duration(lag_s))

@@ -43,7 +43,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         found = await self._wait_for_queries(options, limit, wait_s(request.wait))
         return query_pb2.LeaseQueriesResponse(
             queries=found.queries,
-            idle=int(found.leased.idle),  # type: ignore[arg-type]  # the store's numbers are the wire's
+            idle=int(found.leased.idle) or None,  # type: ignore[arg-type]  # the store's numbers are the wire's
             budget_left=found.leased.budget_left,
         )
 

@@ -16,12 +16,6 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, EventKind
 from quercus.v1 import instance_pb2
 
-_KINDS = {
-    EventKind.CORRECTION: instance_pb2.Evidence.KIND_CORRECTION,
-    EventKind.OPINION: instance_pb2.Evidence.KIND_OPINION,
-    EventKind.STATEMENT: instance_pb2.Evidence.KIND_STATEMENT,
-}
-
 
 def stored_values(event: Event) -> NDArray[np.float64]:
     """Return the values of an INSTANCE event, float64 (K,)."""
@@ -54,8 +48,8 @@ def encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
         refused=event.kind is EventKind.REFUSAL,
         reliability=event.reliability,
         create_time=to_timestamp(event.created_at),
-        kind=_KINDS.get(event.kind, instance_pb2.Evidence.KIND_UNSPECIFIED),
-        query=query_name(schema.model, event.query) if event.query else "",
+        kind=int(event.kind),  # type: ignore[arg-type]  # the store's numbers are the wire's
+        query=query_name(schema.model, event.query) if event.query else None,
         comment=event.comment,
         took=None if event.took_s is None else to_duration(event.took_s),
     )

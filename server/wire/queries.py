@@ -48,7 +48,7 @@ def _encode_query(
         lease_token=record.token,
         answers=record.answers,
         answers_wanted=max(wanted, 1),
-        place=record.position + 1 if record.state in _ASKED else 0,
+        place=record.position + 1 if record.state in _ASKED else None,
     )
     if record.expires_at is not None:
         query.lease_expire_time.CopyFrom(to_timestamp(record.expires_at))

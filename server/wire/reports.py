@@ -43,11 +43,7 @@ def encode_report(
         accuracy=recent,
         settled=settled,
         average_confidence=own,
-        other_names=[
-            model_pb2.OtherNames(attribute=name, rows=rows)
-            for name, rows in (other_names or {}).items()
-            if rows
-        ],
+        other_names={name: rows for name, rows in (other_names or {}).items() if rows},
     ).SerializeToString()
 
 
@@ -83,4 +79,4 @@ def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:
 
 def other_names_in(report: bytes) -> int:
     """Return how many values of the rows are names beyond the bound of their attribute."""
-    return sum(each.rows for each in model_pb2.GrowthReport.FromString(report).other_names)
+    return sum(model_pb2.GrowthReport.FromString(report).other_names.values())

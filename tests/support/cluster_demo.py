@@ -35,9 +35,8 @@ from integration.service.play import settle
 from integration.service.problems import Problem, doubter, iris
 
 from quercus.client import Client, Instance, Tree
-from quercus.client.convert import specification_to_proto
-from quercus.client.convert_trees import tree_from_proto
-from quercus.client.treeview import TreeNode
+from quercus.client.specification_messages import message_of_specification
+from quercus.client.tree_nodes import TreeNode
 from quercus.compute.sharded import grow_sharded
 from quercus.server.wire.models import complete_specification, decode_specification
 from quercus.server.wire.trees import encode_head, encode_nodes
@@ -131,7 +130,7 @@ def on_postgresql(problem: Problem, database: Cluster) -> tuple[Tree, list[Insta
 def on_dask(problem: Problem, rows: Sequence[Instance], served: Tree) -> Tree:
     """The tree that two workers grow of the rows, of which one dies; names and edges are those of the served tree."""
     specification = decode_specification(
-        complete_specification(specification_to_proto(problem.specification))
+        complete_specification(message_of_specification(problem.specification))
     )
     values = np.array([[row.values[name] for name in problem.names] for row in rows], dtype=np.float64)
     contours = np.array([row.contour for row in rows])
@@ -163,7 +162,7 @@ def _named(specification: Specification, grown: FlatTree, served: Tree) -> Tree:
     )
     message.nodes.CopyFrom(encode_nodes(grown))
     message.name = f"models/{MODEL}/trees/{served.version}"
-    return tree_from_proto(message)
+    return Tree.from_message(message)
 
 
 def shape(node: TreeNode) -> tuple[object, ...]:

@@ -26,13 +26,39 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from quercus.v1 import options_pb2 as quercus_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16quercus/v1/admin.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18quercus/v1/options.proto\"\x12\n\x10GetStatusRequest\"\xcf\x03\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0estore_revision\x18\x03 \x01(\t\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x15\n\rstore_trouble\x18\x05 \x01(\t\x12(\n\x06grower\x18\x06 \x01(\x0b\x32\x18.quercus.v1.GrowerStatus\x12\x0e\n\x06models\x18\x07 \x01(\x03\x12\r\n\x05\x63\x61lls\x18\x08 \x01(\x03\x12\x16\n\x0ewrites_waiting\x18\t \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\n \x01(\x03\x12\x0b\n\x03tls\x18\x0b \x01(\x08\x12\x0e\n\x06tokens\x18\x0c \x01(\x08\x12\x11\n\tlog_level\x18\r \x01(\t\x12)\n\x07growers\x18\x0e \x03(\x0b\x32\x18.quercus.v1.GrowerMember\x12\x12\n\nrestricted\x18\x0f \x01(\x08\x12)\n\x07\x64\x61maged\x18\x10 \x03(\x0b\x32\x18.quercus.v1.DamagedModel\x12)\n\x07stopped\x18\x11 \x03(\x0b\x32\x18.quercus.v1.StoppedModel\"-\n\x0cStoppedModel\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"-\n\x0c\x44\x61magedModel\x12\r\n\x05model\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\":\n\x0cGrowerMember\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x01(\x03\x12\x0b\n\x03own\x18\x03 \x01(\x08\"\xb4\x02\n\x0cGrowerStatus\x12-\n\x05state\x18\x01 \x01(\x0e\x32\x1e.quercus.v1.GrowerStatus.State\x12\x0b\n\x03pid\x18\x02 \x01(\x03\x12\x10\n\x08restarts\x18\x03 \x01(\x03\x12&\n\x03lag\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\n\n\x02\x61t\x18\x05 \x01(\t\x12\x10\n\x08learning\x18\x06 \x03(\t\x12\x0f\n\x07waiting\x18\x07 \x03(\t\x12\x15\n\rwaiting_count\x18\x08 \x01(\x03\"h\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSTATE_OFF\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x14\n\x10STATE_RESTARTING\x10\x03\x12\x10\n\x0cSTATE_SILENT\x10\x04\"\x12\n\x10GetCallerRequest\"u\n\x11GetCallerResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x12\n\nall_models\x18\x03 \x01(\x08\x12\x0e\n\x06models\x18\x04 \x03(\t\x12\x0e\n\x06tokens\x18\x05 \x01(\x08\x12\x0f\n\x07methods\x18\x06 \x03(\t\"#\n\x12SetLogLevelRequest\x12\r\n\x05level\x18\x01 \x01(\t\"\'\n\x13SetLogLevelResponse\x12\x10\n\x08previous\x18\x01 \x01(\t2\xa2\x02\n\x0c\x41\x64minService\x12X\n\tGetStatus\x12\x1c.quercus.v1.GetStatusRequest\x1a\x1d.quercus.v1.GetStatusResponse\"\x0e\x90\x02\x01\xa2\xbb\x18\x07\n\x01\x01\x18\x01 \x01\x12Y\n\tGetCaller\x12\x1c.quercus.v1.GetCallerRequest\x1a\x1d.quercus.v1.GetCallerResponse\"\x0f\x90\x02\x01\xa2\xbb\x18\x08\n\x04\x01\x02\x03\x04 \x01\x12]\n\x0bSetLogLevel\x12\x1e.quercus.v1.SetLogLevelRequest\x1a\x1f.quercus.v1.SetLogLevelResponse\"\r\x90\x02\x02\xa2\xbb\x18\x06\x10\x01\x18\x01 \x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16quercus/v1/admin.proto\x12\nquercus.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18quercus/v1/options.proto\"\x12\n\x10GetStatusRequest\"\xe9\x04\n\x11GetStatusResponse\x12\x0f\n\x07version\x18\x01 \x01(\t\x12)\n\x06uptime\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0estore_revision\x18\x03 \x01(\t\x12\x13\n\x0bstore_bytes\x18\x04 \x01(\x03\x12\x15\n\rstore_trouble\x18\x05 \x01(\t\x12\x30\n\x06grower\x18\x06 \x01(\x0b\x32\x18.quercus.v1.GrowerStatusB\x06\xb2\xbb\x18\x02 \x01\x12\x0e\n\x06models\x18\x07 \x01(\x03\x12\r\n\x05\x63\x61lls\x18\x08 \x01(\x03\x12\x16\n\x0ewrites_waiting\x18\t \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\n \x01(\x03\x12\x0b\n\x03tls\x18\x0b \x01(\x08\x12\x0e\n\x06tokens\x18\x0c \x01(\x08\x12\x11\n\tlog_level\x18\r \x01(\t\x12)\n\x07growers\x18\x0e \x03(\x0b\x32\x18.quercus.v1.GrowerMember\x12\x12\n\nrestricted\x18\x0f \x01(\x08\x12;\n\x07\x64\x61maged\x18\x10 \x03(\x0b\x32*.quercus.v1.GetStatusResponse.DamagedEntry\x12;\n\x07stopped\x18\x11 \x03(\x0b\x32*.quercus.v1.GetStatusResponse.StoppedEntry\x1a.\n\x0c\x44\x61magedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cStoppedEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01:\x0c\xaa\xbb\x18\x08\n\x06Status\"@\n\x0cGrowerMember\x12\r\n\x05place\x18\x01 \x01(\t\x12\x0e\n\x06models\x18\x02 \x01(\x03\x12\x0b\n\x03own\x18\x03 \x01(\x08:\x04\xaa\xbb\x18\x00\"\x89\x03\n\x0cGrowerStatus\x12;\n\x05state\x18\x01 \x01(\x0e\x32\x1e.quercus.v1.GrowerStatus.StateB\x0c\xb2\xbb\x18\x08\n\x06grower\x12\"\n\x03pid\x18\x02 \x01(\x03\x42\x10\xb2\xbb\x18\x0c\n\ngrower_pidH\x00\x88\x01\x01\x12\x1b\n\x02\x61t\x18\x05 \x01(\tB\x0f\xb2\xbb\x18\x0b\n\tgrower_at\x12\'\n\x08restarts\x18\x03 \x01(\x03\x42\x15\xb2\xbb\x18\x11\n\x0fgrower_restarts\x12\x10\n\x08learning\x18\x06 \x03(\t\x12\x0f\n\x07waiting\x18\x07 \x03(\t\x12\x15\n\rwaiting_count\x18\x08 \x01(\x03\x12&\n\x03lag\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"h\n\x05State\x12\x15\n\x11STATE_UNSPECIFIED\x10\x00\x12\r\n\tSTATE_OFF\x10\x01\x12\x11\n\rSTATE_RUNNING\x10\x02\x12\x14\n\x10STATE_RESTARTING\x10\x03\x12\x10\n\x0cSTATE_SILENT\x10\x04\x42\x06\n\x04_pid\"\x12\n\x10GetCallerRequest\"\xaa\x01\n\x11GetCallerResponse\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05roles\x18\x02 \x03(\t\x12\x1a\n\nall_models\x18\x03 \x01(\x08\x42\x06\xb2\xbb\x18\x02\x18\x01\x12 \n\x06models\x18\x04 \x03(\tB\x10\xb2\xbb\x18\x0c:\nall_models\x12\x13\n\x0bneeds_token\x18\x05 \x01(\x08\x12\x17\n\x07methods\x18\x06 \x03(\tB\x06\xb2\xbb\x18\x02\x30\x01:\x0c\xaa\xbb\x18\x08\n\x06\x43\x61ller\"#\n\x12SetLogLevelRequest\x12\r\n\x05level\x18\x01 \x01(\t\"\'\n\x13SetLogLevelResponse\x12\x10\n\x08previous\x18\x01 \x01(\t2\xa2\x02\n\x0c\x41\x64minService\x12X\n\tGetStatus\x12\x1c.quercus.v1.GetStatusRequest\x1a\x1d.quercus.v1.GetStatusResponse\"\x0e\x90\x02\x01\xa2\xbb\x18\x07\n\x01\x01\x18\x01 \x01\x12Y\n\tGetCaller\x12\x1c.quercus.v1.GetCallerRequest\x1a\x1d.quercus.v1.GetCallerResponse\"\x0f\x90\x02\x01\xa2\xbb\x18\x08\n\x04\x01\x02\x03\x04 \x01\x12]\n\x0bSetLogLevel\x12\x1e.quercus.v1.SetLogLevelRequest\x1a\x1f.quercus.v1.SetLogLevelResponse\"\r\x90\x02\x02\xa2\xbb\x18\x06\x10\x01\x18\x01 \x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quercus.v1.admin_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GETSTATUSRESPONSE_DAMAGEDENTRY']._loaded_options = None
+  _globals['_GETSTATUSRESPONSE_DAMAGEDENTRY']._serialized_options = b'8\001'
+  _globals['_GETSTATUSRESPONSE_STOPPEDENTRY']._loaded_options = None
+  _globals['_GETSTATUSRESPONSE_STOPPEDENTRY']._serialized_options = b'8\001'
+  _globals['_GETSTATUSRESPONSE'].fields_by_name['grower']._loaded_options = None
+  _globals['_GETSTATUSRESPONSE'].fields_by_name['grower']._serialized_options = b'\262\273\030\002 \001'
+  _globals['_GETSTATUSRESPONSE']._loaded_options = None
+  _globals['_GETSTATUSRESPONSE']._serialized_options = b'\252\273\030\010\n\006Status'
+  _globals['_GROWERMEMBER']._loaded_options = None
+  _globals['_GROWERMEMBER']._serialized_options = b'\252\273\030\000'
+  _globals['_GROWERSTATUS'].fields_by_name['state']._loaded_options = None
+  _globals['_GROWERSTATUS'].fields_by_name['state']._serialized_options = b'\262\273\030\010\n\006grower'
+  _globals['_GROWERSTATUS'].fields_by_name['pid']._loaded_options = None
+  _globals['_GROWERSTATUS'].fields_by_name['pid']._serialized_options = b'\262\273\030\014\n\ngrower_pid'
+  _globals['_GROWERSTATUS'].fields_by_name['at']._loaded_options = None
+  _globals['_GROWERSTATUS'].fields_by_name['at']._serialized_options = b'\262\273\030\013\n\tgrower_at'
+  _globals['_GROWERSTATUS'].fields_by_name['restarts']._loaded_options = None
+  _globals['_GROWERSTATUS'].fields_by_name['restarts']._serialized_options = b'\262\273\030\021\n\017grower_restarts'
+  _globals['_GETCALLERRESPONSE'].fields_by_name['all_models']._loaded_options = None
+  _globals['_GETCALLERRESPONSE'].fields_by_name['all_models']._serialized_options = b'\262\273\030\002\030\001'
+  _globals['_GETCALLERRESPONSE'].fields_by_name['models']._loaded_options = None
+  _globals['_GETCALLERRESPONSE'].fields_by_name['models']._serialized_options = b'\262\273\030\014:\nall_models'
+  _globals['_GETCALLERRESPONSE'].fields_by_name['methods']._loaded_options = None
+  _globals['_GETCALLERRESPONSE'].fields_by_name['methods']._serialized_options = b'\262\273\030\0020\001'
+  _globals['_GETCALLERRESPONSE']._loaded_options = None
+  _globals['_GETCALLERRESPONSE']._serialized_options = b'\252\273\030\010\n\006Caller'
   _globals['_ADMINSERVICE'].methods_by_name['GetStatus']._loaded_options = None
   _globals['_ADMINSERVICE'].methods_by_name['GetStatus']._serialized_options = b'\220\002\001\242\273\030\007\n\001\001\030\001 \001'
   _globals['_ADMINSERVICE'].methods_by_name['GetCaller']._loaded_options = None
@@ -42,25 +68,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GETSTATUSREQUEST']._serialized_start=96
   _globals['_GETSTATUSREQUEST']._serialized_end=114
   _globals['_GETSTATUSRESPONSE']._serialized_start=117
-  _globals['_GETSTATUSRESPONSE']._serialized_end=580
-  _globals['_STOPPEDMODEL']._serialized_start=582
-  _globals['_STOPPEDMODEL']._serialized_end=627
-  _globals['_DAMAGEDMODEL']._serialized_start=629
-  _globals['_DAMAGEDMODEL']._serialized_end=674
-  _globals['_GROWERMEMBER']._serialized_start=676
-  _globals['_GROWERMEMBER']._serialized_end=734
-  _globals['_GROWERSTATUS']._serialized_start=737
-  _globals['_GROWERSTATUS']._serialized_end=1045
-  _globals['_GROWERSTATUS_STATE']._serialized_start=941
-  _globals['_GROWERSTATUS_STATE']._serialized_end=1045
-  _globals['_GETCALLERREQUEST']._serialized_start=1047
-  _globals['_GETCALLERREQUEST']._serialized_end=1065
-  _globals['_GETCALLERRESPONSE']._serialized_start=1067
-  _globals['_GETCALLERRESPONSE']._serialized_end=1184
-  _globals['_SETLOGLEVELREQUEST']._serialized_start=1186
-  _globals['_SETLOGLEVELREQUEST']._serialized_end=1221
-  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1223
-  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1262
-  _globals['_ADMINSERVICE']._serialized_start=1265
-  _globals['_ADMINSERVICE']._serialized_end=1555
+  _globals['_GETSTATUSRESPONSE']._serialized_end=734
+  _globals['_GETSTATUSRESPONSE_DAMAGEDENTRY']._serialized_start=626
+  _globals['_GETSTATUSRESPONSE_DAMAGEDENTRY']._serialized_end=672
+  _globals['_GETSTATUSRESPONSE_STOPPEDENTRY']._serialized_start=674
+  _globals['_GETSTATUSRESPONSE_STOPPEDENTRY']._serialized_end=720
+  _globals['_GROWERMEMBER']._serialized_start=736
+  _globals['_GROWERMEMBER']._serialized_end=800
+  _globals['_GROWERSTATUS']._serialized_start=803
+  _globals['_GROWERSTATUS']._serialized_end=1196
+  _globals['_GROWERSTATUS_STATE']._serialized_start=1084
+  _globals['_GROWERSTATUS_STATE']._serialized_end=1188
+  _globals['_GETCALLERREQUEST']._serialized_start=1198
+  _globals['_GETCALLERREQUEST']._serialized_end=1216
+  _globals['_GETCALLERRESPONSE']._serialized_start=1219
+  _globals['_GETCALLERRESPONSE']._serialized_end=1389
+  _globals['_SETLOGLEVELREQUEST']._serialized_start=1391
+  _globals['_SETLOGLEVELREQUEST']._serialized_end=1426
+  _globals['_SETLOGLEVELRESPONSE']._serialized_start=1428
+  _globals['_SETLOGLEVELRESPONSE']._serialized_end=1467
+  _globals['_ADMINSERVICE']._serialized_start=1470
+  _globals['_ADMINSERVICE']._serialized_end=1760
 # @@protoc_insertion_point(module_scope)

@@ -37,7 +37,49 @@ Global___GetStatusRequest: _TypeAlias = GetStatusRequest  # noqa: Y015
 
 @_typing.final
 class GetStatusResponse(_message.Message):
+    """The status of a server."""
+
     DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class DamagedEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    @_typing.final
+    class StoppedEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     VERSION_FIELD_NUMBER: _builtins.int
     UPTIME_FIELD_NUMBER: _builtins.int
@@ -65,6 +107,7 @@ class GetStatusResponse(_message.Message):
     store_trouble: _builtins.str
     """The reason why the store cannot be used now; empty if it can."""
     models: _builtins.int
+    """Number of models."""
     calls: _builtins.int
     """Calls in progress, including streams."""
     writes_waiting: _builtins.int
@@ -72,15 +115,19 @@ class GetStatusResponse(_message.Message):
     memory_bytes: _builtins.int
     """Resident memory of the server's processes, without the grower."""
     tls: _builtins.bool
+    """Whether connections are encrypted."""
     tokens: _builtins.bool
     """Whether calls need a token."""
     log_level: _builtins.str
+    """`debug`, `info`, `warning` or `error`."""
     restricted: _builtins.bool
     """True if the caller's token is for some models: only those are counted and named, and numbers of the whole server
     (store_bytes, calls, writes_waiting, memory_bytes, growers) are left out.
     """
     @_builtins.property
-    def uptime(self) -> _duration_pb2.Duration: ...
+    def uptime(self) -> _duration_pb2.Duration:
+        """Time since it started."""
+
     @_builtins.property
     def grower(self) -> Global___GrowerStatus: ...
     @_builtins.property
@@ -88,12 +135,14 @@ class GetStatusResponse(_message.Message):
         """The live growers that share the store, if several may."""
 
     @_builtins.property
-    def damaged(self) -> _containers.RepeatedCompositeFieldContainer[Global___DamagedModel]:
-        """Models that cannot be served because their stored data are damaged, at most 100."""
+    def damaged(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Models that cannot be served because their stored data are damaged, at most 100, each with what is damaged, as
+        `quercus check` says it. Lists leave them out.
+        """
 
     @_builtins.property
-    def stopped(self) -> _containers.RepeatedCompositeFieldContainer[Global___StoppedModel]:
-        """Models that are grown no further, at most 100."""
+    def stopped(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Models that are grown no further, at most 100, each with the reason: `Model.growth_stopped`."""
 
     def __init__(
         self,
@@ -113,8 +162,8 @@ class GetStatusResponse(_message.Message):
         log_level: _builtins.str = ...,
         growers: _abc.Iterable[Global___GrowerMember] | None = ...,
         restricted: _builtins.bool = ...,
-        damaged: _abc.Iterable[Global___DamagedModel] | None = ...,
-        stopped: _abc.Iterable[Global___StoppedModel] | None = ...,
+        damaged: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        stopped: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["grower", b"grower", "uptime", b"uptime"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -123,56 +172,6 @@ class GetStatusResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetStatusResponse: _TypeAlias = GetStatusResponse  # noqa: Y015
-
-@_typing.final
-class StoppedModel(_message.Message):
-    """A model that is grown no further: it would take more memory than the server allows."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    MODEL_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
-    model: _builtins.str
-    reason: _builtins.str
-    """`Model.growth_stopped`."""
-    def __init__(
-        self,
-        *,
-        model: _builtins.str = ...,
-        reason: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "reason", b"reason"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___StoppedModel: _TypeAlias = StoppedModel  # noqa: Y015
-
-@_typing.final
-class DamagedModel(_message.Message):
-    """A model whose stored data are damaged. Lists leave it out; other models are served."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    MODEL_FIELD_NUMBER: _builtins.int
-    REASON_FIELD_NUMBER: _builtins.int
-    model: _builtins.str
-    reason: _builtins.str
-    """What is damaged, as `quercus check` says it."""
-    def __init__(
-        self,
-        *,
-        model: _builtins.str = ...,
-        reason: _builtins.str = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "reason", b"reason"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___DamagedModel: _TypeAlias = DamagedModel  # noqa: Y015
 
 @_typing.final
 class GrowerMember(_message.Message):
@@ -206,6 +205,8 @@ Global___GrowerMember: _TypeAlias = GrowerMember  # noqa: Y015
 
 @_typing.final
 class GrowerStatus(_message.Message):
+    """The status of the grower of a server."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     class _State:
@@ -235,48 +236,55 @@ class GrowerStatus(_message.Message):
 
     STATE_FIELD_NUMBER: _builtins.int
     PID_FIELD_NUMBER: _builtins.int
-    RESTARTS_FIELD_NUMBER: _builtins.int
-    LAG_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
+    RESTARTS_FIELD_NUMBER: _builtins.int
     LEARNING_FIELD_NUMBER: _builtins.int
     WAITING_FIELD_NUMBER: _builtins.int
     WAITING_COUNT_FIELD_NUMBER: _builtins.int
+    LAG_FIELD_NUMBER: _builtins.int
     state: Global___GrowerStatus.State.ValueType
+    """`off`: this server grows no trees; `running`; `restarting`: it ended, and starts again soon; `silent`: it makes no
+    progress.
+    """
     pid: _builtins.int
-    restarts: _builtins.int
-    """Number of restarts."""
+    """Its process; absent if there is none."""
     at: _builtins.str
     """While it is silent: the model of its last report."""
+    restarts: _builtins.int
+    """Number of restarts."""
     waiting_count: _builtins.int
-    @_builtins.property
-    def lag(self) -> _duration_pb2.Duration:
-        """Longest time that an event of any model has waited for a tree."""
-
+    """Number of all models that wait for a process."""
     @_builtins.property
     def learning(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models that are being learned again from all evidence, or grown in processes of their own, at most a second ago."""
 
     @_builtins.property
     def waiting(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Models that wait for a process, the next one first: the first ten, and the number of all."""
+        """Models that wait for a process, the next one first: the first ten."""
+
+    @_builtins.property
+    def lag(self) -> _duration_pb2.Duration:
+        """Longest time that an event of any model has waited for a tree."""
 
     def __init__(
         self,
         *,
         state: Global___GrowerStatus.State.ValueType = ...,
-        pid: _builtins.int = ...,
-        restarts: _builtins.int = ...,
-        lag: _duration_pb2.Duration | None = ...,
+        pid: _builtins.int | None = ...,
         at: _builtins.str = ...,
+        restarts: _builtins.int = ...,
         learning: _abc.Iterable[_builtins.str] | None = ...,
         waiting: _abc.Iterable[_builtins.str] | None = ...,
         waiting_count: _builtins.int = ...,
+        lag: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["lag", b"lag"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "lag", b"lag", "pid", b"pid"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "lag", b"lag", "learning", b"learning", "pid", b"pid", "restarts", b"restarts", "state", b"state", "waiting", b"waiting", "waiting_count", b"waiting_count"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_pid", b"_pid", "at", b"at", "lag", b"lag", "learning", b"learning", "pid", b"pid", "restarts", b"restarts", "state", b"state", "waiting", b"waiting", "waiting_count", b"waiting_count"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__pid: _TypeAlias = _typing.Literal["pid"]  # noqa: Y015
+    _WhichOneofArgType__pid: _TypeAlias = _typing.Literal["_pid", b"_pid"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__pid) -> _WhichOneofReturnType__pid | None: ...
 
 Global___GrowerStatus: _TypeAlias = GrowerStatus  # noqa: Y015
 
@@ -297,19 +305,21 @@ Global___GetCallerRequest: _TypeAlias = GetCallerRequest  # noqa: Y015
 
 @_typing.final
 class GetCallerResponse(_message.Message):
+    """The caller of a server, and its permissions."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     ROLES_FIELD_NUMBER: _builtins.int
     ALL_MODELS_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
-    TOKENS_FIELD_NUMBER: _builtins.int
+    NEEDS_TOKEN_FIELD_NUMBER: _builtins.int
     METHODS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The name of the token, under which its labels are stored; empty if the server needs no tokens."""
     all_models: _builtins.bool
     """Whether the caller may use every model."""
-    tokens: _builtins.bool
+    needs_token: _builtins.bool
     """Whether calls need a token."""
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -317,7 +327,7 @@ class GetCallerResponse(_message.Message):
 
     @_builtins.property
     def models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """If not, the names of the models that it may use, in alphabetical order."""
+        """Names of the models that it may use, in alphabetical order; absent if it may use all."""
 
     @_builtins.property
     def methods(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -330,12 +340,12 @@ class GetCallerResponse(_message.Message):
         roles: _abc.Iterable[_builtins.str] | None = ...,
         all_models: _builtins.bool = ...,
         models: _abc.Iterable[_builtins.str] | None = ...,
-        tokens: _builtins.bool = ...,
+        needs_token: _builtins.bool = ...,
         methods: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_models", b"all_models", "methods", b"methods", "models", b"models", "name", b"name", "roles", b"roles", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all_models", b"all_models", "methods", b"methods", "models", b"models", "name", b"name", "needs_token", b"needs_token", "roles", b"roles"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

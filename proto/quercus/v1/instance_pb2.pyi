@@ -105,6 +105,8 @@ Global___StateEvidenceRequest: _TypeAlias = StateEvidenceRequest  # noqa: Y015
 
 @_typing.final
 class StateEvidenceResponse(_message.Message):
+    """The outcome of statements."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
@@ -114,6 +116,7 @@ class StateEvidenceResponse(_message.Message):
     committed_sequence: _builtins.int
     """Newest committed sequence number of the model after these statements."""
     statements_stored: _builtins.int
+    """Number of new statements."""
     statements_known: _builtins.int
     """Statements that were stored already, with the same labeller and label."""
     model_uid: _builtins.str
@@ -410,35 +413,6 @@ class Evidence(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    class _Kind:
-        ValueType = _typing.NewType("ValueType", _builtins.int)
-        V: _TypeAlias = ValueType  # noqa: Y015
-
-    class _KindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[Evidence._Kind.ValueType], _builtins.type):
-        DESCRIPTOR: _descriptor.EnumDescriptor
-        KIND_UNSPECIFIED: Evidence._Kind.ValueType  # 0
-        """The label that was pushed, an answer or a refusal."""
-        KIND_CORRECTION: Evidence._Kind.ValueType  # 1
-        """Replaces all earlier answers; without a label, takes them back."""
-        KIND_OPINION: Evidence._Kind.ValueType  # 2
-        """One of several answers to a query; their combination is the answer that follows."""
-        KIND_STATEMENT: Evidence._Kind.ValueType  # 3
-        """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
-        follows, which names no query.
-        """
-
-    class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
-    KIND_UNSPECIFIED: Evidence.Kind.ValueType  # 0
-    """The label that was pushed, an answer or a refusal."""
-    KIND_CORRECTION: Evidence.Kind.ValueType  # 1
-    """Replaces all earlier answers; without a label, takes them back."""
-    KIND_OPINION: Evidence.Kind.ValueType  # 2
-    """One of several answers to a query; their combination is the answer that follows."""
-    KIND_STATEMENT: Evidence.Kind.ValueType  # 3
-    """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
-    follows, which names no query.
-    """
-
     SEQUENCE_FIELD_NUMBER: _builtins.int
     AUTHOR_FIELD_NUMBER: _builtins.int
     LABEL_FIELD_NUMBER: _builtins.int
@@ -450,19 +424,33 @@ class Evidence(_message.Message):
     COMMENT_FIELD_NUMBER: _builtins.int
     TOOK_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
+    """Number of its event in the log."""
     author: _builtins.str
-    """"source", or the labeller's name."""
+    """`source`, or the labeller's name."""
     refused: _builtins.bool
-    """The labeller could not tell the class; label is absent."""
+    """The labeller could not tell the class: there is no label."""
     reliability: _builtins.float
-    kind: Global___Evidence.Kind.ValueType
+    """Probability that the author is right."""
+    kind: Global___LogEvent.Kind.ValueType
+    """That of its event in the log. `instance`: the label that was pushed with the row; `answer`; `refusal`; `opinion`: one of
+    several answers, which count through the answer that follows them; `statement`: a label without a query, or its withdrawal
+    if there is no label, which counts through the correction that follows it; `correction`: replaces all earlier answers, and
+    without a label takes them back.
+    """
     query: _builtins.str
-    """models/{model}/queries/{number} that it answers; empty for a pushed label."""
+    """Number of the query that it answers; absent for a label that is no answer.
+    models/{model}/queries/{number}
+    """
     comment: _builtins.str
+    """The labeller's comment."""
     @_builtins.property
-    def label(self) -> _values_pb2.Label: ...
+    def label(self) -> _values_pb2.Label:
+        """In the form that an answer takes; absent if there is none."""
+
     @_builtins.property
-    def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored."""
+
     @_builtins.property
     def took(self) -> _duration_pb2.Duration:
         """The labeller's time; absent if unknown."""
@@ -476,21 +464,34 @@ class Evidence(_message.Message):
         refused: _builtins.bool = ...,
         reliability: _builtins.float = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
-        kind: Global___Evidence.Kind.ValueType = ...,
-        query: _builtins.str = ...,
+        kind: Global___LogEvent.Kind.ValueType = ...,
+        query: _builtins.str | None = ...,
         comment: _builtins.str = ...,
         took: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "label", b"label", "took", b"took"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_label", b"_label", "_query", b"_query", "_took", b"_took", "create_time", b"create_time", "label", b"label", "query", b"query", "took", b"took"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["author", b"author", "comment", b"comment", "create_time", b"create_time", "kind", b"kind", "label", b"label", "query", b"query", "refused", b"refused", "reliability", b"reliability", "sequence", b"sequence", "took", b"took"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_label", b"_label", "_query", b"_query", "_took", b"_took", "author", b"author", "comment", b"comment", "create_time", b"create_time", "kind", b"kind", "label", b"label", "query", b"query", "refused", b"refused", "reliability", b"reliability", "sequence", b"sequence", "took", b"took"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__label: _TypeAlias = _typing.Literal["label"]  # noqa: Y015
+    _WhichOneofArgType__label: _TypeAlias = _typing.Literal["_label", b"_label"]  # noqa: Y015
+    _WhichOneofReturnType__query: _TypeAlias = _typing.Literal["query"]  # noqa: Y015
+    _WhichOneofArgType__query: _TypeAlias = _typing.Literal["_query", b"_query"]  # noqa: Y015
+    _WhichOneofReturnType__took: _TypeAlias = _typing.Literal["took"]  # noqa: Y015
+    _WhichOneofArgType__took: _TypeAlias = _typing.Literal["_took", b"_took"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__label) -> _WhichOneofReturnType__label | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__query) -> _WhichOneofReturnType__query | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__took) -> _WhichOneofReturnType__took | None: ...
 
 Global___Evidence: _TypeAlias = Evidence  # noqa: Y015
 
 @_typing.final
 class Instance(_message.Message):
+    """A row with the history of its label."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
@@ -500,22 +501,26 @@ class Instance(_message.Message):
     CONFLICT_FIELD_NUMBER: _builtins.int
     DISPLAY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
+    """Its id.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
     conflict: _builtins.bool
     """True if an answer contradicted the pushed label totally; the answer counts."""
     @_builtins.property
-    def values(self) -> _values_pb2.NamedRow: ...
+    def values(self) -> _values_pb2.NamedRow:
+        """Every attribute of the model, without a value where it is missing: a row to classify or to push."""
+
     @_builtins.property
     def history(self) -> _containers.RepeatedCompositeFieldContainer[Global___Evidence]:
         """All statements, oldest first."""
 
     @_builtins.property
     def contour(self) -> _values_pb2.Contour:
-        """Contour of the combined evidence."""
+        """Plausibility of each class by the combined evidence."""
 
     @_builtins.property
     def display(self) -> _display_pb2.Display:
-        """Items pushed beside it; only from GetInstance."""
+        """Items pushed beside it, if the call asks for one row."""
 
     def __init__(
         self,
@@ -605,7 +610,7 @@ Global___WatchEventsResponse: _TypeAlias = WatchEventsResponse  # noqa: Y015
 
 @_typing.final
 class LogEvent(_message.Message):
-    """One event of the log."""
+    """An event of the log of a model."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -623,9 +628,13 @@ class LogEvent(_message.Message):
         KIND_SPECIFICATION: LogEvent._Kind.ValueType  # 4
         """The specification of the model changed; `evidence` has number and time only."""
         KIND_CORRECTION: LogEvent._Kind.ValueType  # 5
-        """See Evidence.Kind."""
+        """Replaces all earlier answers; without a label, takes them back."""
         KIND_OPINION: LogEvent._Kind.ValueType  # 6
+        """One of several answers to a query; their combination is the answer that follows."""
         KIND_STATEMENT: LogEvent._Kind.ValueType  # 7
+        """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
+        follows, which names no query.
+        """
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: LogEvent.Kind.ValueType  # 0
@@ -636,9 +645,13 @@ class LogEvent(_message.Message):
     KIND_SPECIFICATION: LogEvent.Kind.ValueType  # 4
     """The specification of the model changed; `evidence` has number and time only."""
     KIND_CORRECTION: LogEvent.Kind.ValueType  # 5
-    """See Evidence.Kind."""
+    """Replaces all earlier answers; without a label, takes them back."""
     KIND_OPINION: LogEvent.Kind.ValueType  # 6
+    """One of several answers to a query; their combination is the answer that follows."""
     KIND_STATEMENT: LogEvent.Kind.ValueType  # 7
+    """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
+    follows, which names no query.
+    """
 
     KIND_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
@@ -646,15 +659,20 @@ class LogEvent(_message.Message):
     CONFLICT_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     kind: Global___LogEvent.Kind.ValueType
+    """`instance`: a row was pushed, `answer`, `refusal`, `specification`: that of the model changed, `correction`, `opinion` or
+    `statement`.
+    """
     instance_id: _builtins.str
-    """Id of the row of the event."""
+    """Id of the row; empty for `specification`."""
     conflict: _builtins.bool
     """True if an answer contradicted the earlier evidence totally, and replaced it."""
     @_builtins.property
-    def evidence(self) -> Global___Evidence: ...
+    def evidence(self) -> Global___Evidence:
+        """The labeller, the label and the time."""
+
     @_builtins.property
     def values(self) -> _values_pb2.NamedRow:
-        """Values of the row, on request."""
+        """Values of the row by attribute; absent if they were not requested."""
 
     def __init__(
         self,
@@ -665,11 +683,13 @@ class LogEvent(_message.Message):
         conflict: _builtins.bool = ...,
         values: _values_pb2.NamedRow | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_values", b"_values", "evidence", b"evidence", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflict", b"conflict", "evidence", b"evidence", "instance_id", b"instance_id", "kind", b"kind", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_values", b"_values", "conflict", b"conflict", "evidence", b"evidence", "instance_id", b"instance_id", "kind", b"kind", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__values: _TypeAlias = _typing.Literal["values"]  # noqa: Y015
+    _WhichOneofArgType__values: _TypeAlias = _typing.Literal["_values", b"_values"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__values) -> _WhichOneofReturnType__values | None: ...
 
 Global___LogEvent: _TypeAlias = LogEvent  # noqa: Y015
 

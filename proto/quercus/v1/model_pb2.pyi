@@ -658,7 +658,29 @@ Global___Specification: _TypeAlias = Specification  # noqa: Y015
 
 @_typing.final
 class Model(_message.Message):
+    """The current state of a model on the server."""
+
     DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class OtherNamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
 
     NAME_FIELD_NUMBER: _builtins.int
     SPECIFICATION_FIELD_NUMBER: _builtins.int
@@ -680,7 +702,9 @@ class Model(_message.Message):
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """models/{model}"""
+    """Its name.
+    models/{model}
+    """
     sequence_committed: _builtins.int
     """Sequence number of the newest committed event of the log."""
     sequence_grown: _builtins.int
@@ -688,9 +712,11 @@ class Model(_message.Message):
     tree_version: _builtins.int
     """Newest tree version, 0 if none is grown yet."""
     instance_count: _builtins.int
+    """Number of rows."""
     queries_answered: _builtins.int
-    """Queries answered, and queries leased now: their sum never exceeds the budget."""
+    """Queries answered: with those leased now, never more than the budget."""
     queries_leased: _builtins.int
+    """Queries leased now."""
     queries_refused: _builtins.int
     """Without refusals that were taken back."""
     queries_open: _builtins.int
@@ -709,9 +735,13 @@ class Model(_message.Message):
     tree classifies, and rows and answers are taken. Empty for all other models.
     """
     @_builtins.property
-    def specification(self) -> Global___Specification: ...
+    def specification(self) -> Global___Specification:
+        """Its definition; nominal attributes have the values learned so far."""
+
     @_builtins.property
-    def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was made."""
+
     @_builtins.property
     def lag(self) -> _duration_pb2.Duration:
         """Age of the oldest event that the newest tree does not contain; zero if it contains all."""
@@ -725,7 +755,7 @@ class Model(_message.Message):
         """How right the newest trees take themselves to be on all rows; absent if there are no rows or it is unknown."""
 
     @_builtins.property
-    def other_names(self) -> _containers.RepeatedCompositeFieldContainer[Global___OtherNames]:
+    def other_names(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """By attribute: rows of the newest tree that hold a name beyond its max_values. Attributes without such rows are absent."""
 
     def __init__(
@@ -748,47 +778,32 @@ class Model(_message.Message):
         accuracy: Global___RecentAccuracy | None = ...,
         settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
-        other_names: _abc.Iterable[Global___OtherNames] | None = ...,
+        other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         growth_stopped: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
+    _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
+    _WhichOneofReturnType__average_confidence: _TypeAlias = _typing.Literal["average_confidence"]  # noqa: Y015
+    _WhichOneofArgType__average_confidence: _TypeAlias = _typing.Literal["_average_confidence", b"_average_confidence"]  # noqa: Y015
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__accuracy) -> _WhichOneofReturnType__accuracy | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__average_confidence) -> _WhichOneofReturnType__average_confidence | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
-class OtherNames(_message.Message):
-    """Rows whose name of an attribute is one of those that share its bucket."""
-
-    DESCRIPTOR: _descriptor.Descriptor
-
-    ATTRIBUTE_FIELD_NUMBER: _builtins.int
-    ROWS_FIELD_NUMBER: _builtins.int
-    attribute: _builtins.str
-    rows: _builtins.int
-    def __init__(
-        self,
-        *,
-        attribute: _builtins.str = ...,
-        rows: _builtins.int = ...,
-    ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
-    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribute", b"attribute", "rows", b"rows"]  # noqa: Y015
-    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
-
-Global___OtherNames: _TypeAlias = OtherNames  # noqa: Y015
-
-@_typing.final
 class AverageConfidence(_message.Message):
-    """Mean pignistic probability of the classes that the newest trees predict, with or without labels: an estimate of the
-    accuracy on all rows that is as right as the probabilities are.
+    """The mean probability of the classes that a model predicts for its rows: how right it takes itself to be. It needs no
+    labels: an estimate of the accuracy on all rows that is as right as the probabilities are.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -798,6 +813,7 @@ class AverageConfidence(_message.Message):
     rows: _builtins.int
     """Number of rows; of more than 1,000, so many evenly spread ones."""
     mean: _builtins.float
+    """Mean pignistic probability of the classes that the newest trees predict."""
     def __init__(
         self,
         *,
@@ -814,8 +830,8 @@ Global___AverageConfidence: _TypeAlias = AverageConfidence  # noqa: Y015
 
 @_typing.final
 class RecentAccuracy(_message.Message):
-    """Accuracy of predictions on the last rows whose label came after the prediction: at most 1,000 rows. Rows that
-    were asked about are harder than others.
+    """The accuracy of predictions on the last rows whose label came after the prediction, at most 1,000. Rows that were asked
+    about are harder than others: if most labels are answers, the accuracy on all rows is higher.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -840,6 +856,8 @@ Global___RecentAccuracy: _TypeAlias = RecentAccuracy  # noqa: Y015
 
 @_typing.final
 class AccuracyBlock(_message.Message):
+    """The accuracy of the predictions of some rows."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ROWS_FIELD_NUMBER: _builtins.int
@@ -847,9 +865,11 @@ class AccuracyBlock(_message.Message):
     RIGHT_FIELD_NUMBER: _builtins.int
     EXPECTED_FIELD_NUMBER: _builtins.int
     rows: _builtins.int
+    """Number of rows."""
     precise_rows: _builtins.int
-    """Rows with a precise label among these, and the number of them whose class was predicted."""
+    """Rows among these whose label is one class."""
     right: _builtins.int
+    """Precise rows whose class was predicted."""
     expected: _builtins.float
     """Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted."""
     def __init__(
@@ -874,6 +894,26 @@ class GrowthReport(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class OtherNamesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.int
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.int = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     ACCURACY_FIELD_NUMBER: _builtins.int
     SETTLED_FIELD_NUMBER: _builtins.int
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
@@ -888,14 +928,14 @@ class GrowthReport(_message.Message):
     @_builtins.property
     def average_confidence(self) -> Global___AverageConfidence: ...
     @_builtins.property
-    def other_names(self) -> _containers.RepeatedCompositeFieldContainer[Global___OtherNames]: ...
+    def other_names(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]: ...
     def __init__(
         self,
         *,
         accuracy: Global___RecentAccuracy | None = ...,
         settled: _builtins.bool | None = ...,
         average_confidence: Global___AverageConfidence | None = ...,
-        other_names: _abc.Iterable[Global___OtherNames] | None = ...,
+        other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         stopped_above_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015

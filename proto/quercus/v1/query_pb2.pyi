@@ -233,7 +233,9 @@ Global___Branch: _TypeAlias = Branch  # noqa: Y015
 
 @_typing.final
 class Rival(_message.Message):
-    """A rival attribute, or a threshold of a numeric one, with its gain-ratio interval."""
+    """An attribute that may still be the best split of a node, with its gain-ratio interval. If numbers are split at thresholds, a
+    rival is one threshold of the attribute.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -242,8 +244,11 @@ class Rival(_message.Message):
     UPPER_FIELD_NUMBER: _builtins.int
     THRESHOLD_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
+    """Name of the attribute."""
     lower: _builtins.float
+    """Lower end of the interval."""
     upper: _builtins.float
+    """Upper end of the interval."""
     threshold: _builtins.float
     """Threshold of the split; absent for a split by values or bins."""
     def __init__(
@@ -266,8 +271,8 @@ Global___Rival: _TypeAlias = Rival  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
-    """The reason for a query. Whoever shows the sentence, the facts and the rivals shows every reason, also one of a strategy that
-    is not known.
+    """The reason why an instance is queried. Whoever shows the sentence, the facts and the rivals shows every reason, also one of a
+    strategy that is not known.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -282,13 +287,15 @@ class Reason(_message.Message):
     SENTENCE_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
-    """The child of the node that the instance represents."""
+    """Attribute of the child of an undecided node that the instance stands for; empty for a leaf."""
     value: _builtins.str
+    """Value of that attribute."""
     score: _builtins.float
-    """Value of the label by the measure of the strategy. Published: w(S(T_h)) - w(S(T_h without i)) + 1[vacuous],
-    in bits.
+    """Value of the label by the measure of the strategy. Published: by how much the entropy interval of the child narrows without
+    this label, w(S(T_h)) - w(S(T_h without i)), in bits, and 1 more if the label is vacuous.
     """
     node_count: _builtins.int
+    """Number of rows of the node."""
     strategy: _builtins.str
     """The strategy that selected it."""
     sentence: _builtins.str
@@ -423,6 +430,8 @@ Global___Interval: _TypeAlias = Interval  # noqa: Y015
 
 @_typing.final
 class Query(_message.Message):
+    """A question to a labeller."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
@@ -442,39 +451,50 @@ class Query(_message.Message):
     DISPLAY_FIELD_NUMBER: _builtins.int
     PLACE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """models/{model}/queries/{number}"""
+    """Its name, with the model and the number: models/{model}/queries/{number}."""
     state: Global___QueryState.ValueType
+    """`open`, `leased`, `answered`, `refused`, or `withdrawn`: its label is no longer wanted, or its answer was taken back."""
     instance: _builtins.str
-    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
+    """Id of the row.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
     tree_version: _builtins.int
     """Version of the tree that selected it."""
     labeller: _builtins.str
+    """Who holds it, or answered it."""
     lease_token: _builtins.str
-    """Only in responses to the holder."""
+    """What the holder answers with; only in responses to the holder."""
     answers: _builtins.int
-    """Number of answers that it has, and that it wants."""
+    """Number of answers that it has."""
     answers_wanted: _builtins.int
+    """Number of answers that it wants."""
     place: _builtins.int
-    """While open or leased: its place on the agenda of the newest tree, from 1."""
+    """While open or leased: its place on the agenda of the newest tree, from 1, which is leased first; otherwise absent."""
     @_builtins.property
-    def values(self) -> _values_pb2.NamedRow: ...
+    def values(self) -> _values_pb2.NamedRow:
+        """Values of the row by attribute."""
+
     @_builtins.property
     def contour(self) -> _values_pb2.Contour:
-        """Contour of its present evidence."""
+        """Plausibility of each class by the present evidence of the row."""
 
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The model's frame, so that a labeller needs no second call."""
 
     @_builtins.property
-    def reason(self) -> Global___Reason: ...
+    def reason(self) -> Global___Reason:
+        """Why it is asked."""
+
     @_builtins.property
     def lease_expire_time(self) -> _timestamp_pb2.Timestamp:
-        """By the server's wall clock, for display; the lease itself ends by a clock that is never set."""
+        """End of the lease by the server's wall clock, for display; the lease itself ends by a clock that is never set. Absent if
+        nobody holds it.
+        """
 
     @_builtins.property
     def lease_left(self) -> _duration_pb2.Duration:
-        """Remaining time of the lease."""
+        """Rest of the lease when the server sent the query; absent if nobody holds it."""
 
     @_builtins.property
     def display(self) -> _display_pb2.Display:
@@ -498,13 +518,24 @@ class Query(_message.Message):
         answers: _builtins.int = ...,
         answers_wanted: _builtins.int = ...,
         display: _display_pb2.Display | None = ...,
-        place: _builtins.int = ...,
+        place: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "reason", b"reason", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_lease_expire_time", b"_lease_expire_time", "_lease_left", b"_lease_left", "_place", b"_place", "contour", b"contour", "display", b"display", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "place", b"place", "reason", b"reason", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "display", b"display", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "place", b"place", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_lease_expire_time", b"_lease_expire_time", "_lease_left", b"_lease_left", "_place", b"_place", "answers", b"answers", "answers_wanted", b"answers_wanted", "classes", b"classes", "contour", b"contour", "display", b"display", "instance", b"instance", "labeller", b"labeller", "lease_expire_time", b"lease_expire_time", "lease_left", b"lease_left", "lease_token", b"lease_token", "name", b"name", "place", b"place", "reason", b"reason", "state", b"state", "tree_version", b"tree_version", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__lease_expire_time: _TypeAlias = _typing.Literal["lease_expire_time"]  # noqa: Y015
+    _WhichOneofArgType__lease_expire_time: _TypeAlias = _typing.Literal["_lease_expire_time", b"_lease_expire_time"]  # noqa: Y015
+    _WhichOneofReturnType__lease_left: _TypeAlias = _typing.Literal["lease_left"]  # noqa: Y015
+    _WhichOneofArgType__lease_left: _TypeAlias = _typing.Literal["_lease_left", b"_lease_left"]  # noqa: Y015
+    _WhichOneofReturnType__place: _TypeAlias = _typing.Literal["place"]  # noqa: Y015
+    _WhichOneofArgType__place: _TypeAlias = _typing.Literal["_place", b"_place"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lease_expire_time) -> _WhichOneofReturnType__lease_expire_time | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__lease_left) -> _WhichOneofReturnType__lease_left | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__place) -> _WhichOneofReturnType__place | None: ...
 
 Global___Query: _TypeAlias = Query  # noqa: Y015
 
@@ -616,6 +647,8 @@ Global___LeaseQueriesRequest: _TypeAlias = LeaseQueriesRequest  # noqa: Y015
 
 @_typing.final
 class LeaseQueriesResponse(_message.Message):
+    """The outcome of one attempt to lease: the queries, or the reason why there was none."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     class _Idle:
@@ -665,21 +698,29 @@ class LeaseQueriesResponse(_message.Message):
     IDLE_FIELD_NUMBER: _builtins.int
     BUDGET_LEFT_FIELD_NUMBER: _builtins.int
     idle: Global___LeaseQueriesResponse.Idle.ValueType
+    """The reason why nothing was leased: `nothing_to_ask`, `all_leased`, `budget_spent`, `growing`, `not_for_you`, `share_spent`,
+    `hour_spent` or `hands_full`; absent if something was.
+    """
     budget_left: _builtins.int
+    """Number of answers that the budget still allows."""
     @_builtins.property
-    def queries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Query]: ...
+    def queries(self) -> _containers.RepeatedCompositeFieldContainer[Global___Query]:
+        """The leased queries."""
+
     def __init__(
         self,
         *,
         queries: _abc.Iterable[Global___Query] | None = ...,
-        idle: Global___LeaseQueriesResponse.Idle.ValueType = ...,
+        idle: Global___LeaseQueriesResponse.Idle.ValueType | None = ...,
         budget_left: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_idle", b"_idle", "idle", b"idle"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_left", b"budget_left", "idle", b"idle", "queries", b"queries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_idle", b"_idle", "budget_left", b"budget_left", "idle", b"idle", "queries", b"queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__idle: _TypeAlias = _typing.Literal["idle"]  # noqa: Y015
+    _WhichOneofArgType__idle: _TypeAlias = _typing.Literal["_idle", b"_idle"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__idle) -> _WhichOneofReturnType__idle | None: ...
 
 Global___LeaseQueriesResponse: _TypeAlias = LeaseQueriesResponse  # noqa: Y015
 
@@ -886,6 +927,8 @@ Global___AnswerQueryRequest: _TypeAlias = AnswerQueryRequest  # noqa: Y015
 
 @_typing.final
 class AnswerQueryResponse(_message.Message):
+    """A committed answer or refusal."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
@@ -897,16 +940,19 @@ class AnswerQueryResponse(_message.Message):
     RELIABILITY_FIELD_NUMBER: _builtins.int
     MODEL_UID_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    """Name of the query."""
     committed_sequence: _builtins.int
+    """Newest committed sequence number of the model after it."""
     conflict: _builtins.bool
     """The answer contradicted the earlier evidence totally, and replaced it."""
     wants_more: _builtins.bool
     """The query wants more answers, from other labellers."""
     degree_of_conflict: _builtins.float
-    """Mass of the empty set, and of the whole frame, in the combined answers so far. 0 if one answer is wanted."""
+    """Mass of the empty set in the combined answers so far; 0 if one answer is wanted."""
     ignorance: _builtins.float
+    """Mass of the whole frame in the combined answers so far; 0 if one answer is wanted."""
     reliability: _builtins.float
-    """The reliability with which the answer counted."""
+    """The reliability with which the answer counted; absent for a refusal."""
     model_uid: _builtins.str
     """Uid of the model whose log has it."""
     def __init__(
@@ -918,14 +964,16 @@ class AnswerQueryResponse(_message.Message):
         wants_more: _builtins.bool = ...,
         degree_of_conflict: _builtins.float = ...,
         ignorance: _builtins.float = ...,
-        reliability: _builtins.float = ...,
+        reliability: _builtins.float | None = ...,
         model_uid: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "reliability", b"reliability"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "degree_of_conflict", b"degree_of_conflict", "ignorance", b"ignorance", "model_uid", b"model_uid", "name", b"name", "reliability", b"reliability", "wants_more", b"wants_more"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reliability", b"_reliability", "committed_sequence", b"committed_sequence", "conflict", b"conflict", "degree_of_conflict", b"degree_of_conflict", "ignorance", b"ignorance", "model_uid", b"model_uid", "name", b"name", "reliability", b"reliability", "wants_more", b"wants_more"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
+    _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability) -> _WhichOneofReturnType__reliability | None: ...
 
 Global___AnswerQueryResponse: _TypeAlias = AnswerQueryResponse  # noqa: Y015
 
@@ -1323,8 +1371,8 @@ Global___ListNeighboursResponse: _TypeAlias = ListNeighboursResponse  # noqa: Y0
 
 @_typing.final
 class Neighbour(_message.Message):
-    """A row whose labels leave one class. The search covers the newest 1,000 rows with labels, and the newest 1,000
-    pushed rows.
+    """A row of known class that is like the row of a query. The search covers the newest 1,000 rows with labels, and the newest
+    1,000 pushed rows.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1336,8 +1384,11 @@ class Neighbour(_message.Message):
     DISTANCE_FIELD_NUMBER: _builtins.int
     DIFFERING_FIELD_NUMBER: _builtins.int
     instance: _builtins.str
-    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
+    """Id of the row.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
     class_name: _builtins.str
+    """The class that its labels leave."""
     same_leaf: _builtins.bool
     """Whether it is in the same leaf of the newest tree; false if the model has several trees."""
     distance: _builtins.float
@@ -1345,7 +1396,9 @@ class Neighbour(_message.Message):
     names 0 or 1; a value that only one of the rows has counts 1.
     """
     @_builtins.property
-    def values(self) -> _values_pb2.NamedRow: ...
+    def values(self) -> _values_pb2.NamedRow:
+        """Values of the row by attribute."""
+
     @_builtins.property
     def differing(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """At most 3 attributes in which they differ most, the largest difference first."""
@@ -1424,7 +1477,7 @@ Global___ListQueriesResponse: _TypeAlias = ListQueriesResponse  # noqa: Y015
 
 @_typing.final
 class QueryStep(_message.Message):
-    """One step of a query."""
+    """A step in the history of a query."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1439,23 +1492,32 @@ class QueryStep(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
     query: _builtins.str
-    """models/{model}/queries/{number}"""
+    """Number of the query.
+    models/{model}/queries/{number}
+    """
     kind: Global___QueryStepKind.ValueType
+    """What happened: `opened`, `leased`, `released`, `expired`, `skipped`, `postponed`, `answered`, `refused`, `withdrawn`,
+    `corrected`, `undone`, `evicted`: an operator ended the lease, or its access token was revoked or expired, or `settled`: the
+    budget is spent, and the query is settled with the answers that it has.
+    """
     state: Global___QueryState.ValueType
-    """State after the step."""
+    """State of the query after the step."""
     labeller: _builtins.str
     """The labeller of the step; empty for steps of the service."""
     lease: _builtins.str
     """Name of the lease, which is not its token."""
     clock: _builtins.float
-    """Time in seconds on the clock of the leases, which never goes back."""
+    """When it happened, in seconds on the clock of the leases, which never goes back."""
     until: _builtins.float
-    """On the same clock: end of the lease or of the postponement."""
+    """On the same clock: end of the lease or of the postponement; absent without one."""
     sequence: _builtins.int
     """The event of the step in the log, 0 if there is none."""
     why: _builtins.str
+    """The reason, where one was given."""
     @_builtins.property
-    def time(self) -> _timestamp_pb2.Timestamp: ...
+    def time(self) -> _timestamp_pb2.Timestamp:
+        """When it happened."""
+
     def __init__(
         self,
         *,
@@ -1630,48 +1692,66 @@ class Answer(_message.Message):
     VALUES_FIELD_NUMBER: _builtins.int
     SHOWN_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Sequence number of its event in the log: the number of the answer."""
+    """Number of its event in the log: the number of the answer."""
     instance: _builtins.str
-    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
+    """Id of the instance.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
     labeller: _builtins.str
+    """Name of the labeller."""
     kind: Global___AnswerKind.ValueType
+    """The action: `answered`, `refused`, `corrected`, `undone`; without a query `stated` and `retracted`."""
     state: Global___AnswerState.ValueType
+    """The current state: it `counts`, is `pending` until its query has all its answers, was `replaced` or `undone`; or it has no
+    label (`empty`).
+    """
     text: _builtins.str
-    """The label in words: a class, a set `a|b`, plausibilities `a:1 b:0.4`, masses `{a|b}:0.7 {a}:0.3`, `?` for nothing."""
+    """The label in words: a class, a set `a|b`, plausibilities `a:1 b:0.4`, masses `{a|b}:0.7 {a}:0.3`, `?` for nothing; empty
+    without a label.
+    """
     reliability: _builtins.float
     """The reliability with which it counts."""
     comment: _builtins.str
+    """The labeller's comment."""
     query: _builtins.str
-    """models/{model}/queries/{number}; empty for a statement."""
+    """Number of its query; absent for a statement.
+    models/{model}/queries/{number}
+    """
     former_sequence: _builtins.int
-    """The answer that it replaced or took back: its number (0: none) and its label."""
+    """Number of the answer that it replaced or took back; absent if there is none."""
     former_text: _builtins.str
+    """The same in words."""
     later_sequence: _builtins.int
-    """The answer that replaced it or took it back; 0: none."""
+    """Number of the answer that replaced it or took it back; absent if there is none."""
     conflict: _builtins.bool
     """It contradicted the earlier evidence totally."""
     class_name: _builtins.str
+    """The class, if only one is left; otherwise absent."""
     shown: _builtins.str
     """Name of the labeller's screen, if the client sent one."""
     @_builtins.property
-    def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored (UTC)."""
+
     @_builtins.property
     def label(self) -> _values_pb2.Label:
-        """Absent for kinds without a label."""
+        """The label in the form in which it is given; absent for kinds without a label."""
 
     @_builtins.property
     def took(self) -> _duration_pb2.Duration:
-        """Absent if unknown."""
+        """The labeller's time; absent if unknown."""
 
     @_builtins.property
-    def former_label(self) -> _values_pb2.Label: ...
+    def former_label(self) -> _values_pb2.Label:
+        """Label of that answer; absent if there is none."""
+
     @_builtins.property
     def contour(self) -> _values_pb2.Contour:
-        """Present evidence of the instance, and its class if only one is left."""
+        """Plausibility of each class by the present evidence of the instance."""
 
     @_builtins.property
     def values(self) -> _values_pb2.NamedRow:
-        """On request."""
+        """Values of the instance by attribute, on request."""
 
     def __init__(
         self,
@@ -1687,22 +1767,49 @@ class Answer(_message.Message):
         reliability: _builtins.float = ...,
         comment: _builtins.str = ...,
         took: _duration_pb2.Duration | None = ...,
-        query: _builtins.str = ...,
-        former_sequence: _builtins.int = ...,
+        query: _builtins.str | None = ...,
+        former_sequence: _builtins.int | None = ...,
         former_label: _values_pb2.Label | None = ...,
         former_text: _builtins.str = ...,
-        later_sequence: _builtins.int = ...,
+        later_sequence: _builtins.int | None = ...,
         conflict: _builtins.bool = ...,
         contour: _values_pb2.Contour | None = ...,
-        class_name: _builtins.str = ...,
+        class_name: _builtins.str | None = ...,
         values: _values_pb2.NamedRow | None = ...,
         shown: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "label", b"label", "took", b"took", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_class_name", b"_class_name", "_former_label", b"_former_label", "_former_sequence", b"_former_sequence", "_label", b"_label", "_later_sequence", b"_later_sequence", "_query", b"_query", "_took", b"_took", "class_name", b"class_name", "contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "former_sequence", b"former_sequence", "label", b"label", "later_sequence", b"later_sequence", "query", b"query", "took", b"took", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "comment", b"comment", "conflict", b"conflict", "contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "former_sequence", b"former_sequence", "former_text", b"former_text", "instance", b"instance", "kind", b"kind", "label", b"label", "labeller", b"labeller", "later_sequence", b"later_sequence", "query", b"query", "reliability", b"reliability", "sequence", b"sequence", "shown", b"shown", "state", b"state", "text", b"text", "took", b"took", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_class_name", b"_class_name", "_former_label", b"_former_label", "_former_sequence", b"_former_sequence", "_label", b"_label", "_later_sequence", b"_later_sequence", "_query", b"_query", "_took", b"_took", "class_name", b"class_name", "comment", b"comment", "conflict", b"conflict", "contour", b"contour", "create_time", b"create_time", "former_label", b"former_label", "former_sequence", b"former_sequence", "former_text", b"former_text", "instance", b"instance", "kind", b"kind", "label", b"label", "labeller", b"labeller", "later_sequence", b"later_sequence", "query", b"query", "reliability", b"reliability", "sequence", b"sequence", "shown", b"shown", "state", b"state", "text", b"text", "took", b"took", "values", b"values"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__class_name: _TypeAlias = _typing.Literal["class_name"]  # noqa: Y015
+    _WhichOneofArgType__class_name: _TypeAlias = _typing.Literal["_class_name", b"_class_name"]  # noqa: Y015
+    _WhichOneofReturnType__former_label: _TypeAlias = _typing.Literal["former_label"]  # noqa: Y015
+    _WhichOneofArgType__former_label: _TypeAlias = _typing.Literal["_former_label", b"_former_label"]  # noqa: Y015
+    _WhichOneofReturnType__former_sequence: _TypeAlias = _typing.Literal["former_sequence"]  # noqa: Y015
+    _WhichOneofArgType__former_sequence: _TypeAlias = _typing.Literal["_former_sequence", b"_former_sequence"]  # noqa: Y015
+    _WhichOneofReturnType__label: _TypeAlias = _typing.Literal["label"]  # noqa: Y015
+    _WhichOneofArgType__label: _TypeAlias = _typing.Literal["_label", b"_label"]  # noqa: Y015
+    _WhichOneofReturnType__later_sequence: _TypeAlias = _typing.Literal["later_sequence"]  # noqa: Y015
+    _WhichOneofArgType__later_sequence: _TypeAlias = _typing.Literal["_later_sequence", b"_later_sequence"]  # noqa: Y015
+    _WhichOneofReturnType__query: _TypeAlias = _typing.Literal["query"]  # noqa: Y015
+    _WhichOneofArgType__query: _TypeAlias = _typing.Literal["_query", b"_query"]  # noqa: Y015
+    _WhichOneofReturnType__took: _TypeAlias = _typing.Literal["took"]  # noqa: Y015
+    _WhichOneofArgType__took: _TypeAlias = _typing.Literal["_took", b"_took"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__class_name) -> _WhichOneofReturnType__class_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__former_label) -> _WhichOneofReturnType__former_label | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__former_sequence) -> _WhichOneofReturnType__former_sequence | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__label) -> _WhichOneofReturnType__label | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__later_sequence) -> _WhichOneofReturnType__later_sequence | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__query) -> _WhichOneofReturnType__query | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__took) -> _WhichOneofReturnType__took | None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
 
@@ -1749,9 +1856,11 @@ Global___ListLabellersResponse: _TypeAlias = ListLabellersResponse  # noqa: Y015
 
 @_typing.final
 class LabellerStatistics(_message.Message):
+    """The counts of a labeller for a model."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
-    LABELLER_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
     SKIPPED_FIELD_NUMBER: _builtins.int
@@ -1762,19 +1871,26 @@ class LabellerStatistics(_message.Message):
     HELD_FIELD_NUMBER: _builtins.int
     AGREEMENT_FIELD_NUMBER: _builtins.int
     RELIABILITY_FIELD_NUMBER: _builtins.int
-    MEDIAN_TIME_FIELD_NUMBER: _builtins.int
+    MEDIAN_FIELD_NUMBER: _builtins.int
     STATED_FIELD_NUMBER: _builtins.int
     AGREEMENT_DEVIATION_FIELD_NUMBER: _builtins.int
     RELIABILITY_DEVIATION_FIELD_NUMBER: _builtins.int
-    labeller: _builtins.str
+    name: _builtins.str
+    """Name of the labeller."""
     answered: _builtins.int
+    """Number of answers."""
     refused: _builtins.int
+    """Queries refused: nobody can tell."""
     skipped: _builtins.int
+    """Queries left to other labellers."""
     postponed: _builtins.int
+    """Queries left for later."""
     expired: _builtins.int
     """Leases that expired without a reply."""
     corrected: _builtins.int
+    """Answers corrected."""
     undone: _builtins.int
+    """Answers taken back."""
     held: _builtins.int
     """Queries held now."""
     agreement: _builtins.float
@@ -1786,18 +1902,19 @@ class LabellerStatistics(_message.Message):
     query with this labeller.
     """
     stated: _builtins.int
-    """Number of this labeller's statements (StateEvidence)."""
+    """Number of statements, without queries."""
     agreement_deviation: _builtins.float
-    """Standard deviations of agreement and reliability; absent if these are."""
+    """Standard deviation of the agreement; absent if that is."""
     reliability_deviation: _builtins.float
+    """Standard deviation of the reliability; absent if that is."""
     @_builtins.property
-    def median_time(self) -> _duration_pb2.Duration:
-        """Median time of the newest 1,000 answers; absent: none."""
+    def median(self) -> _duration_pb2.Duration:
+        """Median time of the newest 1,000 answers; absent without answers."""
 
     def __init__(
         self,
         *,
-        labeller: _builtins.str = ...,
+        name: _builtins.str = ...,
         answered: _builtins.int = ...,
         refused: _builtins.int = ...,
         skipped: _builtins.int = ...,
@@ -1808,19 +1925,21 @@ class LabellerStatistics(_message.Message):
         held: _builtins.int = ...,
         agreement: _builtins.float | None = ...,
         reliability: _builtins.float | None = ...,
-        median_time: _duration_pb2.Duration | None = ...,
+        median: _duration_pb2.Duration | None = ...,
         stated: _builtins.int = ...,
         agreement_deviation: _builtins.float | None = ...,
         reliability_deviation: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "median_time", b"median_time", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_median", b"_median", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "median", b"median", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "labeller", b"labeller", "median_time", b"median_time", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_median", b"_median", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "median", b"median", "name", b"name", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__agreement: _TypeAlias = _typing.Literal["agreement"]  # noqa: Y015
     _WhichOneofArgType__agreement: _TypeAlias = _typing.Literal["_agreement", b"_agreement"]  # noqa: Y015
     _WhichOneofReturnType__agreement_deviation: _TypeAlias = _typing.Literal["agreement_deviation"]  # noqa: Y015
     _WhichOneofArgType__agreement_deviation: _TypeAlias = _typing.Literal["_agreement_deviation", b"_agreement_deviation"]  # noqa: Y015
+    _WhichOneofReturnType__median: _TypeAlias = _typing.Literal["median"]  # noqa: Y015
+    _WhichOneofArgType__median: _TypeAlias = _typing.Literal["_median", b"_median"]  # noqa: Y015
     _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
     _WhichOneofArgType__reliability: _TypeAlias = _typing.Literal["_reliability", b"_reliability"]  # noqa: Y015
     _WhichOneofReturnType__reliability_deviation: _TypeAlias = _typing.Literal["reliability_deviation"]  # noqa: Y015
@@ -1829,6 +1948,8 @@ class LabellerStatistics(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement) -> _WhichOneofReturnType__agreement | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement_deviation) -> _WhichOneofReturnType__agreement_deviation | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__median) -> _WhichOneofReturnType__median | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__reliability) -> _WhichOneofReturnType__reliability | None: ...
     @_typing.overload
@@ -1854,23 +1975,24 @@ class LabellingPolicy(_message.Message):
     model: _builtins.str
     """models/{model}; in an update it may be empty, and names no other model than the request."""
     answers_per_query: _builtins.int
-    """Number of labellers per query; their answers are combined by Dempster's rule; 1 to 20, 0 means 1."""
+    """Number of labellers who answer each query, combined by Dempster's rule; 1 to 20, and 0 means 1."""
     max_conflict: _builtins.float
-    """If the conflict of the answers exceeds this, one more labeller is asked, up to twice answers_per_query; in [0, 1],
-    absent: 0.5.
-    """
+    """Answers in more conflict than this ask for one more labeller, up to twice `answers_per_query`; in [0, 1], 0.5 by default."""
     reliability: Global___ReliabilitySource.ValueType
-    per_labeller: _builtins.int
-    """Greatest numbers of answers per labeller, and of all labellers per hour, counting leased queries. Absent: no
-    bound except the model's budget.
+    """Reliability of an answer that was sent without one. `declared`, the default: 1; `estimated`: estimated from the agreement of
+    the labellers.
     """
+    per_labeller: _builtins.int
+    """Most answers of one labeller, counting leased queries; absent: no bound but the model's budget."""
     per_hour: _builtins.int
+    """Most answers of all labellers within an hour, counting leased queries; absent: no bound but the model's budget."""
     max_held: _builtins.int
-    """Greatest number of queries that one labeller holds at once; 1 to 100, 0 means 20."""
+    """Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20."""
     corrections: Global___CorrectionPermission.ValueType
+    """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone`, or `nobody`."""
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """At most 20 tags, by which labellers who answer for any model may filter."""
+        """Tags by which labellers who answer for any model may choose; at most 20."""
 
     def __init__(
         self,

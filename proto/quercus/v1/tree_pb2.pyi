@@ -182,6 +182,8 @@ Global___Nodes: _TypeAlias = Nodes  # noqa: Y015
 
 @_typing.final
 class AttributeBranches(_message.Message):
+    """The branch names of an attribute in force."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTRIBUTE_FIELD_NUMBER: _builtins.int
@@ -189,7 +191,9 @@ class AttributeBranches(_message.Message):
     EDGES_FIELD_NUMBER: _builtins.int
     NUMERIC_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
+    """Name of the attribute."""
     numeric: _builtins.bool
+    """Whether it is numeric."""
     @_builtins.property
     def branches(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Name of each branch code: value, bin, or "?" for missing."""
@@ -216,6 +220,10 @@ Global___AttributeBranches: _TypeAlias = AttributeBranches  # noqa: Y015
 
 @_typing.final
 class Tree(_message.Message):
+    """A tree at a version: a function of the model's log up to `as_of`. Forests have several, and so have learners that distinguish
+    each class from the rest.
+    """
+
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
@@ -229,21 +237,33 @@ class Tree(_message.Message):
     MEMBERS_FIELD_NUMBER: _builtins.int
     MEMBER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """models/{model}/trees/{version}"""
+    """Name of the model.
+    models/{model}/trees/{version}
+    """
     version: _builtins.int
+    """Its version, from 1."""
     as_of: _builtins.int
+    """Number of the last event of the log that it contains."""
     algorithm: _builtins.str
-    """The learner's name, e.g. abc45, c45, forest."""
+    """The learner's name, e.g. `abc45`, `c45`, `forest`."""
     member: _builtins.int
     """Index of the member that `nodes` describe."""
     @_builtins.property
-    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]: ...
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The frame, in order."""
+
     @_builtins.property
-    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttributeBranches]: ...
+    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___AttributeBranches]:
+        """The branch names of each attribute."""
+
     @_builtins.property
-    def nodes(self) -> Global___Nodes: ...
+    def nodes(self) -> Global___Nodes:
+        """Its nodes, in pre-order."""
+
     @_builtins.property
-    def create_time(self) -> _timestamp_pb2.Timestamp: ...
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was grown."""
+
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___Member]:
         """All trees of the version: several for a forest, and for learners with one tree per class."""
@@ -281,8 +301,11 @@ class Member(_message.Message):
     DEPTH_FIELD_NUMBER: _builtins.int
     CLASSES_FIELD_NUMBER: _builtins.int
     nodes: _builtins.int
+    """Number of nodes."""
     leaves: _builtins.int
+    """Number of leaves."""
     depth: _builtins.int
+    """Tests on the longest path."""
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The classes that it distinguishes: all classes, or one and the others ("not ...")."""
@@ -352,6 +375,8 @@ Global___WatchTreeRequest: _TypeAlias = WatchTreeRequest  # noqa: Y015
 
 @_typing.final
 class WatchTreeResponse(_message.Message):
+    """A tree, and the end of the log when it was sent."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     TREE_FIELD_NUMBER: _builtins.int
@@ -362,7 +387,9 @@ class WatchTreeResponse(_message.Message):
     model_uid: _builtins.str
     """Uid of the model; a watch never continues with another model of its name."""
     @_builtins.property
-    def tree(self) -> Global___Tree: ...
+    def tree(self) -> Global___Tree:
+        """The newest tree."""
+
     def __init__(
         self,
         *,

@@ -20,7 +20,7 @@ from quercus.belief.codec import encode
 from quercus.belief.frame import Frame
 from quercus.belief.label import precise
 from quercus.client import Client
-from quercus.client.convert import specification_to_proto
+from quercus.client.specification_messages import message_of_specification
 from quercus.server.growth.regrowing import compare_regrown
 from quercus.server.wire.models import complete_specification
 from quercus.specification.attributes import Nominal, Numeric
@@ -411,7 +411,7 @@ def test_a_store_moves_and_its_trees_are_grown_anew(lesson: Path, tmp_path: Path
 def test_trees_of_other_logs_are_told_apart(tmp_path: Path) -> None:
     """The logs are compared, and not the stored trees: no store has one."""
     asked = published_model([Nominal("x", "ab")], ["o", "s"], alpha=0.9)
-    specification = complete_specification(specification_to_proto(asked)).SerializeToString()
+    specification = complete_specification(message_of_specification(asked)).SerializeToString()
     urls = [file_url(tmp_path / f"{number}.db") for number in range(3)]
     for url, klass in zip(urls, "oos", strict=True):
         with Store.open(url) as store:

@@ -12,7 +12,8 @@ from quercus.belief.label import Label as DomainLabel
 from quercus.belief.label import Masses, Plausibilities, class_set, precise, vacuous
 from quercus.belief.mass import MassFunction
 from quercus.client import Between, Client, InvalidArgument, Nominal, Numeric, Pruning, Specification
-from quercus.client.treeview import Tree, TreeNode
+from quercus.client.results import Tree
+from quercus.client.tree_nodes import TreeNode
 from quercus.server.growth.regrowing import regrow_model
 from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal as DomainNominal

@@ -6,8 +6,7 @@ from functools import partial
 
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client import Client, Nominal, Specification
-from quercus.client.query_results import Query
-from quercus.client.results import Model
+from quercus.client.results import Model, Query
 from quercus.client.sync.held_queries import HeldQueries
 
 LEASE_S = 1.0

@@ -64,5 +64,5 @@ def test_what_an_answer_counts_is_estimated_once(start_live: Callable[..., Any],
         assert all(name.startswith("quercus-estimate") for name in readers)
         api.instances.StateEvidence(stated("dan", 9), timeout=60)  # who agrees with cid
         listed = api.queries.ListLabellers(query_pb2.ListLabellersRequest(model="models/m"), timeout=60)
-        (cid,) = (each for each in listed.labellers if each.labeller == "cid")
+        (cid,) = (each for each in listed.labellers if each.name == "cid")
         assert cid.reliability == pytest.approx(estimated(store, "cid"))

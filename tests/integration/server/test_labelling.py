@@ -10,7 +10,7 @@ from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 Idle = query_pb2.LeaseQueriesResponse
 How = query_pb2.ReturnQueryRequest.How
-Kind = instance_pb2.Evidence
+Kind = instance_pb2.LogEvent
 
 
 def label(name: str) -> values_pb2.Label:
@@ -67,9 +67,9 @@ def test_three_answers_are_combined_by_their_reliability(api: Any, asking: str) 
     assert done.ignorance == pytest.approx((1 - agree) * 0.5 / (1 - kappa))
     history = instance(api, query.instance).history
     assert [(each.kind, each.author) for each in history] == [
-        (Kind.KIND_UNSPECIFIED, "source"),
+        (Kind.KIND_INSTANCE, "source"),
         *((Kind.KIND_OPINION, labeller) for labeller, *_ in said),
-        (Kind.KIND_UNSPECIFIED, "ann + bob + cleo"),
+        (Kind.KIND_ANSWER, "ann + bob + cleo"),
     ]
     assert history[1].comment == "ann looked"
     assert {each.query for each in history[1:]} == {query.name}
@@ -105,11 +105,11 @@ def test_reliability_is_estimated_from_agreement(api: Any, asking: str) -> None:
         api.answer(query, label=label("s"))
     assert first > 0.8 > done.reliability
     request = query_pb2.ListLabellersRequest(model=f"models/{asking}")
-    found = {each.labeller: each for each in api.queries.ListLabellers(request).labellers}
+    found = {each.name: each for each in api.queries.ListLabellers(request).labellers}
     assert found["ann"].answered == 3
     assert found["ann"].agreement > found["carl"].agreement == 0.0
     assert found["ann"].reliability > found["carl"].reliability
-    assert found["ann"].HasField("median_time")
+    assert found["ann"].HasField("median")
 
 
 def test_the_same_correction_again_changes_nothing(api: Any, asking: str) -> None:

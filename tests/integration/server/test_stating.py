@@ -95,7 +95,11 @@ def test_a_statement_counts_costs_nothing_and_withdraws_the_open_query(api: Any,
     assert known(api, asking, row) == [0, 1, 0]
     assert asked.name in {each.name for each in queries(api, asking, State.QUERY_STATE_WITHDRAWN)}
     history = instance(api, asking, row).history
-    assert [each.kind for each in history] == [0, 3, 1]
+    assert [each.kind for each in history] == [
+        instance_pb2.LogEvent.KIND_INSTANCE,
+        instance_pb2.LogEvent.KIND_STATEMENT,
+        instance_pb2.LogEvent.KIND_CORRECTION,
+    ]
     assert (history[1].author, history[1].comment) == ("ann", "I was there")
     assert api.grown(asking, done.committed_sequence).as_of >= done.committed_sequence
     assert row not in {each.instance.rpartition("/")[2] for each in queries(api, asking, 1, 2)}
@@ -164,7 +168,7 @@ def test_a_crowd_is_weighed_by_its_agreement(api: Any, asking: str) -> None:
     assert weights["ann"] > 0.9
     assert weights["liar"] < 0.4
     table = query_pb2.ListLabellersRequest(model=f"models/{asking}")
-    labellers = {each.labeller: each for each in api.queries.ListLabellers(table).labellers}
+    labellers = {each.name: each for each in api.queries.ListLabellers(table).labellers}
     assert {name: each.stated for name, each in labellers.items()} == dict.fromkeys(
         ("ann", "bob", "cleo", "liar"), 20
     )

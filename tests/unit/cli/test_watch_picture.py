@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from rich.console import Console
 
 from quercus.cli.watch_picture import DRAWN_BRANCHES, MAX_MOMENTS, WatchedMoment, rising_line, watch_picture
-from quercus.client.results import Model, Specification
-from quercus.client.treeview import Tree, TreeNode, TreeUpdate
+from quercus.client.results import Model, Tree, TreeUpdate
+from quercus.client.specifications import Specification
+from quercus.client.tree_nodes import TreeNode
 from quercus.specification.attributes import Numeric
 
 

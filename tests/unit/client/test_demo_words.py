@@ -9,7 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
-from quercus.client.convert import to_datetime
+from quercus.client.reading import to_datetime
 from quercus.demo.classifier import ClassifierState
 from quercus.demo.curve import Curves, caution_text, saving_text, verdict_text
 from quercus.demo.screen import DemoState, Screen

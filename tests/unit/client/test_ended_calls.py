@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from quercus.client import Client, QuercusError, Query, Unavailable, aio, convert
+from quercus.client import Client, Lease, QuercusError, Query, Tree, Unavailable, aio
 from quercus.client.concurrency import AsyncBidirectionalCall, BidirectionalCall
 from quercus.client.stream_parts import read_event
 from quercus.client.sync import query_stream
@@ -16,7 +16,7 @@ from quercus.v1 import query_pb2, tree_pb2
 
 LATER = 99
 """A value of an enum that only a later server knows."""
-QUERY = convert.query_from_proto(query_pb2.Query(name="models/m/queries/1"))
+QUERY = Query.from_message(query_pb2.Query(name="models/m/queries/1"))
 
 
 class Away(grpc.RpcError):
@@ -98,12 +98,16 @@ def test_a_call_that_ends_while_a_request_is_written_is_no_fault_of_the_server()
 def test_words_of_a_later_server_have_a_name() -> None:
     assert read_event(query_pb2.StreamQueriesResponse(idle=LATER), {}) == "nothing_to_ask"  # type: ignore[arg-type]
     lease = query_pb2.LeaseQueriesResponse(idle=LATER)  # type: ignore[arg-type]
-    assert convert.lease_from_proto(lease).idle == "nothing_to_ask"
-    assert (
-        convert.query_from_proto(query_pb2.Query(name="models/m/queries/1", state=LATER)).state
-        == "unspecified"
-    )  # type: ignore[arg-type]
-    assert convert.enum_word(tree_pb2.StopReason, LATER, "STOP_REASON") == "unspecified"
+    assert Lease.from_message(lease).idle == "nothing_to_ask"
+    assert Query.from_message(query_pb2.Query(name="models/m/queries/1", state=LATER)).state == "unspecified"  # type: ignore[arg-type]
+    leaf = tree_pb2.Nodes(
+        parents=[-1], branches=[0], attributes=[-1], class_indices=[0], counts=[1], undecided=[False]
+    )
+    leaf.MergeFrom(
+        tree_pb2.Nodes(theta=[1], belief=[1], plausibility=[1], stops=[LATER], interval_counts=[0])
+    )  # type: ignore[list-item]
+    tree = tree_pb2.Tree(name="models/m/trees/1", classes=["a"], nodes=leaf)
+    assert Tree.from_message(tree).root.stop == "unspecified"
 
 
 def test_who_leaves_a_loop_during_an_outage_tries_once(monkeypatch: pytest.MonkeyPatch) -> None:

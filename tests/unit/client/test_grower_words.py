@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from quercus.client.convert import status_from_proto
 from quercus.client.results import Status
 from quercus.server import app
 from quercus.v1 import admin_pb2
@@ -16,7 +15,7 @@ STATES = admin_pb2.GrowerStatus
 def status(uptime_s: int = 20, **grower: Any) -> Status:
     message = admin_pb2.GetStatusResponse(grower=STATES(**grower))
     message.uptime.FromSeconds(uptime_s)
-    return status_from_proto(message)
+    return Status.from_message(message)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ import pytest
 
 from quercus.belief.mass import MassFunction
 from quercus.client import InvalidArgument
-from quercus.client.labels import LabelEncoder, label_from_proto
+from quercus.client.labels import LabelEncoder
+from quercus.client.reading import label_of
 
 ENCODER = LabelEncoder(["o", "s", "x"])
 
@@ -24,7 +25,7 @@ ENCODER = LabelEncoder(["o", "s", "x"])
     ],
 )
 def test_a_label_survives_the_wire(label: object) -> None:
-    assert label_from_proto(ENCODER.encode_label(label), ENCODER.classes) == label  # type: ignore[arg-type]
+    assert label_of(ENCODER.encode_label(label), ENCODER.classes) == label  # type: ignore[arg-type]
 
 
 def test_other_forms_of_the_same_label() -> None:

@@ -1,9 +1,13 @@
 """The library costs little: nothing of the server, and no heavy package, is imported with it."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
+
+import quercus.client
 
 HEAVY = ("scipy", "quercus.kernels", "sqlalchemy", "pandas", "sklearn", "matplotlib")
 PARTS = ("quercus.server", "quercus.storage", "quercus.trees", "quercus.belief.mass", "quercus.experiments")
@@ -57,3 +61,14 @@ def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
     )
     commands = {name for name in loaded if name.startswith("quercus.cli.")}
     assert commands == {"quercus.cli.ascii_form", "quercus.cli.failures", "quercus.cli.main"}
+
+
+def test_public_names_are_known_to_type_checkers_and_at_run_time() -> None:
+    (checked,) = (
+        node
+        for node in ast.parse(Path(quercus.client.__file__).read_text()).body
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+    )
+    imported = {name.name for each in checked.body if isinstance(each, ast.ImportFrom) for name in each.names}
+    assert imported == set(quercus.client.__all__)
+    assert all(hasattr(quercus.client, name) for name in imported)

@@ -38,8 +38,8 @@ from quercus.client import (
     Specification,
     TextItem,
 )
-from quercus.client.convert import to_datetime
 from quercus.client.keys import KEY_RULE
+from quercus.client.reading import to_datetime
 
 
 def model(attributes: list[Nominal | Numeric], classes: tuple[str, ...]) -> Model:

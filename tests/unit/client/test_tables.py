@@ -5,7 +5,7 @@ import re
 import pytest
 
 from quercus.cli import labellers
-from quercus.client.labelling_results import Labeller
+from quercus.client.results import Labeller
 
 FOUND = [
     Labeller("ann", 1234, 21, 3, 1, 0, 2, 0, 10, 0.83, 0.912, 4.23),

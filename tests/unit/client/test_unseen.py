@@ -7,9 +7,8 @@ import numpy as np
 from quercus.client import Nominal, Numeric, Specification, pushing
 from quercus.client.comparing import differences
 from quercus.client.pushing import Batcher, PushState
-from quercus.client.results import UnseenNames
 from quercus.client.rows import row_chunks
-from quercus.client.unseen import MAX_NAMES, NewNames, UnseenTally
+from quercus.client.unseen import MAX_NAMES, NewNames, UnseenNames, UnseenTally
 from quercus.v1 import instance_pb2, values_pb2
 
 OLD = Specification([Nominal("machine", ["101", "102"]), Nominal("new"), Numeric("x")], ["o", "s"])

@@ -11,13 +11,14 @@ from quercus.client import (
     Lease,
     Numeric,
     Specification,
-    convert_trees,
     query_calls,
     requests,
     retrying,
     transport,
 )
+from quercus.client.results import QUERY_STATE
 from quercus.client.transport import DEFAULT_ADDRESS, server_address
+from quercus.client.treeview import render_request
 
 
 def idle(reason: str) -> Lease:
@@ -66,7 +67,7 @@ def test_a_specification_that_cannot_be_written_down_is_refused() -> None:
 
 
 def test_query_states_are_known_by_name() -> None:
-    assert len(requests.state_numbers(requests.STATES)) == 5
+    assert len(requests.state_numbers(QUERY_STATE.values())) == 5
     with pytest.raises(InvalidArgument, match="'done' is none of open, leased"):
         requests.state_numbers(["done"])
 
@@ -161,4 +162,4 @@ def test_durations_are_those_that_a_message_holds(seconds: float) -> None:
 
 def test_drawings_have_three_forms() -> None:
     with pytest.raises(InvalidArgument, match="'pdf' is none of text, dot, svg"):
-        convert_trees.render_request("m", None, "pdf")  # type: ignore[arg-type]
+        render_request("m", None, "pdf")  # type: ignore[arg-type]

@@ -4,9 +4,9 @@ import pytest
 
 from quercus.cli.common import attribute_text
 from quercus.cli.label_row import value_text
-from quercus.client import Specification, convert_trees
+from quercus.client import Specification, Tree
 from quercus.client.comparing import differences
-from quercus.client.query_results import Rival
+from quercus.client.results import Rival
 from quercus.specification.attributes import Numeric, plain_number
 from quercus.specification.conditions import condition_of, path_text
 from quercus.trees import branch_names, split_names
@@ -43,7 +43,7 @@ def nested(*thresholds: float) -> tree_pb2.Tree:
 
 @pytest.mark.parametrize("unit", [10**6, 10**9])
 def test_times_in_parts_of_a_second_stay_apart(unit: int) -> None:
-    tree = convert_trees.tree_from_proto(nested(*(1_700_000_000.0 * unit + step * 1024 for step in (0, 1))))
+    tree = Tree.from_message(nested(*(1_700_000_000.0 * unit + step * 1024 for step in (0, 1))))
     first, second = 1_700_000_000 * unit, 1_700_000_000 * unit + 1024
     assert sorted(path_text(tree.path(leaf)) for leaf in tree.leaves) == [
         f"{first} ≤ time < {second}",
@@ -54,7 +54,7 @@ def test_times_in_parts_of_a_second_stay_apart(unit: int) -> None:
 
 def test_a_leaf_between_two_times_has_values() -> None:
     """Its rule was "no value of time", because both bounds were written 1.7e+09."""
-    tree = convert_trees.tree_from_proto(nested(*TIMES))
+    tree = Tree.from_message(nested(*TIMES))
     texts = [path_text(tree.path(leaf)) for leaf in tree.leaves]
     assert sorted(texts) == [
         "1700000000.5 ≤ time < 1700000600.5",

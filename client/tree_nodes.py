@@ -1,50 +1,63 @@
-"""Trees from protobuf, with every name resolved."""
+"""The nodes of trees, with all names resolved."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Literal
+from typing import Final
 
 import numpy as np
 
-from quercus.client.convert import enum_word, model_of, to_datetime
-from quercus.client.errors import invalid
-from quercus.client.messages import filled
-from quercus.client.treeview import AttributeBranches, Member, Tree, TreeNode
+from quercus.client.reading import Words
 from quercus.specification.attributes import plain_number
 from quercus.v1 import tree_pb2
 
-RenderFormat = Literal["text", "dot", "svg"]
+_STOPS: Final = Words(
+    {number: name.removeprefix("STOP_REASON_").lower() for name, number in tree_pb2.StopReason.items()}
+)
 
 
-def tree_from_proto(message: tree_pb2.Tree) -> Tree:
-    """Return the tree in a message, with every name resolved."""
-    attributes = tuple(
-        AttributeBranches(a.attribute, tuple(a.branches), tuple(a.edges), a.numeric)
-        for a in message.attributes
-    )
-    members = tuple(Member(m.nodes, m.leaves, m.depth, tuple(m.classes)) for m in message.members)
-    classes = members[message.member].classes if members else tuple(message.classes)
-    nodes = _nodes_from_proto(message.nodes, classes, attributes)
-    return Tree(
-        model_of(message.name),
-        message.version,
-        message.as_of,
-        tuple(message.classes),
-        attributes,
-        nodes,
-        to_datetime(message.create_time),
-        message.algorithm,
-        members,
-        message.member,
-    )
+@dataclass(frozen=True)
+class TreeNode:
+    """A node of a tree.
+
+    ``branch`` is the value that leads here from the parent. ``attribute`` is the splitting attribute (``None``: a
+    leaf), with its ``threshold`` if there is one. ``intervals`` has the gain-ratio interval of every candidate, and
+    ``stop`` the reason why a leaf is one. ``mass`` gives each focal set its mass, for learners with mass functions; it
+    is a mean if the labels ``conflict``. ``weight`` is the weight of its rows.
+    """
+
+    index: int
+    parent: int | None
+    depth: int
+    branch: str | None
+    attribute: str | None
+    class_name: str
+    count: int
+    theta: tuple[float, ...]
+    belief: tuple[float, ...]
+    plausibility: tuple[float, ...]
+    intervals: Mapping[str, tuple[float, float]]
+    undecided: bool
+    stop: str | None
+    children: tuple[int, ...]
+    threshold: float | None = None
+    mass: Mapping[tuple[str, ...], float] | None = None
+    conflict: bool = False
+    weight: float = 0.0
+
+    @property
+    def is_leaf(self) -> bool:
+        """True if the node does not split."""
+        return self.attribute is None
 
 
-def _nodes_from_proto(
-    columns: tree_pb2.Nodes, classes: Sequence[str], attributes: Sequence[AttributeBranches]
-) -> tuple[TreeNode, ...]:
+def nodes_of(message: tree_pb2.Tree) -> tuple[TreeNode, ...]:
+    """Return the nodes of a tree."""
+    columns, attributes = message.nodes, message.attributes
+    classes = (message.members[message.member] if message.members else message).classes
     count, size = len(columns.parents), len(classes)
     theta, belief, plausibility = (
         [tuple(row) for row in np.array(column, dtype=np.float64).reshape(count, size).tolist()]
@@ -74,7 +87,7 @@ def _nodes_from_proto(
                 plausibility=plausibility[index],
                 intervals={attributes[k].attribute: (lower, upper) for k, lower, upper in candidates},
                 undecided=columns.undecided[index],
-                stop=_stop_name(columns.stops[index]),
+                stop=_STOPS[columns.stops[index]] if columns.stops[index] else None,
                 children=tuple(children[index]),
                 threshold=_node_threshold(columns, index),
                 mass=masses[index] if masses else None,
@@ -90,7 +103,9 @@ def _node_threshold(columns: tree_pb2.Nodes, index: int) -> float | None:
     return None if math.isnan(value) else value
 
 
-def _branch_name(columns: tree_pb2.Nodes, index: int, attributes: Sequence[AttributeBranches]) -> str:
+def _branch_name(
+    columns: tree_pb2.Nodes, index: int, attributes: Sequence[tree_pb2.AttributeBranches]
+) -> str:
     """Return the name of the branch that leads to a node."""
     parent, code = columns.parents[index], columns.branches[index]
     threshold = _node_threshold(columns, parent)
@@ -113,36 +128,3 @@ def _node_masses(
         }
         for count in columns.mass_counts
     ]
-
-
-def _stop_name(stop: tree_pb2.StopReason.ValueType) -> str | None:
-    return enum_word(tree_pb2.StopReason, stop, "STOP_REASON") if stop else None
-
-
-def tree_resource(model_name: str, version: int | None) -> str:
-    """Return ``models/{model}/trees/{version}``, or ``.../latest``."""
-    return f"models/{model_name}/trees/{'latest' if version is None else version}"
-
-
-def render_request(
-    model_name: str,
-    version: int | None,
-    form: RenderFormat,
-    member: int | None = None,
-    depth: int | None = None,
-) -> tree_pb2.RenderTreeRequest:
-    """Return the request of RenderTree."""
-    formats = {
-        "text": tree_pb2.RenderTreeRequest.FORMAT_TEXT,
-        "dot": tree_pb2.RenderTreeRequest.FORMAT_DOT,
-        "svg": tree_pb2.RenderTreeRequest.FORMAT_SVG,
-    }
-    if form not in formats:
-        raise invalid("form", f"{form!r} is none of {', '.join(formats)}")
-    return filled(
-        tree_pb2.RenderTreeRequest,
-        name=tree_resource(model_name, version),
-        format=formats[form],
-        member=member,
-        depth=depth,
-    )

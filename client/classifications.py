@@ -1,0 +1,152 @@
+"""Predictions: the answers of Classify, of one or several requests, as one result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.client.unseen import UnseenNames, UnseenTally
+from quercus.client.values import Floats, Integers
+from quercus.v1 import classify_pb2
+
+
+@dataclass(frozen=True)
+class Classification:
+    """The prediction for one row; arrays are (l,), in the order of ``classes``.
+
+    ``label_set`` are the classes that no other class dominates: one class dominates another if its belief exceeds the
+    other's plausibility. ``node`` is the leaf of the row. If the row ends in several, it is the last node on the way to
+    all of them; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
+    functions and they were asked for.
+    """
+
+    label: str
+    classes: tuple[str, ...]
+    theta: Floats
+    pignistic: Floats
+    belief: Floats
+    plausibility: Floats
+    node: int | None
+    version: int
+    path: tuple[tuple[str, str], ...] | None
+    label_set: tuple[str, ...] = ()
+    mass: Mapping[tuple[str, ...], float] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Classifications:
+    """The predictions for n rows; arrays are (n, l), in the order of ``classes``.
+
+    A request is answered from one tree version. Very many rows travel in several requests, and the tree may
+    grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
+    ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
+    ``unseen``: names in the rows that the model has never seen.
+    """
+
+    classes: tuple[str, ...]
+    indices: Integers
+    theta: Floats
+    pignistic: Floats
+    belief: Floats
+    plausibility: Floats
+    nodes: Integers | None
+    versions: Integers
+    version: int
+    as_of: int
+    paths: tuple[tuple[tuple[str, str], ...], ...] | None = None
+    class_sets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
+    masses: tuple[Mapping[tuple[str, ...], float], ...] | None = None
+    unseen: tuple[UnseenNames, ...] = ()
+
+    @property
+    def labels(self) -> list[str]:
+        """Names of the predicted classes of all rows."""
+        return [self.classes[index] for index in self.indices]
+
+    def label_set(self, row: int) -> tuple[str, ...]:
+        """Return the classes of one row that no other class dominates."""
+        if not self.class_sets.size:  # of a server before 0.3, which does not say
+            return (self.classes[self.indices[row]],)
+        mask = int(self.class_sets[row])
+        return tuple(name for c, name in enumerate(self.classes) if mask >> c & 1)
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    def __getitem__(self, row: int) -> Classification:
+        return Classification(
+            self.classes[self.indices[row]],
+            self.classes,
+            self.theta[row],
+            self.pignistic[row],
+            self.belief[row],
+            self.plausibility[row],
+            None if self.nodes is None else int(self.nodes[row]),
+            int(self.versions[row]),
+            None if self.paths is None else self.paths[row],
+            self.label_set(row),
+            None if self.masses is None else self.masses[row],
+        )
+
+    def __iter__(self) -> Iterator[Classification]:
+        return (self[row] for row in range(len(self)))
+
+
+def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
+    """Merge the responses of one or several requests, in order."""
+    classes = tuple(messages[0].classes)
+
+    def joined_array(name: str) -> Floats:
+        parts = [np.array(getattr(m, name), dtype=np.float64) for m in messages]
+        return np.concatenate(parts).reshape(-1, len(classes))
+
+    steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
+    masses = [mass for m in messages for mass in _row_masses(m)]
+    unseen = UnseenTally()
+    for message in messages:
+        unseen.add_messages(message.unseen)
+    return Classifications(
+        classes=classes,
+        indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
+        theta=joined_array("theta"),
+        pignistic=joined_array("pignistic"),
+        belief=joined_array("belief"),
+        plausibility=joined_array("plausibility"),
+        nodes=_nodes_reached(messages),
+        versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
+        version=min(m.tree_version for m in messages),
+        as_of=min(m.as_of for m in messages),
+        paths=tuple(steps) if want_paths else None,
+        class_sets=np.concatenate([np.array(m.class_sets, dtype=np.uint64) for m in messages]),
+        masses=tuple(masses) if len(masses) == sum(len(m.class_indices) for m in messages) else None,
+        unseen=unseen.results(sum(len(m.class_indices) for m in messages)),
+    )
+
+
+def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | None:
+    """Return the node of each row; ``None`` if several trees classified some of them."""
+    if any(len(m.nodes) != len(m.class_indices) for m in messages):
+        return None
+    return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
+
+
+def _row_masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
+    """Yield the mass function of each row; equal ones are shared."""
+    different = [
+        {
+            tuple(name for c, name in enumerate(message.classes) if mask >> c & 1): value
+            for mask, value in zip(mass.focal_sets, mass.masses, strict=True)
+        }
+        for mass in message.masses
+    ]
+    return (different[at] for at in message.mass_indices)
+
+
+def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
+    """Return the result for no rows; no tree was used, so the version is 0."""
+    none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
+    paths = () if want_paths else None
+    return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)

@@ -1,0 +1,454 @@
+"""Derives the results of the client's calls, `quercus.client.results`, from the protocol: run ``make proto``.
+
+A message with the option ``result`` has a frozen dataclass with a field for each of its own. Types say how a field is
+shown; where they do not, the option ``python`` does (``proto/quercus/v1/options.proto``). The comments of the protocol
+are the docstrings. What a result adds to its message is written by hand, in a base class of `quercus.client.additions`
+named after the result: ``StatusAdditions``.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from textwrap import wrap
+from typing import Final
+
+from google.protobuf.descriptor_pb2 import (
+    DescriptorProto,
+    EnumDescriptorProto,
+    FieldDescriptorProto,
+    FileDescriptorProto,
+    FileDescriptorSet,
+)
+
+from quercus.client import additions
+from quercus.client.generate_sync import tidy_module
+from quercus.v1 import options_pb2
+
+ROOT: Final = Path(__file__).resolve().parents[1]
+GENERATED: Final = ROOT / "client" / "results.py"
+PACKAGE: Final = ".quercus.v1."
+WIDTH: Final = 116
+
+HEAD: Final = '''# Generated from proto/quercus/v1 by `make proto`; edit the .proto files, and client/additions.py.
+"""The results of the client's calls: frozen values of plain Python types."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Final, Literal, Self
+
+from quercus.client.additions import {additions}
+from quercus.client.display_messages import display_of
+from quercus.client.reading import (
+    Words,
+    fact_of,
+    label_of,
+    row_values,
+    seconds_of,
+    to_datetime,
+)
+from quercus.client.resources import id_of, model_of, number_of
+from quercus.client.specification_messages import specification_of
+from quercus.client.specifications import Specification
+from quercus.client.tree_nodes import TreeNode, nodes_of
+from quercus.client.values import Value
+from quercus.specification.display import Display
+from quercus.specification.reasons import Fact
+from quercus.specification.written_labels import Label
+
+if TYPE_CHECKING:
+    from quercus.v1 import {modules}
+'''
+
+F: Final = FieldDescriptorProto
+WHOLE: Final = frozenset(
+    {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_SINT32, F.TYPE_SINT64}
+)
+
+
+@dataclass(frozen=True)
+class Form:
+    """A type in Python: its name, how a value of the message becomes one of it, and what it is if nothing is given.
+
+    ``read`` has the value at ``{}``, and the message around it at ``{message}``. ``empty`` is None for a type without a
+    value for nothing.
+    """
+
+    type: str
+    read: str = "{}"
+    empty: str | None = None
+
+
+TRUTH: Final = Form("bool", empty="False")
+INTEGER: Final = Form("int", empty="0")
+NUMBER: Final = Form("float", empty="0.0")
+TEXT: Final = Form("str", empty='""')
+BYTES: Final = Form("bytes", empty='b""')
+FORMS: Final[Mapping[str, Form]] = {
+    ".google.protobuf.Duration": Form("float", "seconds_of({})", "0.0"),
+    ".google.protobuf.Timestamp": Form("datetime", "to_datetime({})"),
+    f"{PACKAGE}Branch": Form("tuple[str, str]", "({0}.attribute, {0}.value)"),
+    f"{PACKAGE}Contour": Form("tuple[float, ...]", "tuple({}.plausibilities)", "()"),
+    f"{PACKAGE}Display": Form("Display", "display_of({})", "()"),
+    f"{PACKAGE}Fact": Form("Fact", "fact_of({})"),
+    f"{PACKAGE}Label": Form("Label", "label_of({}, classes)", "None"),
+    f"{PACKAGE}Nodes": Form("tuple[TreeNode, ...]", "nodes_of({message})"),
+    f"{PACKAGE}NamedRow": Form("Mapping[str, Value]", "row_values({})", "field(default_factory=dict)"),
+    f"{PACKAGE}Specification": Form("Specification", "specification_of({})"),
+}
+"""Messages that have a type of their own in Python."""
+BY_CLASS: Final = Form(
+    "Mapping[str, float]", "dict(zip(classes, {}.plausibilities, strict=True))", "field(default_factory=dict)"
+)
+PARTS: Final = {
+    options_pb2.RESOURCE_PART_MODEL: Form("str", "model_of({})", '""'),
+    options_pb2.RESOURCE_PART_ID: Form("str", "id_of({})", '""'),
+    options_pb2.RESOURCE_PART_NUMBER: Form("int", "number_of({})", "0"),
+}
+
+
+@dataclass(frozen=True)
+class Comments:
+    """The comments of a file, by the path of what they are about."""
+
+    before: Mapping[tuple[int, ...], str]
+
+    @classmethod
+    def of_file(cls, file: FileDescriptorProto) -> Comments:
+        """Return the comments that stand before something."""
+        return cls(
+            {
+                tuple(each.path): " ".join(each.leading_comments.split())
+                for each in file.source_code_info.location
+                if each.leading_comments
+            }
+        )
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message, with its place in its file and the comments there."""
+
+    proto: DescriptorProto
+    module: str
+    path: tuple[int, ...]
+    comments: Comments
+
+    @property
+    def meaning(self) -> str:
+        """The comment before it."""
+        return self.comments.before.get(self.path, "")
+
+    def fields(self) -> Iterator[tuple[FieldDescriptorProto, str]]:
+        """Yield its fields with the comments before them, in the order in which they are declared."""
+        for k, each in enumerate(self.proto.field):
+            yield each, self.comments.before.get((*self.path, 2, k), "")
+
+    @property
+    def result(self) -> options_pb2.Result | None:
+        """The option of that name; None if the Python client does not show it."""
+        options = self.proto.options
+        return options.Extensions[options_pb2.result] if options.HasExtension(options_pb2.result) else None
+
+    @property
+    def name(self) -> str:
+        """The name of its result."""
+        return (self.result.name if self.result else "") or self.proto.name
+
+
+@dataclass(frozen=True)
+class ResultField:
+    """A field of a result."""
+
+    name: str
+    type: str
+    read: str
+    """The value in the message, in Python."""
+    empty: str | None
+    """The value if nothing is given, in Python; None: it must be given."""
+    meaning: str
+    is_secret: bool = False
+    has_default: bool = False
+    """True if the protocol says what it is if nothing is given."""
+
+    def declaration(self, must_be_given: bool) -> str:
+        """Return its line in the class."""
+        factory = re.fullmatch(r"field\((.*)\)", self.empty or "")
+        given = (
+            []
+            if must_be_given or self.empty is None
+            else [factory[1] if factory else f"default={self.empty}"]
+        )
+        if self.is_secret:
+            return f"{self.name}: {self.type} = field({', '.join([*given, 'repr=False'])})"
+        if not given:
+            return f"{self.name}: {self.type}"
+        return f"{self.name}: {self.type} = {self.empty}"
+
+
+class Protocol:
+    """The messages and enums of the protocol.
+
+    Parameters
+    ----------
+    files
+        Descriptors with comments.
+    """
+
+    def __init__(self, files: Sequence[FileDescriptorProto]) -> None:
+        self.messages: dict[str, Message] = {}
+        self.enums: dict[str, EnumDescriptorProto] = {}
+        for file in files:
+            comments, package = Comments.of_file(file), f".{file.package}."
+            module = Path(file.name).stem + "_pb2"
+            for k, proto in enumerate(file.message_type):
+                self.messages[package + proto.name] = Message(proto, module, (4, k), comments)
+                self.enums |= {f"{package}{proto.name}.{enum.name}": enum for enum in proto.enum_type}
+            self.enums |= {package + enum.name: enum for enum in file.enum_type}
+
+    @cached_property
+    def results(self) -> dict[str, Message]:
+        """The messages that have results, each after those that it needs, by name."""
+        found: dict[str, Message] = {}
+        seen: set[str] = set()
+
+        def visit(name: str) -> None:
+            message = self.messages.get(name)
+            if message is None or name in seen:
+                return
+            seen.add(name)
+            for each in message.proto.field:
+                visit(each.type_name)
+            if message.result is not None:
+                found[name] = message
+
+        for name in self.messages:
+            visit(name)
+        return found
+
+    def needs_classes(self, message: Message) -> bool:
+        """Return whether the frame is needed to read a message: it names no classes, or its parts do not."""
+        return any(re.search(r"(?<!\.)\bclasses\b", each.read) for each in self.fields_of(message))
+
+    def fields_of(self, message: Message, before: str = "message") -> Iterator[ResultField]:
+        """Yield the fields of the result of a message, which stands in the variable `before`."""
+        if message.result is not None:
+            for given in message.result.given:
+                yield ResultField(given.name, given.type, given.name, None, given.meaning)
+        for proto, meaning in message.fields():
+            for shown in proto.options.Extensions[options_pb2.python] or [options_pb2.Shown()]:
+                if shown.inline:
+                    yield from self.fields_of(self.messages[proto.type_name], f"{before}.{proto.name}")
+                elif not shown.hidden:
+                    yield self._field(proto, shown, before, meaning)
+
+    def _field(
+        self, proto: FieldDescriptorProto, shown: options_pb2.Shown, before: str, meaning: str
+    ) -> ResultField:
+        at = f"{before}.{proto.name}"
+        form = self._form(proto, shown)
+        value, kind, empty = form.read.format(at, message=before), form.type, form.empty
+        if proto.proto3_optional or shown.none_if:
+            test = f"not {before}.{shown.none_if}" if shown.none_if else f'{before}.HasField("{proto.name}")'
+            unset = shown.default or "None"
+            value, empty = f"{value} if {test} else {unset}", unset
+            if not shown.default:
+                kind = "Label" if kind == "Label" else f"{kind} | None"  # a label may be None anyway
+                meaning = re.sub(r"\b[Aa]bsent\b", "``None``", meaning)
+        name = proto.name + ("_s" if proto.type_name == ".google.protobuf.Duration" else "")
+        return ResultField(
+            shown.name or name,
+            kind,
+            value,
+            shown.default or empty,
+            shown.meaning or meaning,
+            proto.options.debug_redact,
+            bool(shown.default),
+        )
+
+    def _form(self, proto: FieldDescriptorProto, shown: options_pb2.Shown) -> Form:
+        if shown.part:
+            return PARTS[shown.part]
+        if shown.by_class:
+            return BY_CLASS
+        if (entry := self._map_entry(proto)) is not None:
+            key, value = (self._single_form(each) for each in entry.field)
+            if value.read != "{}":
+                raise ValueError(f"values of {proto.name} would have to be read one by one")
+            return Form(
+                f"Mapping[{key.type}, {value.type}]",
+                "dict(sorted({}.items()))",
+                "field(default_factory=dict)",
+            )
+        single = self._single_form(proto)
+        if proto.label != F.LABEL_REPEATED:
+            return single
+        make = "frozenset" if shown.set else "tuple"
+        every = f"{make}[{single.type}]" if shown.set else f"{make}[{single.type}, ...]"
+        one = single.read.format("each")
+        return Form(
+            every,
+            make + ("({})" if one == "each" else f"({one} for each in {{}})"),
+            "frozenset()" if shown.set else "()",
+        )
+
+    def _map_entry(self, proto: FieldDescriptorProto) -> DescriptorProto | None:
+        owner, _, name = proto.type_name.rpartition(".")
+        nested = self.messages[owner].proto.nested_type if owner in self.messages else ()
+        return next((each for each in nested if each.name == name and each.options.map_entry), None)
+
+    def _single_form(self, proto: FieldDescriptorProto) -> Form:
+        """Return the type of one value of a field."""
+        match proto.type:
+            case F.TYPE_BOOL:
+                return TRUTH
+            case F.TYPE_STRING:
+                return TEXT
+            case F.TYPE_BYTES:
+                return BYTES
+            case F.TYPE_DOUBLE | F.TYPE_FLOAT:
+                return NUMBER
+            case whole if whole in WHOLE:
+                return INTEGER
+            case F.TYPE_ENUM:
+                enum = self.enums[proto.type_name]
+                read = f"{constant_name(enum)}[{{}}]"
+                return Form(enum.name, read) if words_of(enum).literal else Form("str", read, '"unspecified"')
+        if proto.type_name in FORMS:
+            return FORMS[proto.type_name]
+        message = self.results.get(proto.type_name)
+        if message is None:
+            raise ValueError(f"{proto.type_name} of {proto.name} has no result, and no form of its own")
+        more = ", classes" if self.needs_classes(message) else ""
+        return Form(message.name, f"{message.name}.from_message({{}}{more})")
+
+    def used_enums(self) -> dict[str, EnumDescriptorProto]:
+        """Return the enums of fields of results, by name."""
+        used: dict[str, EnumDescriptorProto] = {}
+
+        def add_enums(message: Message) -> None:
+            for proto, _ in message.fields():
+                if proto.type == F.TYPE_ENUM:
+                    enum = self.enums[proto.type_name]
+                    if used.setdefault(enum.name, enum) is not enum:
+                        raise ValueError(f"two enums of results are named {enum.name}")
+                elif any(each.inline for each in proto.options.Extensions[options_pb2.python]):
+                    add_enums(self.messages[proto.type_name])
+
+        for message in self.results.values():
+            add_enums(message)
+        return used
+
+
+def words_of(enum: EnumDescriptorProto) -> options_pb2.Words:
+    """Return how the values of an enum are shown."""
+    found: options_pb2.Words = enum.options.Extensions[options_pb2.words]
+    return found
+
+
+def constant_name(enum: EnumDescriptorProto) -> str:
+    """Return the name of an enum as that of a constant, which is the prefix of its values too."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
+
+
+def enum_source(enum: EnumDescriptorProto) -> str:
+    """Return the words of an enum, in Python."""
+    name = constant_name(enum)
+    words = {each.number: each.name.removeprefix(f"{name}_").lower() for each in enum.value if each.number}
+    options = words_of(enum)
+    text = f"{enum.name} = Literal[{', '.join(map(repr, words.values()))}]\n" if options.literal else ""
+    unknown = f", unknown={options.unknown!r}" if options.unknown else ""
+    return f"{text}{name}: Final = Words({words!r}{unknown})\n"
+
+
+def docstring(message: Message, fields: Sequence[ResultField]) -> str:
+    """Return the docstring of a result."""
+    summary, _, rest = quoted(message.meaning).partition(". ")
+    lines = [f'    """{summary.rstrip(".")}.', ""]
+    if rest:
+        lines += [*wrap(rest, WIDTH, initial_indent="    ", subsequent_indent="    "), ""]
+    lines += ["    Attributes", "    ----------"]
+    for each in fields:
+        lines.append(f"    {each.name}")
+        lines += wrap(quoted(each.meaning), WIDTH, initial_indent="        ", subsequent_indent="        ")
+    return "\n".join([*lines, '    """'])
+
+
+def quoted(comment: str) -> str:
+    """Return a comment with code quoted as in docstrings.
+
+    Examples
+    --------
+    >>> quoted("Empty for `off`.")
+    'Empty for ``off``.'
+    """
+    return re.sub(r"(?<!`)`([^`]+)`(?!`)", r"``\1``", comment)
+
+
+def result_source(protocol: Protocol, message: Message) -> str:
+    """Return the class of a result, in Python."""
+    fields = list(protocol.fields_of(message))
+    given = [] if message.result is None else [each.name for each in message.result.given]
+    # What has no empty value must be given, and so must all before it; and the first, unless it has a default.
+    forced = max(
+        (k for k, each in enumerate(fields) if each.empty is None), default=-1 if fields[0].has_default else 0
+    )
+    base = f"{message.name}Additions"
+    parameters = f"message: {message.module}.{message.proto.name}"
+    if protocol.needs_classes(message):
+        parameters += ", classes: Sequence[str]"
+    if given:
+        parameters += ", *, " + ", ".join(f"{each.name}: {each.type}" for each in fields[: len(given)])
+    lines = [
+        "@dataclass(frozen=True)",
+        f"class {message.name}{f'({base})' if hasattr(additions, base) else ''}:",
+        docstring(message, fields),
+        "",
+        *(f"    {each.declaration(k <= forced)}" for k, each in enumerate(fields)),
+        "",
+        "    @classmethod",
+        f"    def from_message(cls, {parameters}) -> Self:",
+        '        """Return the result of a message."""',
+        f"        return cls({', '.join(each.read for each in fields)})",  # keywords cost a tenth more
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def described_files() -> Sequence[FileDescriptorProto]:
+    """Return the descriptors of the protocol, with comments."""
+    files = sorted(
+        str(each.relative_to(ROOT / "proto")) for each in (ROOT / "proto/quercus/v1").glob("*.proto")
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        target = Path(folder) / "described.binpb"
+        protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", "--include_source_info"]
+        subprocess.run([*protoc, f"--descriptor_set_out={target}", *files], check=True)  # noqa: S603
+        return FileDescriptorSet.FromString(target.read_bytes()).file
+
+
+def generated_module() -> str:
+    """Return the content of `quercus.client.results`."""
+    protocol = Protocol(described_files())
+    bases = [f"{each.name}Additions" for each in protocol.results.values()]
+    head = HEAD.format(
+        additions=", ".join(base for base in bases if hasattr(additions, base)),
+        modules=", ".join(sorted({each.module for each in protocol.results.values()})),
+    )
+    parts = [enum_source(each) for each in protocol.used_enums().values()]
+    parts += [result_source(protocol, each) for each in protocol.results.values()]
+    return tidy_module("\n\n".join([head, *parts]))
+
+
+if __name__ == "__main__":
+    target = Path(sys.argv[1]) / GENERATED.name if sys.argv[1:] else GENERATED
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(generated_module())
