@@ -189,6 +189,18 @@ class LearnerForm:
         """Return why the server refuses a field of this part of the form; empty if it does not."""
         return self.faults.get(name, "") if _is_ours(name) else ""
 
+    def check(self) -> None:
+        """Refuse what the server would refuse of the chosen learner's parameters, with its words.
+
+        Raises
+        ------
+        InvalidInput
+            Naming the first field whose value is not allowed.
+        """
+        for each in [*self.settings, *self.base_settings]:
+            if each.text:
+                each.parameter.check(each.value, each.name)
+
     def fields(self) -> dict[str, Any]:
         """Return what a specification gets of this part of the form.
 

@@ -95,13 +95,14 @@ async def create(request: Request) -> Response:
         plan = ModelPlan.of(session.upload.guess, chosen)
         if chosen.get("act") == "plan":  # a script shows what the choices mean
             return HTMLResponse(render_fragment("create_plan.html", plan=plan))
+        learner = LearnerForm(session.upload.learners, chosen, {})
         if chosen.get("act") == "settings":
-            learner = LearnerForm(session.upload.learners, chosen, {})
             return HTMLResponse(render_fragment("create_learner.html", learner=learner))
         made = await _in_thread(_read_plan, session.upload, plan)
+        learner.check()
         if chosen.get("act") == "check":
             return _columns_page(request, session.upload, chosen)
-        return await _make_model(request, session, session.upload, plan, made)
+        return await _make_model(request, session, session.upload, plan, made, learner)
     except Unauthenticated:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
@@ -228,14 +229,18 @@ def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
 
 
 async def _make_model(
-    request: Request, session: Session, upload: Upload, plan: ModelPlan, schema: FileSchema
+    request: Request,
+    session: Session,
+    upload: Upload,
+    plan: ModelPlan,
+    schema: FileSchema,
+    learner: LearnerForm,
 ) -> Response:
     """Create the model, and push the rows."""
     name, cuts = plan.given.get("model", ""), _parse_integer(plan.given, "cuts", parameters.CUTS)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
-    chosen = LearnerForm(upload.learners, plan.given, {}).fields()
-    specification = Specification(attributes, schema.classes, budget=budget, **chosen)
+    specification = Specification(attributes, schema.classes, budget=budget, **learner.fields())
     with naming_columns(_open_file(upload.path), specification, plan.class_column):
         model = await session.making.create_model(session.client, name, specification)
     refused = _RefusedRows()

@@ -9,7 +9,7 @@ import pytest
 from integration.client.serving import Serving
 from support.consoles import Response, Visitor
 
-from quercus.client import Client, Nominal, NotFound, Numeric
+from quercus.client import Client, InvalidArgument, Nominal, NotFound, Numeric, Specification
 
 UNLABELLED = b"size,colour\n1,red\n2.5,blue\n?,red\n4,\n"
 HALF = b"id,size,kind\na,1,x\nb,2,\nc,3,?\nd,4, y \ne,5,x | y\nf,6, \n"
@@ -311,32 +311,45 @@ def test_a_forest_of_chosen_trees(ann: Visitor, client: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "reason"),
+    ("algorithm", "field", "reason"),
     [
-        ({"trees": "0"}, "algorithm.trees", "is 0, must be a whole number in [1, 1000]"),
+        ({"trees": 0}, "algorithm.trees", "is 0, must be a whole number in [1, 1000]"),
         ({"trees": "many"}, "algorithm.trees", "is 'many', must be a whole number in [1, 1000]"),
-        ({"seed": "9" * 30}, "algorithm.seed", "is 9"),
-        ({"name": "forest", "base.name": "id3", "base.significance": "1"}, "algorithm.base.significance",
+        ({"trees": 2.5}, "algorithm.trees", "is 2.5, must be a whole number in [1, 1000]"),
+        ({"name": "forest", "max_features": "some"}, "algorithm.max_features", "is 'some', must be one of root, "),
+        ({"name": "forest", "base": {"name": "id3", "significance": 1}}, "algorithm.base.significance",
          "is 1, must lie in (0, 1)"),
-        ({"name": "c45", "confidence": "7"}, "algorithm.confidence", "is 7, must lie in (0, 1)"),
-        ({"name": "nobodys"}, "learner", "is 'nobodys', must be one of "),
+        ({"name": "forest", "base": {"name": "forest"}}, "algorithm.base.name", "is 'forest', of which no forest"),
+        ({"name": "nobodys"}, "algorithm.name", "is 'nobodys', must be one of "),
     ],
 )  # fmt: skip
 def test_what_the_server_refuses_stands_beside_its_field(
-    ann: Visitor, client: Client, given: dict[str, str], field: str, reason: str
+    ann: Visitor, client: Client, algorithm: dict[str, Any], field: str, reason: str
 ) -> None:
+    """In the same words, also where the console finds it before the server is asked."""
+    given = {"name": "active-forest"} | algorithm
+    with pytest.raises(InvalidArgument) as refused:
+        client.create_model("c-no", Specification([Numeric("size")], ["x", "y"], algorithm=given))
+    assert refused.value.violations[0].field == f"specification.{field}"
+    assert refused.value.violations[0].reason.startswith(reason)
     ann.upload("half.csv", HALF)
-    named = {f"algorithm.{name}": text for name, text in given.items()}
-    page = ann.form("/create", CHOSEN | named | {"model": "c-refused-field"})
+    typed = {f"algorithm.{name}": text for name, text in algorithm.items() if name != "base"} | {
+        f"algorithm.base.{name}": text for name, text in algorithm.get("base", {}).items()
+    }
+    page = ann.form("/create", CHOSEN | typed | {"model": "c-no"})
     assert page.status == 400
-    assert beside(page)[field].startswith(reason)
-    assert beside(page)[field] in fault(page)
+    shown = "learner" if field == "algorithm.name" else field
+    assert beside(page) == {shown: refused.value.violations[0].reason}
+    assert fault(page).endswith(beside(page)[shown])
     assert '<details class="advanced" id="learner" open>' in page.text
-    if field.startswith("algorithm."):
+    if shown != "learner":
         assert f'aria-describedby="{field}-hint {field}-fault" aria-invalid="true"' in page.text
-        assert f'value="{named[field]}"' in page.text  # what was typed is still there
+    if not field.endswith("name"):
+        assert f'value="{typed[field]}"' in page.text  # what was typed is still there
+        checked = ann.form("/create", CHOSEN | typed | {"model": "c-no", "act": "check"})
+        assert (checked.status, beside(checked)) == (400, beside(page))
     with pytest.raises(NotFound):
-        client.get_model("c-refused-field")
+        client.get_model("c-no")
 
 
 def test_without_scripts_nothing_typed_for_another_learner_is_dropped_unsaid(

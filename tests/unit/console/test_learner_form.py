@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from quercus.belief.errors import InvalidInput
 from quercus.console.learner_form import LearnerForm, Setting
 from quercus.specification.algorithms import Declaration, declarations
 from quercus.specification.parameter import Parameter
@@ -99,3 +100,11 @@ def test_the_default_comes_first_and_faults_stand_beside_their_fields() -> None:
     assert found.is_touched
     assert found.fault("budget") == ""
     assert not LearnerForm(learners, {}, {"budget": "is -1"}).is_touched
+
+
+def test_a_number_that_no_message_can_hold_is_refused_with_its_bound() -> None:
+    with pytest.raises(
+        InvalidInput, match=r"^algorithm\.rows: is 9{30}, must be one of all, or a whole number in"
+    ):
+        form(algorithm__rows="9" * 30).check()
+    form(algorithm__rows="100", algorithm__reach="none").check()
