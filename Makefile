@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all compiled-tests docs serve proto released kernels client bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all compiled-tests docs serve proto released kernels client estimators bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -69,6 +69,9 @@ kernels: $(STAMP) ## Build the compiled kernels, and generate their stubs
 
 client: $(STAMP) ## Generate the synchronous client, client/sync, from client/aio
 	$(BIN)/python client/generate_sync.py
+
+estimators: $(STAMP) ## Generate the estimators of single trees, estimators/trees.py, from what the learners declare
+	$(BIN)/python estimators/generate.py
 
 bench: $(STAMP) $(PEERS_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)
 	$(BIN)/python bench $(ARGS)

@@ -5,15 +5,24 @@ Calls to the server have a short deadline. If no server answers, nothing is offe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from quercus.specification.algorithms import Declaration
+    from quercus.specification.parameter import Parameter
 
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
 MAX_COMPLETIONS: Final = 200
 """Most names that are offered at once."""
+
+ROOM: Final = 10
+"""Columns that are left free beside a description, for what a shell's quoting adds."""
 
 
 def complete_from(choices: Iterable[str]) -> Callable[[str], list[str]]:
@@ -24,6 +33,68 @@ def complete_from(choices: Iterable[str]) -> Callable[[str], list[str]]:
         return [word for word in known if word.startswith(incomplete)]
 
     return complete
+
+
+def complete_learner(incomplete: str) -> list[tuple[str, str]]:
+    """Offer the learners that are installed here, each with its summary."""
+    return _offer(incomplete, ((each.name, each.summary) for each in _declared()))
+
+
+def complete_strategy(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the strategies of the command's --algorithm, or of all learners if it names none."""
+    known = _declared()
+    chosen = [each for each in known if each.name == ctx.params.get("algorithm")]
+    offered = {name: says for each in chosen or known for name, says in each.strategies.items()}
+    return _offer(incomplete, sorted(offered.items()))
+
+
+def complete_parameter(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the parameters of the command's --algorithm, such as ``trees=``; after the sign, words that it takes."""
+    known = {each.name: each for each in _declared()}
+    learner = known.get(ctx.params.get("algorithm") or "")
+    if learner is None:
+        return []
+    offered = list(_settings("", learner))
+    if learner.bases:
+        offered.append(("base=", "Learner of each tree"))
+        offered += [(f"base={name}", known[name].summary) for name in learner.bases if name in known]
+        given: list[Any] = ctx.params.get("parameter") or []
+        named = [str(each).removeprefix("base=") for each in given if str(each).startswith("base=")]
+        if named and named[-1] in known:
+            offered += _settings("base.", known[named[-1]])
+    is_value = "=" in incomplete
+    return _offer(incomplete, (each for each in offered if each[0].endswith("=") != is_value))
+
+
+def _settings(prefix: str, learner: Declaration) -> Iterator[tuple[str, str]]:
+    for each in learner.parameters:
+        yield f"{prefix}{each.name}=", f"{each.description}; {each.bound_text}"
+        for word, says in _words_of(each):
+            yield f"{prefix}{each.name}={word}", says
+
+
+def _words_of(parameter: Parameter) -> Iterator[tuple[str, str]]:
+    words = ("true", "false") if parameter.kind is bool else parameter.choices
+    yield from ((word, parameter.description) for word in words)
+    if parameter.meaning_of_none:
+        yield "none", parameter.meaning_of_none
+
+
+def _offer(incomplete: str, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the words that begin like the typed text, each with a description that fits in a line.
+
+    Typer breaks longer ones at the width of the terminal, and shells take the second line for a word.
+    """
+    width = Console().width - ROOM
+    return [
+        (word, shorten(says, width, placeholder=" …")) for word, says in known if word.startswith(incomplete)
+    ]
+
+
+def _declared() -> tuple[Declaration, ...]:
+    from quercus.specification.algorithms import declarations  # noqa: PLC0415  (it imports every learner)
+
+    return declarations()
 
 
 def complete_model(ctx: typer.Context, incomplete: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from quercus.belief.errors import InvalidInput
-from quercus.cli.completion import complete_from
+from quercus.cli.completion import complete_learner, complete_parameter, complete_strategy
 from quercus.cli.options import option, server_option
 from quercus.specification import parameters
 from quercus.specification.algorithms import DEFAULT, Pruning
@@ -41,12 +41,16 @@ ParameterOption = Annotated[
         metavar="KEY=VALUE",
         help="Parameter of the learner, such as max_cuts=8, or max_cuts=none for no limit; of a forest's trees: "
         "base=c45, base.max_cuts=8. `quercus learners` lists them.",
+        autocompletion=complete_parameter,
     ),
 ]
 PruningOption = Annotated[
     PruningChoice | None,
     typer.Option("--pruning", help="Collapse subtrees that a test does not justify (default: none)."),
 ]
+STRATEGY = parameters.STRATEGY.with_changes(
+    description="Query strategy, which selects the next instances; `quercus learners` lists those of each learner"
+)
 BinsOption = Annotated[int | None, option(parameters.BINS, show_default=str(parameters.BINS.default))]
 CutsOption = Annotated[int | None, option(parameters.CUTS)]
 
@@ -71,6 +75,8 @@ def with_model_options(
     fields = [each for each in parameters_of(Specification) if not changeable or each.name in CHANGEABLE]
     options: dict[str, Any] = {} if changeable else _learner_options(f"{by}: {learner}")
     options |= {each.name: Annotated[each.kind | None, server_option(each, by)] for each in fields}
+    strategy = server_option(STRATEGY, by, autocompletion=complete_strategy)
+    options["strategy"] = Annotated[str | None, strategy]
     level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
     options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
 
@@ -96,7 +102,7 @@ def _learner_options(default: str) -> dict[str, Any]:
     named = typer.Option(
         "--algorithm",
         help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({default}).",
-        autocompletion=complete_from(plugin_names(LEARNERS)),
+        autocompletion=complete_learner,
     )
     return {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}
 

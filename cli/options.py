@@ -41,10 +41,10 @@ def option(parameter: Parameter, *names: str, default: object = None, by: str = 
     return typer.Option(*flags, **({"help": f"{parameter.description}{end}"} | more))
 
 
-def server_option(parameter: Parameter, by: str = "server") -> Any:
+def server_option(parameter: Parameter, by: str = "server", **more: Any) -> Any:
     """Return an option for a parameter whose default the server knows, or whatever `by` names."""
     default = parameter.meaning_of_none if parameter.default is None else parameter.default
-    return option(parameter, default=default, by=by)
+    return option(parameter, default=default, by=by, **more)
 
 
 def secret_of(file: Path | None, variable: str) -> str:

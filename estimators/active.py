@@ -9,9 +9,9 @@ import numpy as np
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise
 from quercus.belief.frame import Frame
+from quercus.estimators.base import pruning_of
 from quercus.estimators.columns import distinct_names
 from quercus.estimators.pool import AskingClassifier, Pool
-from quercus.estimators.trees import pruning_of
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import (

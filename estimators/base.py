@@ -20,6 +20,7 @@ from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
+from quercus.specification.algorithms import Pruning
 from quercus.trees import (
     FlatTree,
     LearnedModel,
@@ -274,6 +275,11 @@ class TableClassifier(BeliefClassifier):
 def seed_of(random_state: Any) -> int:
     """Return the seed that a ``random_state`` gives."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def pruning_of(kind: str | None, level: float) -> Pruning | None:
+    """Return the pruning that parameters of an estimator name."""
+    return None if kind is None else Pruning(kind, level)  # type: ignore[arg-type]
 
 
 def row_weights(sample_weight: Any, values: Floats) -> Floats | None:

@@ -1,52 +1,41 @@
-"""The estimators of single trees, one class per learner; the learners document their parameters."""
+# Generated from the declarations of the learners by `make estimators`; edit those.
+"""The estimators of single trees, one class per learner."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
-from quercus.estimators.base import TableClassifier, seed_of
-from quercus.specification.algorithms import Pruning
-from quercus.specification.parameters import (
-    CANDIDATE_CUTS,
-    COMBINE,
-    CONFIDENCE,
-    FOLDS,
-    INFORMED_ONLY,
-    LEAF,
-    LEVEL,
-    MIN_BRANCH,
-    MIN_INSTANCES,
-    PREDICTION_LEVEL,
-    SPLIT_SIGNIFICANCE,
-)
-from quercus.trees import C45, Averaging, BeliefEntropy, Combine, E2m, Id3, Learner, Rule, TotalUncertainty
+from quercus.estimators.base import TableClassifier, pruning_of, seed_of
+from quercus.trees import C45, Averaging, BeliefEntropy, E2m, Id3, Learner, TotalUncertainty
 
 
 class ID3Classifier(TableClassifier):
-    """ID3: information gain (Quinlan 1986), from the rows whose label names one class.
+    """ID3, from the rows whose label names one class.
 
     Parameters
     ----------
     min_instances
-        A node with fewer rows is a leaf.
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. Default: 2.
     max_depth
-        Depth at which every node is a leaf; None for no limit.
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
     max_cuts
-        Most thresholds of a number that are tried at a node; None for no limit.
+        Maximum number of thresholds of a numeric attribute that are tried at a node; must be a whole number in [1,
+        1000000]. None: no limit. Default: None.
     significance
-        Level of χ² pruning, in (0, 1); None for no pruning.
+        Level of χ² pruning; must lie in (0, 1). None: no pruning. Default: None.
     classes, categorical_features
         See `quercus.estimators.base.BeliefClassifier`.
 
     Examples
     --------
-    >>> ID3Classifier().fit([["sun", 1], ["rain", 1], ["rain", 5]], ["no", "no", "yes"]).predict([["rain", 4]])
-    array(['yes'], dtype='<U3')
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> ID3Classifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
         self,
         *,
-        min_instances: int = MIN_INSTANCES.default,
+        min_instances: int = 2,
         max_depth: int | None = None,
         max_cuts: int | None = None,
         significance: float | None = None,
@@ -61,32 +50,50 @@ class ID3Classifier(TableClassifier):
         self.categorical_features = categorical_features
 
     def _make_algorithm(self) -> Learner:
-        return Id3(self.min_instances, self.max_depth, self.max_cuts, self.significance)
+        return Id3(
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+            significance=self.significance,
+        )
 
 
 class C45Classifier(TableClassifier):
-    """C4.5: gain ratio, parts of rows for missing values, pessimistic pruning (Quinlan 1993).
+    """C4.5 (Quinlan 1993), from the rows whose label names one class.
 
-    It learns from the rows whose label names one class.
+    A row whose value is missing goes down every branch, in parts; pruning is pessimistic.
 
     Parameters
     ----------
-    min_instances, max_depth, max_cuts, classes, categorical_features
-        See `ID3Classifier`.
+    min_instances
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. Default: 2.
+    max_depth
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
+    max_cuts
+        Maximum number of thresholds of a numeric attribute that are tried at a node; must be a whole number in [1,
+        1000000]. None: no limit. Default: None.
     min_branch
-        At least two branches must have this weight of rows.
+        At least two branches must hold this weight of rows; must be a whole number in [1, 1000000]. Default: 2.
     confidence
-        Confidence of pruning, in (0, 1); None for no pruning.
+        Confidence factor of pessimistic error pruning; must lie in (0, 1). None: no pruning. Default: 0.25.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> C45Classifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
         self,
         *,
-        min_instances: int = MIN_INSTANCES.default,
+        min_instances: int = 2,
         max_depth: int | None = None,
         max_cuts: int | None = None,
-        min_branch: int = MIN_BRANCH.default,
-        confidence: float | None = CONFIDENCE.default,
+        min_branch: int = 2,
+        confidence: float | None = 0.25,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -99,39 +106,66 @@ class C45Classifier(TableClassifier):
         self.categorical_features = categorical_features
 
     def _make_algorithm(self) -> Learner:
-        return C45(self.min_instances, self.max_depth, self.max_cuts, self.min_branch, self.confidence)
+        return C45(
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+            min_branch=self.min_branch,
+            confidence=self.confidence,
+        )
 
 
 class E2MTreeClassifier(TableClassifier):
-    """The E2M tree: gain ratios of the evidential likelihood's maximum, from labels of any kind (theory §3.6).
+    """The E2M tree: ABC4.5 at level 1.
+
+    Rows that say nothing weigh the branches of a split, though not its entropies. Where they are most rows, a
+    tree without them (`informed_only`) is better.
+
+    It learns from labels of any kind (theory §3.6).
 
     Parameters
     ----------
-    min_instances, max_depth, classes, categorical_features
-        See `ID3Classifier`.
+    min_instances
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. Default: 2.
+    max_depth
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
     max_cuts
-        Most candidate thresholds of a number at a node.
+        Maximum number of thresholds of a numeric attribute that are tried at a node; must be a whole number in [1,
+        1000000]. Default: 32.
     pruning
-        None, ``"likelihood"`` (evidential likelihood ratio test) or ``"chi-square"``.
+        Test that a subtree must pass, else it is collapsed: of class counts, or the evidential likelihood ratio test;
+        must be one of chi-square, likelihood. None: no pruning. Default: None.
     level
-        Significance level of the pruning, in (0, 1).
+        Significance level of the pruning; smaller prunes more; must lie in (0, 1). Default: 0.05.
     informed_only
-        Learn from those rows alone whose label says anything at all.
-    prediction_level, split_significance
-        See `quercus.estimators.active.ActiveBeliefTreeClassifier`.
+        Learn only from rows with an informative label; must be True or False. Default: False.
+    prediction_level
+        Level of the likelihood cut for prediction sets: 1 returns only the most likely class, 0 every class; must lie
+        in [0, 1]. Default: 0.15.
+    split_significance
+        Expected number of false splits per depth: the smaller, the fewer splits; 0 disables the test; must lie in [0,
+        1000]. Default: 0.0.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> E2MTreeClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
         self,
         *,
-        min_instances: int = MIN_INSTANCES.default,
+        min_instances: int = 2,
         max_depth: int | None = None,
-        max_cuts: int = CANDIDATE_CUTS.default,
-        pruning: str | None = None,
-        level: float = LEVEL.default,
-        informed_only: bool = INFORMED_ONLY.default,
-        prediction_level: float = PREDICTION_LEVEL.default,
-        split_significance: float = SPLIT_SIGNIFICANCE.default,
+        max_cuts: int = 32,
+        pruning: Literal["chi-square", "likelihood"] | None = None,
+        level: float = 0.05,
+        informed_only: bool = False,
+        prediction_level: float = 0.15,
+        split_significance: float = 0.0,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
     ) -> None:
@@ -147,33 +181,45 @@ class E2MTreeClassifier(TableClassifier):
         self.categorical_features = categorical_features
 
     def _make_algorithm(self) -> Learner:
-        pruning = pruning_of(self.pruning, self.level)
         return E2m(
-            self.min_instances,
-            self.max_depth,
-            self.max_cuts,
-            pruning,
-            self.informed_only,
-            self.prediction_level,
-            self.split_significance,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+            pruning=pruning_of(self.pruning, self.level),
+            informed_only=self.informed_only,
+            prediction_level=self.prediction_level,
+            split_significance=self.split_significance,
         )
 
 
 class BeliefTreeClassifier(TableClassifier):
-    """The belief decision tree, averaging approach (Elouedi, Mellouli, Smets 2000), from mass functions.
+    """The belief decision tree, averaging approach (Elouedi 2000).
 
-    Labels that are no mass functions become the least committed ones.
+    It learns from mass functions; other labels become the least committed ones.
 
     Parameters
     ----------
-    min_instances, max_depth, max_cuts, classes, categorical_features
-        See `ID3Classifier`.
+    min_instances
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. Default: 2.
+    max_depth
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
+    max_cuts
+        Maximum number of thresholds of a numeric attribute that are tried at a node; must be a whole number in [1,
+        1000000]. None: no limit. Default: None.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> BeliefTreeClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
         self,
         *,
-        min_instances: int = MIN_INSTANCES.default,
+        min_instances: int = 2,
         max_depth: int | None = None,
         max_cuts: int | None = None,
         classes: Sequence[Any] | None = None,
@@ -186,35 +232,53 @@ class BeliefTreeClassifier(TableClassifier):
         self.categorical_features = categorical_features
 
     def _make_algorithm(self) -> Learner:
-        return Averaging(self.min_instances, self.max_depth, self.max_cuts)
+        return Averaging(
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+        )
 
 
 class TotalUncertaintyTreeClassifier(TableClassifier):
-    """Trees by total uncertainty (Vannoorenberghe, Denoeux 2002): one for two classes, else one per class.
+    """Belief decision trees by total uncertainty (Vannoorenberghe 2002): one for two classes, else one per class.
 
     Parameters
     ----------
     lam
-        λ in [0, 1], the weight of discord against nonspecificity; None: chosen by cross-validation.
+        Weight λ of discord; must lie in [0, 1]. None: chosen by cross-validation. Default: None.
     combine
-        Combination of the trees' masses: ``"dempster"`` (at most 16 classes) or ``"mean"``.
-    min_instances, max_depth, max_cuts, classes, categorical_features
-        See `ID3Classifier`.
+        Combination of the trees, one per class; dempster for at most 16 classes; must be one of dempster, mean.
+        Default: 'dempster'.
+    min_instances
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. Default: 2.
+    max_depth
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
+    max_cuts
+        Maximum number of thresholds of a numeric attribute that are tried at a node; must be a whole number in [1,
+        1000000]. None: no limit. Default: None.
     folds
-        Folds of the cross-validation that chooses λ.
+        Folds of the cross-validation; must be a whole number in [2, 1000]. Default: 10.
     random_state
-        Seed of the folds.
+        Seed of the random draws: a whole number, a ``numpy.random.RandomState``, or None.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> TotalUncertaintyTreeClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
         self,
         *,
         lam: float | None = None,
-        combine: Combine = COMBINE.default,
-        min_instances: int = MIN_INSTANCES.default,
+        combine: Literal["dempster", "mean"] = "dempster",
+        min_instances: int = 2,
         max_depth: int | None = None,
         max_cuts: int | None = None,
-        folds: int = FOLDS.default,
+        folds: int = 10,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
@@ -231,35 +295,45 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
 
     def _make_algorithm(self) -> Learner:
         return TotalUncertainty(
-            self.lam,
-            self.combine,
-            self.min_instances,
-            self.max_depth,
-            self.max_cuts,
-            self.folds,
-            seed_of(self.random_state),
+            lam=self.lam,
+            combine=self.combine,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+            folds=self.folds,
+            seed=seed_of(self.random_state),
         )
 
 
 class BeliefEntropyTreeClassifier(TableClassifier):
-    """The belief-entropy trees (Gao, Wang, Ma 2022): of numbers by Gaussians, of names by frequencies.
+    """The belief-entropy trees (Gao 2022).
+
+    A leaf predicts with the sum of its rows' contours (``"OBE"``), or with Dempster's rule: over the masses of
+    the attributes on the way and of the leaf's rows (``"LBE"``), or of the row's own values (``"IBE"``).
 
     Parameters
     ----------
     leaf
-        What a leaf predicts with. ``"OBE"``: the sum of its rows' contours; ``"LBE"``: Dempster's rule over the masses
-        of the attributes on the way and of the leaf's rows; ``"IBE"``: over the masses of the row's own values. The
-        latter two for at most 16 classes.
+        Criterion with which a leaf predicts; LBE and IBE for at most 16 classes; must be one of OBE, LBE, IBE.
+        Default: 'LBE'.
     min_instances
-        A node of less weight is a leaf; None: 5 a class.
-    max_depth, classes, categorical_features
-        See `ID3Classifier`.
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. None: 5 per class. Default: None.
+    max_depth
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> BeliefEntropyTreeClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
     """
 
     def __init__(
         self,
         *,
-        leaf: Rule = LEAF.default,
+        leaf: Literal["OBE", "LBE", "IBE"] = "LBE",
         min_instances: int | None = None,
         max_depth: int | None = None,
         classes: Sequence[Any] | None = None,
@@ -272,9 +346,8 @@ class BeliefEntropyTreeClassifier(TableClassifier):
         self.categorical_features = categorical_features
 
     def _make_algorithm(self) -> Learner:
-        return BeliefEntropy(self.leaf, self.min_instances, self.max_depth)
-
-
-def pruning_of(kind: str | None, level: float) -> Pruning | None:
-    """Return the pruning that parameters of an estimator name."""
-    return None if kind is None else Pruning(kind, level)  # type: ignore[arg-type]
+        return BeliefEntropy(
+            leaf=self.leaf,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+        )

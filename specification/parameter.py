@@ -7,7 +7,7 @@ import inspect
 import math
 from dataclasses import MISSING, dataclass, field, fields, replace
 from numbers import Integral, Real
-from typing import Any, TypeVar, dataclass_transform, get_args, get_type_hints
+from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin, get_type_hints
 
 from quercus.belief.errors import InvalidInput, shown
 
@@ -147,6 +147,14 @@ def parameter(
     return declared.dataclass_field()
 
 
+def _kind_of(hint: Any) -> type:
+    """Return the type of a parameter that is annotated so, as in ``int | None`` or ``Literal["root"] | int``."""
+    if get_origin(hint) is Literal:
+        return type(get_args(hint)[0])
+    parts = [_kind_of(each) for each in get_args(hint) if each is not type(None)]
+    return next((each for each in parts if each is not str), parts[0]) if parts else hint
+
+
 @dataclass_transform(frozen_default=True, field_specifiers=(parameter, field))
 def parametric(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass whose fields are parameters, with a docstring that describes them.
@@ -164,7 +172,7 @@ def parametric(cls: type[T]) -> type[T]:
     for name in inspect.get_annotations(cls):
         declared = getattr(cls.__dict__.get(name), "metadata", {}).get("parameter")
         if declared is not None and declared.kind is object:
-            kind = next((each for each in get_args(hints[name]) if each is not type(None)), hints[name])
+            kind = _kind_of(hints[name])
             setattr(cls, name, declared.with_changes(name=name, kind=kind).dataclass_field())
     return with_parameter_docs(
         dataclass(frozen=True)(cls)

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from starlette.datastructures import UploadFile
@@ -19,8 +20,9 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
-from quercus.client.places import plain_text
+from quercus.client.places import faults_of, plain_text
 from quercus.client.specifications import Specification
+from quercus.console.learner_form import LearnerForm
 from quercus.console.model_plan import KEEP, LEFT_OUT, NO_ROWS, FileGuess, ModelPlan, guess_file
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of
@@ -36,6 +38,7 @@ from quercus.files.schema import Binding, FileSchema, infer_schema
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification import parameters
+from quercus.specification.algorithms import Declaration
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameter import Parameter
 
@@ -53,12 +56,16 @@ _ADVICE = (
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was uploaded; it is gone from the disk when the session ends, or another takes its place."""
+    """A file that was uploaded; it is gone from the disk when the session ends, or another takes its place.
+
+    It comes with the learners that the server had then: its form is shown again also when the server is away.
+    """
 
     folder: tempfile.TemporaryDirectory[str]
     path: Path
     name: str
     guess: FileGuess
+    learners: tuple[Declaration, ...]
 
     def remove(self) -> None:
         """Delete it."""
@@ -88,10 +95,14 @@ async def create(request: Request) -> Response:
         plan = ModelPlan.of(session.upload.guess, chosen)
         if chosen.get("act") == "plan":  # a script shows what the choices mean
             return HTMLResponse(render_fragment("create_plan.html", plan=plan))
+        learner = LearnerForm(session.upload.learners, chosen, {})
+        if chosen.get("act") == "settings":
+            return HTMLResponse(render_fragment("create_learner.html", learner=learner))
         made = await _in_thread(_read_plan, session.upload, plan)
+        learner.check()
         if chosen.get("act") == "check":
             return _columns_page(request, session.upload, chosen)
-        return await _make_model(request, session, session.upload, plan, made)
+        return await _make_model(request, session, session.upload, plan, made, learner)
     except Unauthenticated:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
@@ -106,7 +117,8 @@ def _show_again(request: Request, session: Session, chosen: dict[str, Any], erro
     reason = _on_this_page(error).replace(str(session.upload.path), session.upload.name)
     if session.making.left is not None:
         reason = f"{reason}. {session.making.left.describe_left()}"
-    return _columns_page(request, session.upload, chosen, reason, status)
+    faults = {field.removeprefix("specification."): fault for field, fault in faults_of(error)}
+    return _columns_page(request, session.upload, chosen, reason, status, faults)
 
 
 def _on_this_page(error: Exception) -> str:
@@ -132,6 +144,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     if suffix is None:
         raise InvalidInput("file", f"is {name[:80]!r}, must end in {', '.join(SUFFIXES)}")
     session.drop_upload()
+    learners = await session.client.learners()
     folder = tempfile.TemporaryDirectory(prefix="quercus-console-")
     path = Path(folder.name) / f"upload{suffix}"
     with path.open("wb") as target:
@@ -142,7 +155,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     except (FileError, InvalidInput) as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
-    session.upload = Upload(folder, path, name, guess)
+    session.upload = Upload(folder, path, name, guess, learners)
     return session.upload
 
 
@@ -164,9 +177,14 @@ def _open_file(path: Path) -> FileTable:
 
 
 def _columns_page(
-    request: Request, upload: Upload, chosen: dict[str, Any], fault: str = "", status: int = 200
+    request: Request,
+    upload: Upload,
+    chosen: dict[str, Any],
+    fault: str = "",
+    status: int = 200,
+    faults: Mapping[str, str] = MappingProxyType({}),
 ) -> Response:
-    """Show the columns of the file, and what becomes of them."""
+    """Show the columns of the file, and what becomes of them; ``faults`` are reasons by fields of the learner."""
     stem = _stem(upload).lower()
     defaults = {
         "model": "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:63]
@@ -179,7 +197,14 @@ def _columns_page(
     except InvalidInput:  # no choice that the page offers
         plan, chosen = ModelPlan.of(upload.guess, None), {}
     return render_page(
-        request, "create.html", status, upload=upload, fault=fault, plan=plan, given=defaults | chosen
+        request,
+        "create.html",
+        status,
+        upload=upload,
+        fault=fault,
+        plan=plan,
+        given=defaults | chosen,
+        learner=LearnerForm(upload.learners, chosen, faults),
     )
 
 
@@ -204,13 +229,18 @@ def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
 
 
 async def _make_model(
-    request: Request, session: Session, upload: Upload, plan: ModelPlan, schema: FileSchema
+    request: Request,
+    session: Session,
+    upload: Upload,
+    plan: ModelPlan,
+    schema: FileSchema,
+    learner: LearnerForm,
 ) -> Response:
     """Create the model, and push the rows."""
     name, cuts = plan.given.get("model", ""), _parse_integer(plan.given, "cuts", parameters.CUTS)
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
-    specification = Specification(attributes, schema.classes, budget=budget)
+    specification = Specification(attributes, schema.classes, budget=budget, **learner.fields())
     with naming_columns(_open_file(upload.path), specification, plan.class_column):
         model = await session.making.create_model(session.client, name, specification)
     refused = _RefusedRows()

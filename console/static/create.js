@@ -15,6 +15,7 @@ async function show() {
 
 form.addEventListener("input", (event) => {
   if (event.target.name === "attribute") return; // it changes no sentence, and keeps the focus
+  if (event.target.closest("#learner")) return; // no sentence is about the learner
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });

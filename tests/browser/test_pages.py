@@ -98,6 +98,14 @@ def test_every_page_is_accessible(visit: Visit, seen: str, screen: str) -> None:
     page.get_by_role("button", name="Continue").click()
     page.get_by_role("heading", name="f.csv").wait_for()
     check(page, "columns")
+    page.get_by_text("Learner and query strategy").click()
+    page.get_by_role("radio", name="forest A forest").check()
+    page.get_by_label("base", exact=True).select_option("c45")
+    page.get_by_label("confidence").fill("7")
+    page.get_by_label("Column of the class").select_option("kind")
+    page.get_by_role("button", name="Create the model").click()
+    expect(page.get_by_label("confidence")).to_have_accessible_description(re.compile("is 7, must lie"))
+    check(page, "learner")
     page.get_by_role("button", name="Sign out").click()
     page.get_by_role("heading", name="Sign in").wait_for()
     check(page, "sign in")
@@ -392,6 +400,52 @@ def test_a_model_is_made_without_a_label(visit: Visit, client: Client, scripts: 
     assert [each.name for each in model.specification.attributes] == ["size"]
     page.goto(page.url + "/label")
     page.get_by_role("button", name="unripe").wait_for()
+
+
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, scripts: bool) -> None:
+    """The parameters of a learner appear as it is chosen, or without scripts when the choices are checked."""
+    page, name = visit("/create", java_script_enabled=scripts), f"b-learner-{scripts}".lower()
+    choose_file(page, "size,kind\n1,x\n2,y\n3,\n")
+    expect(page.get_by_role("radio", name="forest A forest")).to_be_hidden()  # who needs no choice sees none
+    page.get_by_text("Learner and query strategy").click()
+    expect(page.get_by_role("radio", name="active-forest (default)")).to_be_checked()
+
+    def show() -> None:
+        if not scripts:
+            page.get_by_role("button", name="Check").click()
+
+    page.get_by_label("Name of the model").fill(name)
+    page.get_by_label("Column of the class").select_option("kind")
+    page.get_by_label("seed").fill("5")
+    page.get_by_role("radio", name="forest A forest").check()
+    show()
+    page.get_by_label("max features").fill("half")
+    page.get_by_label("trees", exact=True).fill("0")
+    page.get_by_label("base", exact=True).focus()
+    page.get_by_label("base", exact=True).select_option("c45")
+    show()
+    if scripts:
+        expect(page.get_by_label("confidence")).to_be_visible()
+        expect(page.get_by_label("base", exact=True)).to_be_focused()  # where the keyboard was
+    page.get_by_label("confidence").fill("none")
+    page.get_by_role("radio", name="leaf-width").check()
+    page.get_by_role("button", name="Create the model").click()
+    expect(page.get_by_label("trees", exact=True)).to_have_accessible_description(re.compile("is 0, must be"))
+    page.get_by_label("trees", exact=True).fill("6")
+    page.get_by_role("button", name="Create the model").click()
+    page.get_by_role("heading", name=name).wait_for()
+    specification = client.get_model(name).specification
+    assert specification.strategy == "leaf-width"
+    algorithm = specification.algorithm
+    assert isinstance(algorithm, dict)
+    assert {each: algorithm[each] for each in ("name", "trees", "max_features", "seed")} == {
+        "name": "forest",
+        "trees": 6,
+        "max_features": "half",
+        "seed": 5,  # typed for the learner before, and this one has it too
+    }
+    assert (algorithm["base"]["name"], algorithm["base"]["confidence"]) == ("c45", None)
 
 
 def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visit, client: Client) -> None:

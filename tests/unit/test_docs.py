@@ -148,6 +148,7 @@ def test_make_help_lists_every_target() -> None:
             "client",
             "demo",
             "docs",
+            "estimators",
             "test",
             "test-all",
             "serve",

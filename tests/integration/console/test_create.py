@@ -9,7 +9,7 @@ import pytest
 from integration.client.serving import Serving
 from support.consoles import Response, Visitor
 
-from quercus.client import Client, Nominal, NotFound, Numeric
+from quercus.client import Client, InvalidArgument, Nominal, NotFound, Numeric, Specification
 
 UNLABELLED = b"size,colour\n1,red\n2.5,blue\n?,red\n4,\n"
 HALF = b"id,size,kind\na,1,x\nb,2,\nc,3,?\nd,4, y \ne,5,x | y\nf,6, \n"
@@ -239,3 +239,133 @@ def test_a_name_that_no_model_takes_is_told_by_column_and_line(ann: Visitor, cli
     )
     page = ann.form("/create", fields | {"model": "No Name", "kind-1": "leave out"})
     assert fault(page).startswith("the model's name: 'No Name' is not 1 to 63 characters")
+
+
+def beside(page: Response) -> dict[str, str]:
+    """Reasons that stand beside a field, by its name."""
+    return {
+        name: unescape(reason)
+        for name, reason in re.findall(r'class="fault break beside" id="(.+?)-fault">(.*?)<', page.text)
+    }
+
+
+CHOSEN = FIELDS | {"class": "kind", "id": "id"}
+
+
+def test_the_form_has_all_that_the_server_declares(ann: Visitor, client: Client) -> None:
+    """The default that is typed is the default that is left out, for every parameter of every learner."""
+    page = ann.upload("half.csv", HALF)
+    learners = client.learners()
+    checked = re.findall(r'name="algorithm.name" value="([^"]+)"( checked)?', page.text)
+    assert checked[0] == ("active-forest", " checked")
+    assert sorted(checked[1:]) == sorted((each.name, "") for each in learners if each.name != "active-forest")
+    for each in learners:
+        assert unescape(page.text).count(each.summary) >= 1
+        part = ann.form("/create", CHOSEN | {"algorithm.name": each.name, "act": "settings"})
+        assert "<html" not in part.text
+        names = [f"algorithm.{one.name}" for one in each.parameters]
+        assert re.findall(r'id="(algorithm\.\w+)" name="\1"', part.text) == names
+        assert re.findall(r'id="strategy-([^"]+)" name="strategy" value="([^"]*)"', part.text) == [
+            (name, "" if k == 0 else name) for k, name in enumerate(each.strategies)
+        ]
+        assert all(summary in unescape(part.text) for summary in each.strategies.values())
+        typed = {
+            f"algorithm.{one.name}": one.default if isinstance(one.default, str) else str(one.default).lower()
+            for one in each.parameters
+        }
+        stored = []
+        for k, given in enumerate((typed, dict.fromkeys(typed, ""))):
+            name = f"c-of-{each.name}-{k}"
+            made = ann.form("/create", CHOSEN | given | {"model": name, "algorithm.name": each.name})
+            assert (made.status, fault(made)) == (303, "")
+            ann.upload("half.csv", HALF)
+            stored.append(client.get_model(name).specification)
+        said, left = (dict(one.algorithm) if isinstance(one.algorithm, dict) else {} for one in stored)
+        assert said["name"] == left["name"] == each.name
+        assert said.keys() - {"base"} == {"name"} | {one.name for one in each.parameters}
+        assert {one.name: said[one.name] for one in each.parameters} == {
+            one.name: one.default for one in each.parameters
+        }
+        assert stored[0].strategy == stored[1].strategy == next(iter(each.strategies))
+
+
+def test_a_forest_of_chosen_trees(ann: Visitor, client: Client) -> None:
+    ann.upload("half.csv", HALF)
+    fields = CHOSEN | {
+        "model": "c-forest", "algorithm.name": "forest", "algorithm.trees": "7", "algorithm.max_features": "half",
+        "algorithm.base.name": "c45", "algorithm.base.confidence": "none", "algorithm.base.max_cuts": "",
+        "strategy": "leaf-width",
+    }  # fmt: skip
+    page = ann.form("/create", fields | {"act": "check"})
+    assert page.status == 200
+    assert '<details class="advanced" id="learner" open>' in page.text
+    assert 'name="algorithm.base.confidence"' in page.text
+    assert 'value="leaf-width" checked' in page.text
+    assert ann.form("/create", fields).status == 303
+    specification = client.get_model("c-forest").specification
+    assert isinstance(specification.algorithm, dict)
+    algorithm = specification.algorithm
+    assert (algorithm["name"], algorithm["trees"], algorithm["max_features"]) == ("forest", 7, "half")
+    assert (algorithm["base"]["name"], algorithm["base"]["confidence"]) == ("c45", None)
+    assert specification.strategy == "leaf-width"
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "field", "reason"),
+    [
+        ({"trees": 0}, "algorithm.trees", "is 0, must be a whole number in [1, 1000]"),
+        ({"trees": "many"}, "algorithm.trees", "is 'many', must be a whole number in [1, 1000]"),
+        ({"trees": 2.5}, "algorithm.trees", "is 2.5, must be a whole number in [1, 1000]"),
+        ({"name": "forest", "max_features": "some"}, "algorithm.max_features", "is 'some', must be one of root, "),
+        ({"name": "forest", "base": {"name": "id3", "significance": 1}}, "algorithm.base.significance",
+         "is 1, must lie in (0, 1)"),
+        ({"name": "forest", "base": {"name": "forest"}}, "algorithm.base.name", "is 'forest', of which no forest"),
+        ({"name": "nobodys"}, "algorithm.name", "is 'nobodys', must be one of "),
+    ],
+)  # fmt: skip
+def test_what_the_server_refuses_stands_beside_its_field(
+    ann: Visitor, client: Client, algorithm: dict[str, Any], field: str, reason: str
+) -> None:
+    """In the same words, also where the console finds it before the server is asked."""
+    given = {"name": "active-forest"} | algorithm
+    with pytest.raises(InvalidArgument) as refused:
+        client.create_model("c-no", Specification([Numeric("size")], ["x", "y"], algorithm=given))
+    assert refused.value.violations[0].field == f"specification.{field}"
+    assert refused.value.violations[0].reason.startswith(reason)
+    ann.upload("half.csv", HALF)
+    typed = {f"algorithm.{name}": text for name, text in algorithm.items() if name != "base"} | {
+        f"algorithm.base.{name}": text for name, text in algorithm.get("base", {}).items()
+    }
+    page = ann.form("/create", CHOSEN | typed | {"model": "c-no"})
+    assert page.status == 400
+    shown = "learner" if field == "algorithm.name" else field
+    assert beside(page) == {shown: refused.value.violations[0].reason}
+    assert fault(page).endswith(beside(page)[shown])
+    assert '<details class="advanced" id="learner" open>' in page.text
+    if shown != "learner":
+        assert f'aria-describedby="{field}-hint {field}-fault" aria-invalid="true"' in page.text
+    if not field.endswith("name"):
+        assert f'value="{typed[field]}"' in page.text  # what was typed is still there
+        checked = ann.form("/create", CHOSEN | typed | {"model": "c-no", "act": "check"})
+        assert (checked.status, beside(checked)) == (400, beside(page))
+    with pytest.raises(NotFound):
+        client.get_model("c-no")
+
+
+def test_without_scripts_nothing_typed_for_another_learner_is_dropped_unsaid(
+    ann: Visitor, client: Client
+) -> None:
+    ann.upload("half.csv", HALF)
+    fields = CHOSEN | {"model": "c-other", "algorithm.name": "c45"}
+    page = ann.form("/create", fields | {"algorithm.trees": "20"})
+    assert page.status == 400
+    assert fault(page) == (
+        "trees: is not a parameter of c45; its parameters are max_cuts, min_branch, confidence"
+    )
+    assert "algorithm.min_branch" in page.text  # the form is now that of c45
+    page = ann.form("/create", fields | {"strategy": "memory-disagreement"})
+    assert beside(page)["strategy"].startswith("is 'memory-disagreement', must be one of covering-committee")
+    assert ann.form("/create", fields | {"algorithm.min_branch": "3"}).status == 303
+    algorithm = client.get_model("c-other").specification.algorithm
+    assert isinstance(algorithm, dict)
+    assert (algorithm["name"], algorithm["min_branch"]) == ("c45", 3)

@@ -1,0 +1,174 @@
+"""The estimators of learners are written from what the learners declare, those of other packages too."""
+
+import ast
+import inspect
+import subprocess
+import sys
+from dataclasses import fields
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+
+from quercus import estimators
+from quercus.belief.errors import InvalidInput
+from quercus.estimators.base import TableClassifier
+from quercus.estimators.generate import (
+    GENERATED,
+    OUR_DOC,
+    OUR_HEADER,
+    OURS,
+    Estimator,
+    generated_module,
+    main,
+)
+from quercus.specification.algorithms import algorithm_classes
+from quercus.trees import Abc45, Learner, TreeLearner
+
+NEAREST = '''
+"""A learner of another package."""
+
+from typing import ClassVar
+
+from quercus.specification.parameter import parameter, parametric
+from quercus.trees import E2m, Learner
+
+
+@parametric
+class Nearest(Learner):
+    """Classes of the nearest rows.
+
+    Rows are near if {their} values are.
+    """
+
+    name: ClassVar[str] = "nearest"
+    rows: int = parameter(3, "Number of rows", 1, 100)
+    trees: int = parameter(4, "Number of trees", 1, 9)
+    norm: str = parameter("city", "Distance", choices=("city", "euclid"))
+    reach: float | None = parameter(None, "Greatest distance", 0, meaning_of_none="any distance")
+    scaled: bool = parameter(True, "Divide by the range")
+    seed: int = parameter(0, "Seed", 0, 2**31)
+
+    def fit(self, table, *, executor=None):
+        return E2m(self.rows).fit(table)
+'''
+
+
+def test_the_estimators_are_current() -> None:
+    assert GENERATED.read_text() == generated_module(OURS, OUR_DOC, OUR_HEADER), "run `make estimators`"
+
+
+def test_every_learner_of_trees_has_an_estimator() -> None:
+    """The active tree has one of its own, which asks."""
+    trees = {each for each in algorithm_classes().values() if issubclass(each, TreeLearner)}
+    made = {type(getattr(estimators, each.name)()._make_algorithm()) for each in OURS}
+    assert made == trees - {Abc45}
+
+
+@pytest.mark.parametrize("name", [each.name for each in OURS])
+def test_every_parameter_reaches_the_learner(name: str) -> None:
+    """Each is set alone, to a value that is not its default, and is found in the learner."""
+    kind = getattr(estimators, name)
+    default = kind()._make_algorithm()
+    for field in fields(default):
+        declared = field.metadata.get("parameter")
+        if declared is None or field.name == "seed":
+            continue
+        allowed = [*declared.choices, not declared.default, 0.25, 0.5, 1, 2, 3]
+        for value in allowed:
+            try:
+                other = declared.check(value) != declared.default
+            except InvalidInput:
+                continue
+            if other:
+                break
+        chosen = clone(kind(**{field.name: value}))
+        assert getattr(chosen._make_algorithm(), field.name) == value != getattr(default, field.name)
+        assert chosen.get_params()[field.name] == value
+
+
+@pytest.fixture
+def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "far_package.py").write_text(NEAREST)
+    monkeypatch.syspath_prepend(tmp_path)
+    return tmp_path
+
+
+def test_the_learner_of_another_package_gets_one(package: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "quercus.estimators.generate",
+        "far_package:Nearest",
+        "NearestClassifier",
+    ]
+    done = subprocess.run(command, cwd=package, capture_output=True, text=True, check=True, timeout=120)
+    ruff = [sys.executable, "-m", "ruff", "format", "--isolated", "--line-length", "110", "-"]
+    tidy = subprocess.run(ruff, input=done.stdout, capture_output=True, text=True, check=True)
+    assert tidy.stdout == done.stdout
+    (package / "far_estimators.py").write_text(done.stdout)
+    kind = import_module("far_estimators").NearestClassifier
+    assert issubclass(kind, TableClassifier)
+    own = {each: value.default for each, value in inspect.signature(kind).parameters.items()}
+    assert own == {
+        "rows": 3, "n_estimators": 4, "norm": "city", "reach": None, "scaled": True, "random_state": None,
+        "classes": None, "categorical_features": "from_dtype",
+    }  # fmt: skip
+    learner = clone(kind(n_estimators=7, reach=0.5, random_state=1))._make_algorithm()
+    assert isinstance(learner, Learner)
+    assert (learner.trees, learner.reach, learner.rows) == (7, 0.5, 3)  # type: ignore[attr-defined]
+    assert learner.seed == clone(kind(random_state=1))._make_algorithm().seed
+    said = inspect.cleandoc(kind.__doc__)
+    assert said.startswith(
+        "Classes of the nearest rows.\n\nRows are near if {their} values are.\n\nParameters\n"
+    )
+    assert "n_estimators\n    Number of trees; must be a whole number in [1, 9]. Default: 4.\n" in said
+    assert "reach\n    Greatest distance; must lie in [0, inf]. None: any distance. Default: None.\n" in said
+    X, y = [["sun", 1], ["rain", 1], ["rain", 5]] * 3, ["no", "no", "yes"] * 3
+    search = GridSearchCV(kind(), {"rows": [1, 9]}, cv=2).fit(X, y)  # which clones by get_params
+    assert search.best_params_ == {"rows": 1}
+    assert search.predict([["rain", 4], ["rain", 1]]).tolist() == ["yes", "no"]
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("far_package:Furthest", "the module far_package has no 'Furthest'"),
+        ("no_such_package:Nearest", "cannot be imported, must be as module:class: No module named"),
+        ("Nearest", "must be as module:class"),
+        ("far_package:E2m", ""),
+        ("quercus.trees:Forest", "the field 'base' of Forest is declared by no `parameter(...)`"),
+        ("quercus.trees:Table", "is no subclass of quercus.trees.Learner"),
+        ("far_taken:Scoring", "has a parameter 'score', which is a word of estimators: rename it"),
+        ("far_taken:Bare", "is not `parametric`"),
+        ("far_taken:Open", "the parameter 'rows' of Open has no default, and must"),
+    ],
+)
+def test_what_cannot_have_an_estimator_is_told(
+    package: Path, capsys: pytest.CaptureFixture[str], place: str, says: str
+) -> None:
+    taken = NEAREST.replace("Nearest", "Scoring").replace("scaled", "score")
+    bare = NEAREST[NEAREST.index("@parametric") :].replace("Nearest", "Bare").replace("@parametric", "")
+    open_ = NEAREST[NEAREST.index("@parametric") :].replace("Nearest", "Open").replace("(3,", "(MISSING,")
+    (package / "far_taken.py").write_text(f"{taken}\n{bare}\nfrom dataclasses import MISSING\n{open_}")
+    sys.modules.pop("far_taken", None)
+    said = main([place, "SomeClassifier"])
+    if not says:
+        assert said is None
+        ast.parse(capsys.readouterr().out)
+        return
+    assert says in (said or "")
+    assert capsys.readouterr().out == ""
+
+
+def test_words_of_a_declaration_cannot_end_the_source(package: Path) -> None:
+    """A default is a literal, and a description no end of the docstring."""
+    text = NEAREST.replace('"Distance"', 'r\'Distance """ \\alpha\'').replace("{their}", r"\\sum")
+    (package / "far_words.py").write_text(text)
+    source = generated_module([Estimator("Words", "far_words:Nearest")], "Words.", "# header")
+    doc = ast.get_docstring(next(each for each in ast.parse(source).body if isinstance(each, ast.ClassDef)))
+    assert doc is not None
+    assert "near if \\sum values" in doc
+    assert 'Distance """ \\alpha; must be' in doc
