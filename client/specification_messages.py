@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any, Final, cast
 
 from quercus.client import algorithms
@@ -33,18 +34,20 @@ def message_of_changes(given: Mapping[str, Any]) -> model_pb2.Specification:
     InvalidArgument
         If a value does not fit into its field; the error names the field, the value and the bound.
     """
-    fields = {
+    written = {
         name: _WRITTEN[name](value) if name in _WRITTEN else value
         for name, value in given.items()
         if value is not None
     }
-    return filled(model_pb2.Specification, **fields)
+    return filled(model_pb2.Specification, **written)
 
 
 def specification_of(message: model_pb2.Specification) -> Specification:
-    """Return the specification in a message."""
+    """Return the specification in a message, without what the server alone keeps in it."""
     given: dict[str, Any] = {"attributes": (), "classes": ()}
     for field, value in message.ListFields():
+        if field.name not in _FIELDS:
+            continue
         given[field.name] = _READ[field.name](value) if field.name in _READ else value
     return Specification(**given)
 
@@ -90,6 +93,7 @@ def _attribute_of(message: model_pb2.Attribute) -> Attribute:
     )
 
 
+_FIELDS: Final = frozenset(each.name for each in fields(Specification))
 _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda given: [_attribute_message(each) for each in given],
     "pruning": _pruning_message,

@@ -97,6 +97,18 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             visitor = Visitor(console.port)
             assert visitor.sign_in(name="bob").status == 303
             page = visitor.get("/m/parts/label").text
+            assert (
+                "The labels of the nearest rows" in visitor.upload("parts.csv", b"size,kind\n1,p\n2,q\n").text
+            )
+            fields = {
+                "model": "formed",
+                "class": "kind",
+                "kind-0": "number",
+                "budget": "5",
+                "algorithm.name": "nearest",
+            }
+            asked = {"algorithm.neighbours": "7", "strategy": "newest", "labels": "known"}
+            assert visitor.form("/create", fields | asked).status == 303
         finally:
             console.stop()
         assert WHY in page
@@ -107,6 +119,8 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             assert declared.package == "acme-quercus 1.0"
             assert [each.name for each in declared.parameters] == ["neighbours", "reach"]
             assert declared.strategies["newest"] == "The row that was pushed last."
+            formed = client.get_model("formed").specification
+            assert (formed.algorithm["neighbours"], formed.strategy) == (7, "newest")
             client.wait_grown("parts", timeout_s=60)
             before = client.classify("parts", rows)
             assert before.labels == ["p", "q"]
