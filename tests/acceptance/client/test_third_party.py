@@ -107,8 +107,16 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
                 "budget": "5",
                 "algorithm.name": "nearest",
             }
-            asked = {"algorithm.neighbours": "7", "strategy": "newest", "labels": "known"}
-            assert visitor.form("/create", fields | asked).status == 303
+            asked = {
+                "algorithm.neighbours": "7",
+                "strategy": "newest",
+                "labels": "known",
+                "classes": "",
+                "id": "",
+                "cuts": "",
+            }
+            made = visitor.form("/create", fields | asked)
+            assert made.status == 303, made.text
         finally:
             console.stop()
         assert WHY in page
