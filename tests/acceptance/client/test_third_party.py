@@ -113,7 +113,7 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
                 "labels": "known",
                 "classes": "",
                 "id": "",
-                "cuts": "",
+                "cuts": "8",
             }
             made = visitor.form("/create", fields | asked)
             assert made.status == 303, made.text
