@@ -16,13 +16,13 @@ from quercus.trees.memory_forest.memories import memory_of
 def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
     """Return 1 less the margin of the mean estimate of each row: of the classes that its label leaves plausible."""
     evidence = forest.evidence
-    return 1.0 - _top_margin(conditioned_estimates(forest.theta(evidence.values[rows]), evidence, rows))
+    return 1.0 - _top_margin(conditioned_estimates(forest.theta_of_rows(rows), evidence, rows))
 
 
 def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
     """Return 1 less the margin, as above, plus how far memories are from the mean estimate: mean total variation."""
     evidence = forest.evidence
-    memories = forest.members().memory_estimates(evidence.values[rows])
+    memories = forest.memory_estimates(rows)
     weights = np.bincount(memory_of(forest.trees), forest.weights, len(memories))
     theta = conditioned_estimates(np.einsum("m,mnc->nc", weights, memories), evidence, rows)
     apart = np.abs(conditioned_estimates(memories, evidence, rows) - theta)

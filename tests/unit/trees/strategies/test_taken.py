@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from quercus.kernels.forest import covering_gains
-from quercus.trees.ask.strategies.taken import take_candidate
+from quercus.kernels.forest import covering_gains, take_candidate
 
 
 def test_gains_equal_those_computed_from_all_rows() -> None:
