@@ -76,16 +76,17 @@ class _ActiveTreeReasons:
     def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
-        leaf = int(self._leaves.of[self._desk.row_of(choice.row)])
+        row = self._desk.row_of(choice.row)
+        leaf = int(self._leaves.of[row])
         if leaf not in self._of_leaf:
-            self._of_leaf[leaf] = self._query_of_leaf(leaf)
+            self._of_leaf[leaf] = self._query_of_leaf(leaf, row)
         found, facts = self._of_leaf[leaf]
         reason = replace(reason, facts=(*reason.facts, *facts)) if facts else reason
         return replace(found, instance=choice.row, score=score, reason=reason)
 
-    def _query_of_leaf(self, leaf: int) -> tuple[Query, tuple[Fact, ...]]:
-        """Return a query about any row of a leaf, and the facts that it adds to the reason."""
-        at_leaf = self._leaves.query_about(int(self._leaves.rows_of_leaf(leaf)[0]), 0.0, UNEXPLAINED)
+    def _query_of_leaf(self, leaf: int, row: int) -> tuple[Query, tuple[Fact, ...]]:
+        """Return the query about a row of a leaf as it is about any, and the facts that it adds to the reason."""
+        at_leaf = self._leaves.query_about(row, 0.0, UNEXPLAINED)
         for depth in range(len(at_leaf.path), -1, -1):
             contested = self._contested.get(at_leaf.path[:depth])
             if contested is None:
