@@ -275,6 +275,7 @@ def main() -> None:
                 list(instance_pb2_grpc.InstanceServiceStub(channel).PushInstances(iter([first])))
             client.wait_grown("bench", timeout_s=600)
             add_classify(report, address, echo.address, quick)
+            client.delete_model("bench")  # what is left to grow of it is no part of what follows
             add_pushes(report, server, echo, folder, quick)
 
 

@@ -37,6 +37,16 @@ static Array<T> array_of(const T* values, Index rows, Index columns) {
     return array;
 }
 
+/// Bind what is known of covering, for distances of one type.
+template <class Distance>
+static void bind_covering(nb::module_& module) {
+    using namespace forest;
+    module.def("covering_gains", &covering_gains<Distance>, "far"_a, "near"_a,
+               "Return each candidate's reduction of the rows' distances from known ones.");
+    module.def("take_candidate", &take_candidate<Distance>, "far"_a, "near"_a, "gains"_a, "candidate"_a,
+               "Take a candidate that is asked about: update `near` (m,) and `gains` (n,).");
+}
+
 void bind_forest(nb::module_ module) {
     using namespace forest;
     module.attr("ATTEMPTS") = ATTEMPTS;
@@ -194,8 +204,9 @@ void bind_forest(nb::module_ module) {
         "rows"_a, "others"_a, "ordered"_a, "Return the distances (n, m) of rows (n, K) from others (m, K).");
     module.def("nearest_distances", &nearest_distances, "rows"_a, "others"_a, "ordered"_a,
                "Return the distance (n,) of each row from the nearest of the others.");
-    module.def("covering_gains", &covering_gains, "far"_a, "near"_a,
-               "Return each candidate's reduction of the rows' distances from known ones.");
+    bind_covering<uint16_t>(module);
+    bind_covering<int32_t>(module);
+    bind_covering<int64_t>(module);
     module.def("estimate_shares", &estimate_shares, "rows"_a, "weights"_a, "labels"_a, "share"_a,
                "Return the estimate of the classes of rows by E2M, and write each row's share.");
     module.def(

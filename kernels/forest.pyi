@@ -1,5 +1,7 @@
 """The forest of many memories."""
 
+from typing import overload
+
 import numpy
 import numpy.typing
 
@@ -99,9 +101,28 @@ def distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDAr
 def nearest_distances(rows: numpy.typing.NDArray[numpy.int16], others: numpy.typing.NDArray[numpy.int16], ordered: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
     """Return the distance (n,) of each row from the nearest of the others."""
 
+@overload
+def covering_gains(far: numpy.typing.NDArray[numpy.uint16], near: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]: ...
+
+@overload
+def covering_gains(far: numpy.typing.NDArray[numpy.int32], near: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]: ...
+
+@overload
 def covering_gains(far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.int64]:
     """
     Return each candidate's reduction of the rows' distances from known ones.
+    """
+
+@overload
+def take_candidate(far: numpy.typing.NDArray[numpy.uint16], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], candidate: int) -> None: ...
+
+@overload
+def take_candidate(far: numpy.typing.NDArray[numpy.int32], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], candidate: int) -> None: ...
+
+@overload
+def take_candidate(far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], candidate: int) -> None:
+    """
+    Take a candidate that is asked about: update `near` (m,) and `gains` (n,).
     """
 
 def estimate_shares(rows: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], labels: numpy.typing.NDArray[numpy.float64], share: numpy.typing.NDArray[numpy.float64]) -> numpy.typing.NDArray[numpy.float64]:

@@ -55,8 +55,10 @@ def write_last(connection: Connection, *writes: Write) -> None:
         connection.info[_WAITING] += [write for write in writes if write.rows]
         return
     for write in writes:
-        if write.rows:
-            connection.execute(_single_row_change(write.statement), write.rows)
+        if isinstance(write.statement, RowWrite):
+            write.statement.run(connection, write.rows)
+        elif write.rows:
+            connection.execute(write.statement, write.rows)
 
 
 def write_prepared(connection: Connection, prepared: Prepared, values: Mapping[str, Any]) -> None:

@@ -49,6 +49,10 @@ class Prepared:
             return self._run_by_sqlalchemy(connection, values)
         return self._fetch_rows(connection, values)
 
+    def run_for_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run it, a change, in a transaction of SQLite with the values of each row, which name all its parameters."""
+        driver_of(connection).executemany(self._text, [[row[name] for name in self._order] for row in rows])
+
     def _run_by_sqlalchemy(self, connection: Connection, values: Mapping[str, Any]) -> Sequence[Any]:
         if isinstance(self.statement, Select):
             return read_each(connection, (self.statement, values))[0]

@@ -24,6 +24,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from quercus.storage.prepared import Prepared
+
 Change: TypeAlias = Insert | Update
 _PLACE: Final = "place"  # of a row among those sent
 
@@ -42,15 +44,16 @@ class RowWrite:
         self.one = one
         self.many = many
         self._columns = tuple(columns)
+        self._prepared = Prepared(one)
 
     def run(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
         """Change these rows, now."""
-        if len(rows) == 1:
+        if not takes_arrays(connection):
+            self._prepared.run_for_each(connection, rows)
+        elif len(rows) == 1:
             connection.execute(self.one, rows[0])
-        elif rows and takes_arrays(connection):
-            connection.execute(self.many, self.array_parameters(rows))
         elif rows:
-            connection.execute(self.one, rows)
+            connection.execute(self.many, self.array_parameters(rows))
 
     def array_parameters(self, rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
         """Return the parameters of `many` for these rows."""

@@ -91,19 +91,46 @@ inline std::vector<int64_t> nearest_distances(Matrix<const int16_t> rows, Matrix
     return near;
 }
 
+/// Return what a distance saves, at least 0, with `near` to the nearest known row.
+inline int64_t saving(int64_t near, int64_t far) {
+    const int64_t less = near - far;
+    return less & ~(less >> 63);
+}
+
 /// Return each candidate's reduction of the rows' distances from known ones: ``Σ_j max(near_j - far_ij, 0)``.
-inline std::vector<int64_t> covering_gains(Matrix<const int64_t> far, Vector<const int64_t> near) {
+template <class Distance>
+std::vector<int64_t> covering_gains(Matrix<const Distance> far, Vector<const int64_t> near) {
     std::vector<int64_t> gain(far.rows);
     for (Index i = 0; i < far.rows; ++i) {
-        const int64_t* __restrict mine = far[i].data();
+        const Distance* __restrict mine = far[i].data();
         int64_t total = 0;
-        for (Index j = 0; j < far.columns; ++j) {
-            const int64_t less = near[j] - mine[j];
-            total += less & ~(less >> 63);
-        }
+        for (Index j = 0; j < far.columns; ++j) total += saving(near[j], mine[j]);
         gain[i] = total;
     }
     return gain;
+}
+
+/// Take a candidate that is asked about: `near` and `gains` become what computing them anew would give.
+///
+/// The gains of others fall only for rows that are nearer to the candidate than to the known rows. These become fewer
+/// and fewer, and only they are looked at. `far` (n, m), `near` (m,) and `gains` (n,) are those of `covering_gains`.
+template <class Distance>
+void take_candidate(Matrix<const Distance> far, Vector<int64_t> near, Vector<int64_t> gains, Index candidate) {
+    std::vector<Index> nearer;
+    std::vector<int64_t> before, now;
+    for (Index j = 0; j < far.columns; ++j) {
+        if (far(candidate, j) >= near[j]) continue;
+        nearer.push_back(j);
+        before.push_back(near[j]);
+        now.push_back(near[j] = far(candidate, j));
+    }
+    for (Index i = 0; i < far.rows; ++i) {
+        const Distance* __restrict mine = far[i].data();
+        int64_t less = 0;
+        for (std::size_t p = 0; p < nearer.size(); ++p)
+            less += saving(before[p], mine[nearer[p]]) - saving(now[p], mine[nearer[p]]);
+        gains[i] -= less;
+    }
 }
 
 }  // namespace quercus::forest

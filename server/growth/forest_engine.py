@@ -68,8 +68,7 @@ class ForestEngine(ActiveTreeEngine):
         grown = super().grown_trees(vocabulary)
         if not isinstance(grown.model, TreeModel):
             raise TypeError(f"{type(grown.model).__name__} is no tree")
-        values = self._forest.evidence.values
-        theta = self._forest.theta(values[spread_rows(len(values))])
+        theta = self._forest.theta_of_rows(spread_rows(len(self._forest.evidence)))
         own = AverageConfidence.of(theta.argmax(axis=1), theta)
         return replace(grown, model=served_forest(self._forest, grown.model), confidence=own)
 

@@ -1,9 +1,11 @@
 """A line between a worker and the keeper, on which small calls share what a message costs.
 
-A call of gRPC within the machine costs as much as all else that a push of one row needs. So calls that are no streams,
-and are small, go as frames through one socket: those of one turn of the event loop are written together. Streams and
-large messages, which need flow control, go through gRPC (`quercus.server.workers.forwarding`). The socket lies in a
-private folder.
+Small calls that are no streams go as frames through one socket: those of one turn of the event loop are written
+together. Streams and large messages, which need flow control, go through gRPC (`quercus.server.workers.forwarding`).
+The socket lies in a private folder.
+
+Small calls could go through gRPC too, at a price: 64 clients that push a row each and wait cost two workers 0.89 ms of
+CPU time a call with gRPC through a socket, and 0.73 ms with frames, in turns on two cores; a single process, 0.48 ms.
 """
 
 from __future__ import annotations

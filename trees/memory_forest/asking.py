@@ -7,9 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
-from quercus.kernels.forest import covering_gains, estimate_node
+from quercus.kernels.forest import covering_gains, estimate_node, take_candidate
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
-from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
 from quercus.trees.memory_forest.forest import MemoryForest
@@ -77,14 +76,13 @@ def choose_rows(
     worths = worth(forest, pool)
     cover = Coverage(forest, pool, most, refused)
     beginning = not all_classes_labelled(evidence)
-    free = np.ones(pool.size, dtype=bool)
+    first = np.zeros(pool.size)  # the worth where the share alone counts
     for asked in range(labelled, labelled + min(limit, pool.size)):
-        shares = cover.gain_shares(free)
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
-        score = np.where(free, COVER * shares + (0.0 if by_cover else worths), -np.inf)
+        score = COVER * cover.gain_shares() + (first if by_cover else worths)
         chosen = int((score >= score.max() - SCORE_TIE).argmax())
         yield ChosenRow(int(pool[chosen]), pool, score, cover.stands_for(chosen))
-        free[chosen] = False
+        first[chosen] = worths[chosen] = -np.inf
         cover.mark_asked(chosen)
 
 
@@ -150,9 +148,9 @@ class Coverage:
         self._untold = evidence.kinds[rows] == UNLABELLED
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 
-    def gain_shares(self, free: NDArray[np.bool_]) -> Floats:
-        """Return what each candidate brings, as a share of the most that a `free` one can bring."""
-        return np.asarray(self._gains / max(1, int(self._gains[free].max())))
+    def gain_shares(self) -> Floats:
+        """Return what each candidate brings, as a share of the most that one can bring; one that is asked brings 0."""
+        return np.asarray(self._gains / max(1, int(self._gains.max())))
 
     def stands_for(self, candidate: int) -> int:
         """Return the number of unlabelled rows nearer to a candidate than to any row labelled or asked about before."""

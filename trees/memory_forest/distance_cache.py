@@ -9,6 +9,8 @@ from quercus.belief.arrays import Ints
 from quercus.kernels.forest import DISTANCE_UNIT, distances, nearest_distances
 from quercus.trees.memory_forest.codes import Codebook, Codes
 
+Distances = NDArray[np.uint16] | NDArray[np.int32]  # the smaller type where it has room for them
+
 
 class DistanceCache:
     """Distances of candidates, and of known rows, from some rows.
@@ -62,7 +64,7 @@ class DistanceCache:
         ]
         self._rows, self._others = rows, ordered_codes(codes[rows], self._bins)
 
-    def candidate_distances(self, candidates: Ints, codes: Codes) -> Ints:
+    def candidate_distances(self, candidates: Ints, codes: Codes) -> Distances:
         """Return the distances (n, m) of candidates (n,) from the rows; `codes` are of all rows."""
         fresh = np.setdiff1d(candidates, self._candidates)
         if fresh.size:
@@ -75,7 +77,7 @@ class DistanceCache:
                 self._candidates = np.append(self._candidates, fresh[free.size :])
         order = np.argsort(self._candidates)
         lines = order[np.searchsorted(self._candidates, candidates, sorter=order)]
-        return self._far[lines].astype(np.int64)
+        return self._far[lines]
 
     def group_distances(self, groups: Sequence[Ints], codes: Codes) -> list[Ints]:
         """Return the distance (m,) of each row from the nearest row of each group, numbers of known rows; read only.

@@ -7,10 +7,11 @@ does not depend on the batches, nor on the times of looks.
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.arrays import Bools, Floats
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
+from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
@@ -125,10 +126,25 @@ class MemoryForest:
         """Return the mean estimate of rows of values (m, K): (m, l)."""
         return self.members().mean_opinions(values, self.weights, self.level, parts=1)[:, 0]
 
-    def disagreement(self, values: Floats) -> Floats:
-        """Return the mean total variation of the members from their mean estimate of rows (m, K): (m,) in [0, 1]."""
-        mean, members = self.theta(values), self.members()
-        return members.mean_of(values, self.weights, lambda theta: 0.5 * np.abs(theta - mean).sum(axis=1))
+    def theta_of_rows(self, rows: Ints) -> Floats:
+        """Return the mean estimate of rows of the log (m,), whose codes are known: (m, l)."""
+        members, (values, codes) = self.members(), self._columns_of(rows)
+        return members.mean_opinions(values, self.weights, self.level, parts=1, codes=codes)[:, 0]
+
+    def memory_estimates(self, rows: Ints) -> Floats:
+        """Return the estimate of each memory for rows of the log (m,): (memories, m, l)."""
+        return self.members().memory_estimates(*self._columns_of(rows))
+
+    def disagreement(self, rows: Ints, mean: Floats) -> Floats:
+        """Return the mean total variation of the members from the mean estimate of rows of the log: (m,) in [0, 1]."""
+        members, (values, codes) = self.members(), self._columns_of(rows)
+        return members.mean_of(
+            values, self.weights, lambda theta: 0.5 * np.abs(theta - mean).sum(axis=1), codes
+        )
+
+    def _columns_of(self, rows: Ints) -> tuple[Floats, Codes]:
+        """Return values and codes of rows of the log, in the book of the present members."""
+        return self.evidence.values[rows], self.evidence.codes()[rows]
 
     def predict(self, values: Floats) -> Predictions:
         """Return the forest's predictions for rows of values (m, K)."""

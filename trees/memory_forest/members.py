@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
 from quercus.kernels.forest import member_key
-from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.codes import Codebook, Codes
 from quercus.trees.memory_forest.evidence import DistinctContours, EvidenceMoment
 from quercus.trees.memory_forest.groves import Grove, MemberTree, MemoryChanges
 from quercus.trees.memory_forest.labelled_rows import common_length
@@ -151,7 +151,9 @@ class Members:
         kinds[self.labelled] = self.kinds
         return replace(self, groves=with_bounds(self.groves, kinds, contours, level))
 
-    def mean_opinions(self, values: Floats, weights: Floats, level: float, parts: int = 3) -> Floats:
+    def mean_opinions(
+        self, values: Floats, weights: Floats, level: float, parts: int = 3, codes: Codes | None = None
+    ) -> Floats:
         """Return the mean opinion of the members on rows: estimate, belief and plausibility of each class (m, 3, l).
 
         For all three, the members must have the bounds for `level`.
@@ -166,13 +168,15 @@ class Members:
             Level of the likelihood cut (theory §10.4).
         parts
             3, or 1: the estimate alone, (m, 1, l).
+        codes
+            (m, K) the codes of the values, where they are known.
         """
         predicted = np.zeros((len(values), parts, self.size))
         if not self.groves:
             predicted[:, :1] = 1.0 / self.size
             predicted[:, 2:] = 1.0
             return predicted
-        codes, trees = self.book.codes(values), self.tree_count
+        codes, trees = self.book.codes(values) if codes is None else codes, self.tree_count
         for step, grove in enumerate(self.groves):
             mine = np.ascontiguousarray(weights[step : trees : len(self.groves)])
             grove.add_opinions(codes, self.book.named, mine, level, predicted)
@@ -185,12 +189,17 @@ class Members:
             predicted += shares[id(each)] * np.stack([theta, *bounds], axis=1)
         return predicted
 
-    def mean_of(self, values: Floats, weights: Floats, what: Callable[[Floats], Floats]) -> Floats:
-        """Return the mean, by `weights`, of `what` makes of each member's estimates (m, l) of rows (m, K)."""
+    def mean_of(
+        self, values: Floats, weights: Floats, what: Callable[[Floats], Floats], codes: Codes | None = None
+    ) -> Floats:
+        """Return the mean, by `weights`, of what `what` makes of each member's estimates (m, l) of rows (m, K).
+
+        `codes` are those of the rows, where they are known.
+        """
         mean = np.zeros(len(values))
         if not self.groves:
             return mean
-        codes = self.book.codes(values)
+        codes = self.book.codes(values) if codes is None else codes
         for m, weight in enumerate(weights[: self.tree_count]):
             grove, predicted = self.groves[m % len(self.groves)], np.zeros((len(values), 1, self.size))
             alone = (np.arange(len(grove)) == m // len(self.groves)).astype(np.float64)
@@ -200,12 +209,15 @@ class Members:
             mean += weight * what(each.theta(values))
         return mean
 
-    def memory_estimates(self, values: Floats) -> Floats:
-        """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l)."""
+    def memory_estimates(self, values: Floats, codes: Codes | None = None) -> Floats:
+        """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l).
+
+        `codes` are those of the rows, where they are known.
+        """
         estimates = np.full((MEMORIES, len(values), self.size), 1.0 / self.size)
         if not self.groves:
             return estimates
-        codes = self.book.codes(values)
+        codes = self.book.codes(values) if codes is None else codes
         for step, grove in enumerate(self.groves):
             predicted = np.zeros((len(values), 1, self.size))
             grove.add_opinions(codes, self.book.named, np.full(len(grove), 1.0 / len(grove)), 1.0, predicted)

@@ -11,7 +11,7 @@ from quercus.specification.parameter import parametric
 from quercus.specification.reasons import Fact, Shares
 from quercus.specification.strategies import Asks
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
-from quercus.trees.ask.reasons import Reason, similar_rows
+from quercus.trees.ask.reasons import UNEXPLAINED, Reason, similar_rows
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.leaf_width import leaf_cells
 from quercus.trees.ask.strategies.strategy import Strategy
@@ -48,7 +48,8 @@ class Margin(Strategy):
         if not choices:
             return
         evidence, rows = forest.evidence, np.array([choice.row for choice in choices])
-        theta, apart = forest.theta(evidence.values[rows]), forest.disagreement(evidence.values[rows])
+        theta = forest.theta_of_rows(rows)
+        apart = forest.disagreement(rows, theta)
         is_sure = conditioned_estimates(theta, evidence, rows).max(axis=1) > SURE
         tree = _ActiveTreeReasons(context)
         for i, choice in enumerate(choices):
@@ -92,36 +93,35 @@ class _ActiveTreeReasons:
         self._desk = context
         self._leaves = LeafRows(context)
         self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested_nodes()}
-        self._entropy: dict[int, tuple[float, float]] = {}
+        self._of_leaf: dict[int, tuple[Query, tuple[Fact, ...]]] = {}  # what the queries about its rows share
 
     def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
         row = self._desk.row_of(choice.row)
-        at_leaf = self._leaves.query_about(row, score, reason)
+        leaf = int(self._leaves.of[row])
+        if leaf not in self._of_leaf:
+            self._of_leaf[leaf] = self._query_of_leaf(leaf, row)
+        found, facts = self._of_leaf[leaf]
+        reason = replace(reason, facts=(*reason.facts, *facts)) if facts else reason
+        return replace(found, instance=row, score=score, reason=reason)
+
+    def _query_of_leaf(self, leaf: int, row: int) -> tuple[Query, tuple[Fact, ...]]:
+        """Return the query about a row of a leaf as it is about any, and the facts that it adds to the reason."""
+        at_leaf = self._leaves.query_about(row, 0.0, UNEXPLAINED)
         for depth in range(len(at_leaf.path), -1, -1):
             contested = self._contested.get(at_leaf.path[:depth])
             if contested is None:
                 continue
             place, rivals = contested
             gains = self._desk.growth.gain_intervals(place)
-            return Query(
-                instance=row,
+            return replace(
+                at_leaf,
                 path=place.path,
-                attribute=None,
-                code=None,
-                score=score,
                 rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
                 asked=QueryPosition(place.path, None, None, ()),
                 node_count=int(place.rows.size),
-                reason=reason,
-            )
-        entropy = Fact("entropy of the leaf, in bits", self._entropy_of(int(self._leaves.of[row])))
-        return replace(at_leaf, reason=replace(reason, facts=(*reason.facts, entropy)))
-
-    def _entropy_of(self, leaf: int) -> tuple[float, float]:
-        """Return the entropy interval of the labels of a leaf, in bits."""
-        if leaf not in self._entropy:
-            entropies = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
-            self._entropy[leaf] = float(entropies.lower[0]), float(entropies.upper[0])
-        return self._entropy[leaf]
+            ), ()
+        entropies = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
+        ends = float(entropies.lower[0]), float(entropies.upper[0])
+        return at_leaf, (Fact("entropy of the leaf, in bits", ends),)

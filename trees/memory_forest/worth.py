@@ -16,7 +16,7 @@ def margin_worth(forest: MemoryForest, rows: Ints) -> Floats:
     evidence = forest.evidence
     if not len(evidence.labelled):
         return np.zeros(rows.size)
-    return 1.0 - _top_margin(conditioned_estimates(forest.theta(evidence.values[rows]), evidence, rows))
+    return 1.0 - _top_margin(conditioned_estimates(forest.theta_of_rows(rows), evidence, rows))
 
 
 def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
@@ -24,7 +24,7 @@ def disagreement_worth(forest: MemoryForest, rows: Ints) -> Floats:
     evidence = forest.evidence
     if not len(evidence.labelled):
         return np.zeros(rows.size)
-    memories = forest.members().memory_estimates(evidence.values[rows])
+    memories = forest.memory_estimates(rows)
     weights = np.bincount(memory_of(forest.trees), forest.weights, len(memories))
     theta = conditioned_estimates(np.einsum("m,mnc->nc", weights, memories), evidence, rows)
     apart = np.abs(conditioned_estimates(memories, evidence, rows) - theta)

@@ -24,7 +24,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.contour import largest_one
-from quercus.kernels.forest import covering_gains, distances, mean_probabilities, nearest_distances
+from quercus.kernels.forest import (
+    covering_gains,
+    distances,
+    mean_probabilities,
+    nearest_distances,
+    take_candidate,
+)
 from quercus.specification.parameter import parameter, parametric
 from quercus.specification.reasons import Fact, Shares
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
@@ -32,7 +38,6 @@ from quercus.trees.ask.reasons import Reason, similar_rows
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.ask.strategies.strategy import Strategy
-from quercus.trees.ask.strategies.taken import take_candidate
 from quercus.trees.growth.sample import Sample
 from quercus.trees.rules.ties import TIE
 

@@ -1,5 +1,7 @@
 """The leaves in which rows end, for the reasons of queries that come from no round of a node."""
 
+from functools import cached_property
+
 import numpy as np
 
 from quercus.belief.arrays import Bools, Ints
@@ -37,8 +39,12 @@ class LeafRows:
     def __init__(self, context: QueryContext) -> None:
         self.of, self._path = context.growth.row_leaves()
         self.count: Ints = np.bincount(self.of, minlength=1)
-        self._order = np.argsort(self.of, kind="stable")
         self._end = np.cumsum(self.count)
+
+    @cached_property
+    def _order(self) -> Ints:
+        """The rows, leaf after leaf."""
+        return np.argsort(self.of, kind="stable")
 
     def rows_of_leaf(self, leaf: int) -> Ints:
         """Return the rows of a leaf, ascending."""

@@ -1,16 +1,18 @@
 """The update of covering for a candidate that is asked about equals a new computation."""
 
 import numpy as np
+import pytest
 
-from quercus.kernels.forest import covering_gains
-from quercus.trees.ask.strategies.taken import take_candidate
+from quercus.kernels.forest import covering_gains, take_candidate
 
 
-def test_gains_equal_those_computed_from_all_rows() -> None:
+@pytest.mark.parametrize("kind", [np.uint16, np.int32, np.int64])
+def test_gains_equal_those_computed_from_all_rows(kind: type[np.integer]) -> None:
     chance = np.random.default_rng(7)
-    far = chance.integers(0, 3_000, (40, 60))
-    near = chance.integers(1_000, 4_000, 60)
+    far = chance.integers(0, 3_000, (40, 60)).astype(kind)
+    near = chance.integers(1_000, 70_000, 60)  # also beyond 16 bits
     gains = covering_gains(far, near)
+    assert gains.tolist() == np.maximum(near - far.astype(np.int64), 0).sum(axis=1).tolist()
     expected = near.copy()
     for candidate in (3, 17, 3, 39):  # one of them twice: it brings nothing more
         take_candidate(far, near, gains, candidate)
@@ -18,3 +20,13 @@ def test_gains_equal_those_computed_from_all_rows() -> None:
         assert np.array_equal(near, expected)
         assert np.array_equal(gains, covering_gains(far, expected))
     assert gains[3] == 0
+
+
+@pytest.mark.parametrize("shape", [(0, 5), (3, 0)])
+def test_nothing_to_cover_and_nobody_to_cover_it(shape: tuple[int, int]) -> None:
+    far, near = np.zeros(shape, np.uint16), np.ones(shape[1], np.int64)
+    gains = covering_gains(far, near)
+    assert gains.tolist() == [shape[1]] * shape[0]
+    if shape[0]:
+        take_candidate(far, near, gains, 0)
+    assert gains.tolist() == [0] * shape[0]
