@@ -59,10 +59,10 @@ def test_a_strategy_that_is_not_of_the_forest_is_refused_with_those_that_are(
 ) -> None:
     known = ", ".join(strategies("forest"))
     for strategy in ("committee", "covering-committee"):
-        with pytest.raises(InvalidArgument, match=f"'{strategy}', must be one of {known} for active-forest"):
+        with pytest.raises(InvalidArgument, match=f"'{strategy}', must be one of {known}; '"):
             client.create_model(name, specification(strategy))
     client.create_model(name, specification(None))
-    with pytest.raises(InvalidArgument, match=f"'committee', must be one of {known} for active-forest"):
+    with pytest.raises(InvalidArgument, match=f"'committee', must be one of {known}; '"):
         client.update_model(name, strategy="committee")
     with pytest.raises(InvalidArgument, match=r"'margin', must be one of published, .* for abc45"):
         client.create_model(

@@ -51,9 +51,13 @@ def test_every_strategy_is_installed_by_its_own_name() -> None:
 
 
 def test_a_strategy_that_does_not_exist_is_named() -> None:
-    with pytest.raises(InvalidInput, match=r"strategy: is 'guess', must be one of committee, .*published, "):
+    with pytest.raises(
+        InvalidInput, match=r"strategy: is 'guess', must be one of covering-committee, .*published, "
+    ):
         published_tree(ATTRIBUTES, FRAME, strategy="guess")
-    with pytest.raises(InvalidInput, match=r"strategy: is 'guess', must be one of committee, .*published, "):
+    with pytest.raises(
+        InvalidInput, match=r"strategy: is 'guess', must be one of covering-committee, .*published, "
+    ):
         registry.strategy_named("guess", "tree")
 
 
