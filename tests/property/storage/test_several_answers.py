@@ -1,7 +1,7 @@
 """Queries that want several answers, as a state machine: answers, refusals, corrections, undoing, in any order.
 
 The model below knows only whose answers stand. After each step the counts are those of the model, and nobody who has a
-voice in a query is asked again; `verify_store` finds nothing every few steps and at the end, for what it would find stays.
+voice in a query is asked again. `verify_store` finds nothing every few steps, and at the end: what it would find stays.
 """
 
 import shutil
