@@ -257,7 +257,7 @@ def test_killed_at_any_statement_it_goes_on_and_the_old_store_is_as_it_was(
     with filled() as store:
         before = contents(store)
     kills = 0
-    for statement in count(step=5):  # each of them goes on where the one before was killed
+    for statement in count(step=8):  # each of them goes on where the one before was killed
         if survives(lambda: move_store(store_url, other_url), statement):
             break
         kills += 1
