@@ -20,8 +20,10 @@ from typing import Any
 
 LIBRARIES = [
     "google.protobuf.timestamp_pb2", "google.rpc.error_details_pb2", "grpc", "numpy", "pydantic", "quercus.client",
-    "quercus.files", "quercus.server.app", "rich.console", "rich.progress", "rich.table", "typer.main",
+    "quercus.client.client", "quercus.files", "quercus.server.app", "rich.console", "rich.progress", "rich.table",
+    "typer.main", "typer.rich_utils",
 ]  # fmt: skip
+"""Without the command line itself: with its modules come consoles, which are as wide as the environment says."""
 _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(LIBRARIES)
 _STREAMS = (("stdin", "r", os.O_RDONLY), ("stdout", "w", os.O_WRONLY), ("stderr", "w", os.O_WRONLY))

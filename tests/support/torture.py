@@ -163,8 +163,15 @@ class Torture:
         return self.outcome
 
     def _plan(self, kills: int) -> list[tuple[str, bool]]:
-        """Return the targets to kill, each as often after progress as possibly while processes still start."""
-        kinds = [(target, calm) for target in self.targets for calm in (True, False)]
+        """Return the targets to kill, each as often after progress as possibly while processes still start.
+
+        Each comes once before any comes twice, and then every other one after progress.
+        """
+        kinds = [
+            (target, (number + turn) % 2 == 0)
+            for turn in (0, 1)
+            for number, target in enumerate(self.targets)
+        ]
         plan = (kinds * (kills // len(kinds) + 1))[:kills]
         return [plan[k] for k in self.rng.permutation(kills)]
 

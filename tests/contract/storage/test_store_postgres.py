@@ -221,13 +221,13 @@ def test_a_client_cut_off_while_it_holds_a_model_is_disconnected(
 def test_a_writer_that_stood_still_learns_why_it_failed(
     opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.2)
+    monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.5)
     asked = [(BY_NAME_TO_HOLD, {"wanted": "m"})]
 
     def stand_still(store: Store) -> None:
         with store._database.write() as connection:
             one_message.exchange_statements(connection, asked)
-            threading.Event().wait(0.6)
+            threading.Event().wait(1.2)
             one_message.exchange_statements(connection, asked)
 
     with Store.open(postgres_url) as store:
@@ -506,9 +506,9 @@ def test_a_reader_sees_one_state_of_the_store(opened: Store) -> None:
 def test_a_reader_may_take_its_time(
     opened: Store, postgres_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    push(opened, *(str(i) for i in range(3000)))
     monkeypatch.setattr(postgres_dialect, "IDLE_S", 0.2)
     with Store.open(postgres_url) as store:
-        push(store, *(str(i) for i in range(3000)))
         lines = store.dump("m")
         next(lines)
         threading.Event().wait(0.6)  # whoever reads them stands still for longer than a writer may

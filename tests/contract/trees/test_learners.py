@@ -28,11 +28,13 @@ BASES: dict[str, Algorithm] = {
     "LBE": BeliefEntropy("LBE", min_instances=4),
     "IBE": BeliefEntropy("IBE", min_instances=4),
 }
-VOTING = ("abc45", "c45", "total-uncertainty", "IBE")
+JOINED = ("abc45", "c45", "e2m", "total-uncertainty", "IBE")
+"""Members of forests: one of each kind of prediction, which is all that a forest sees of them."""
+VOTING = ("c45", "IBE")
 """Votes are counted alike whatever votes."""
 ALGORITHMS: dict[str, Algorithm] = {
     **BASES,
-    **{f"forest of {name}": Forest(each, 4, "mass") for name, each in BASES.items()},  # type: ignore[arg-type]
+    **{f"forest of {name}": Forest(BASES[name], 4, "mass") for name in JOINED},  # type: ignore[arg-type]
     **{f"votes of {name}": Forest(BASES[name], 3, "label", 2) for name in VOTING},  # type: ignore[arg-type]
 }
 ATTRIBUTES = (Nominal("colour", ("red", "green", "blue")), Numeric("length"), Numeric("noise"))

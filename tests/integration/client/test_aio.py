@@ -117,9 +117,9 @@ def test_leases_are_extended_and_an_abandoned_one_goes_back(serving: Serving, mo
         await client.update_model(model.name, budget=1)
         await client.push(model.name, ROWS * 3)
         async with Client(serving.address) as other:
-            async with aclosing(client.queries(model.name, "ann", lease_s=1.0)) as queries:
+            async with aclosing(client.queries(model.name, "ann", lease_s=2.0)) as queries:
                 held = await anext(queries)
-                assert not (await other.lease(model.name, "bob", wait_s=3.0)).queries
+                assert not (await other.lease(model.name, "bob", wait_s=4.0)).queries
             (query,) = (await other.lease(model.name, "bob", wait_s=30.0)).queries
             assert query.number == held.number
             await other.refuse(query)

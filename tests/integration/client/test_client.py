@@ -303,9 +303,9 @@ def test_leases_are_extended_while_the_labeller_thinks(client: Client, model: Mo
     client.update_model(model.name, budget=1)
     client.push(model.name, ROWS * 3)
     with Client(client.address) as other:
-        for query in client.queries(model.name, "ann", lease_s=1.0):
-            # Three times as long as the lease: without extensions the other would get the query.
-            assert not other.lease(model.name, "bob", wait_s=3.0).queries
+        for query in client.queries(model.name, "ann", lease_s=2.0):
+            # Twice as long as the lease: without extensions the other would get the query.
+            assert not other.lease(model.name, "bob", wait_s=4.0).queries
             client.answer(query, "o")
     assert client.get_model(model.name).queries_answered == 1
 

@@ -64,7 +64,10 @@ def test_a_strategy_that_is_not_of_the_forest_is_refused_with_those_that_are(
     client.create_model(name, specification(None))
     with pytest.raises(InvalidArgument, match=f"'committee', must be one of {known}; '"):
         client.update_model(name, strategy="committee")
-    with pytest.raises(InvalidArgument, match=r"'margin', must be one of covering-committee, .*; 'margin' is for models whose forest asks"):
+    with pytest.raises(
+        InvalidArgument,
+        match=r"'margin', must be one of covering-committee, .*; 'margin' is for models whose forest asks",
+    ):
         client.create_model(
             f"{name}-t", Specification([Numeric("x")], CLASSES, strategy="margin", algorithm="abc45")
         )

@@ -80,10 +80,10 @@ def test_one_bad_answer_is_one_bad_answer(client: Client, model: Model) -> None:
 def test_leases_live_while_the_labeller_thinks(client: Client, model: Model) -> None:
     client.update_model(model.name, budget=2)
     client.push(model.name, ROWS * 3)
-    with client.stream_queries(model.name, "ann", prefetch=2, lease_s=1.0) as stream:
+    with client.stream_queries(model.name, "ann", prefetch=2, lease_s=2.0) as stream:
         query = next(stream)
         with Client(client.address) as other:
-            assert not other.lease(model.name, "bob", wait_s=3.0).queries
+            assert not other.lease(model.name, "bob", wait_s=4.0).queries
         stream.answer(query, "o")
     assert "expired" not in [step.kind for step in client.query_history(model.name)]
 

@@ -112,13 +112,10 @@ def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("grower", [True, False])
-def test_a_model_can_be_deleted_from_a_full_disk(
-    start_live: Any, tools: Any, tmp_path: Path, grower: bool
-) -> None:
+def test_a_model_can_be_deleted_from_a_full_disk(start_live: Any, tools: Any, tmp_path: Path) -> None:
     """And what it took is written to again, although nothing else was freed; it may be larger than what is reserved."""
     with small_disk(tmp_path / "disk", megabytes=64) as disk:
-        live = start_live(disk / "store.db", grower=grower)
+        live = start_live(disk / "store.db")
         api, client = live.api, Client(live.server.address, outage_s=1)
         for name in ("m", "kept"):
             api.create(name)

@@ -63,12 +63,9 @@ class Pusher:
         assert not self._thread.is_alive()
 
 
-@pytest.mark.parametrize(
-    "number",
-    ["SIGKILL", *(pytest.param(graceful, marks=pytest.mark.slow) for graceful in ("SIGTERM", "SIGINT"))],
-)
+@pytest.mark.parametrize("number", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.slow)])
 def test_nothing_acknowledged_is_lost(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
-    child = start_child(tmp_path / "store.db")
+    child = start_child(tmp_path / "store.db", grower=False)
     child.api.create("m", budget=0)
     pushers = [Pusher(child.api, tools, "m", f"p{i}") for i in range(3)]
     for pusher in pushers:
@@ -481,7 +478,7 @@ def test_a_steady_push_is_published_once_an_interval(start_live: Any, tools: Any
     during = api.get("m").tree_version
     took_s = time.monotonic() - started
     assert 2 <= during <= 2 + took_s / interval_s
-    assert acks > 20 * during  # there was something new all the time
+    assert acks > 5 * during  # there was something new all the time
     assert api.grown("m", acks).as_of == acks  # and the last of it, without another push
 
 

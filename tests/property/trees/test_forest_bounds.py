@@ -48,7 +48,9 @@ def slow_range(contours: Floats, level: float) -> tuple[Floats, Floats]:
     l = contours.shape[1]
     at = np.full(l, 1 / l)
     for _ in range(20_000):
-        at = at * (contours / (contours @ at)[:, np.newaxis]).mean(axis=0)
+        before, at = at, at * (contours / (contours @ at)[:, np.newaxis]).mean(axis=0)
+        if np.abs(at - before).max() < 1e-13:
+            break
     least = np.log(contours @ at).sum() + np.log(level)
     inside = {"type": "ineq", "fun": lambda t: np.log(np.maximum(contours @ t, 1e-300)).sum() - least}
     whole = {"type": "eq", "fun": lambda t: t.sum() - 1.0}

@@ -15,7 +15,6 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.incremental.growing import SMALL
 from quercus.trees.growth.stream import Event, GrowthState, grow
 
-CASES_AN_EXAMPLE = 3  # of the profile: 60 for every change, 120 where all tests run
 ALL_CASES = 120
 TOLERATED = 0.01  # of all looks may end in a tie that rounding decides
 
@@ -167,10 +166,14 @@ KINDS = (
 
 @pytest.mark.timeout(300)  # some twenty seconds of CPU, on a machine that may be busy
 @pytest.mark.parametrize(
-    "cut", [pytest.param(True, id="at cuts"), pytest.param(False, id="by code", marks=pytest.mark.slow)]
+    ("cut", "cases"),
+    [
+        pytest.param(True, 60, id="at cuts"),
+        pytest.param(False, ALL_CASES, id="by code", marks=pytest.mark.slow),
+    ],
 )
-def test_any_interleaving_is_batch_induction(cut: bool) -> None:
-    tally, cases = Tally(), CASES_AN_EXAMPLE * settings.default.max_examples
+def test_any_interleaving_is_batch_induction(cut: bool, cases: int) -> None:
+    tally = Tally()
 
     @settings(
         max_examples=cases,

@@ -24,8 +24,8 @@ CLASSES = 3
 LOOKS = 50
 PRECISE, MIXED = np.eye(5)[0], np.array([0.4, 0.3, 0.2, 0.1, 0.0])
 SLOW = pytest.mark.slow
-# For all, for a few of them, for none.
-ROOMS = [pytest.param(4096, 2, marks=SLOW), (12, 0), pytest.param(0, 0, marks=SLOW)]
+ALL, FEW, NONE = (4096, 2), (12, 0), (0, 0)
+"""Room on the shelves, as `LEAST_ROOM` and `SHELVED`: for all subtrees, for a few of them, for none."""
 
 
 def specification(alpha: float, max_depth: int | None) -> Specification:
@@ -113,20 +113,21 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("least_room", "shelved"), ROOMS)
 @pytest.mark.parametrize(
-    ("alpha", "kinds", "max_depth"),
+    ("alpha", "kinds", "max_depth", "room"),
     [
-        (1.0, PRECISE, None),
-        pytest.param(1.0, MIXED, 2, marks=SLOW),
-        pytest.param(0.8, PRECISE, 3, marks=SLOW),
-        pytest.param(0.8, MIXED, None, marks=SLOW),
+        (1.0, PRECISE, None, FEW),
+        pytest.param(1.0, PRECISE, None, ALL, marks=SLOW),
+        pytest.param(1.0, MIXED, 2, NONE, marks=SLOW),
+        pytest.param(0.8, PRECISE, 3, FEW, marks=SLOW),
+        pytest.param(0.8, MIXED, None, ALL, marks=SLOW),
     ],
 )
 def test_what_comes_back_is_batch_induction(
-    alpha: float, kinds: np.ndarray, max_depth: int | None, least_room: int, shelved: int,
+    alpha: float, kinds: np.ndarray, max_depth: int | None, room: tuple[int, int],
     seen: Counter[str], monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
+    least_room, shelved = room
     monkeypatch.setattr(growing, "LEAST_ROOM", least_room)
     monkeypatch.setattr(growing, "SHELVED", shelved)
     rng = np.random.default_rng([int(10 * alpha), max_depth or 0])
