@@ -92,14 +92,14 @@ class Algorithm:
     def check_classes(self, size: int) -> None:
         """Raise `InvalidInput` for a frame of `size` classes that is too large for what the learner combines."""
 
-    def learning_cost(self, _size: int) -> Mapping[str, int]:
+    def learning_cost(self, size: int) -> Mapping[str, int]:
         """Return how many trees are grown to learn once, of `size` classes, by the parameter that asks for them.
 
         A path of parameters has dots, as in ``base.folds``.
         """
         return {"trees": 1}
 
-    def own_defaults(self, _size: int) -> dict[str, float | str]:
+    def own_defaults(self, size: int) -> dict[str, float | str]:
         """Return the defaults that a specification of `size` classes takes from its learner."""
         return {
             each.name: getattr(self, each.name, each.default)

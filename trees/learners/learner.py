@@ -73,10 +73,10 @@ class Learner(Algorithm, ABC):
 
     def restore_model(
         self,
-        _state: dict[str, Any],
-        _arrays: dict[str, NDArray[Any]],
-        _attributes: tuple[Attribute, ...],
-        _size: int,
+        state: dict[str, Any],
+        arrays: dict[str, NDArray[Any]],
+        attributes: tuple[Attribute, ...],
+        size: int,
     ) -> LearnedModel:
         """Return a model from what its `LearnedModel.stored_state` was: for models of a class of the learner's own.
 
@@ -105,7 +105,7 @@ class TreeLearner(Learner):
         """Return the rows from which it learns; None if there are none."""
         return table
 
-    def prepared(self, _table: Table, _executor: TaskExecutor | None) -> Self:
+    def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:
         """Return the learner with what is chosen once from all rows, for all trees of a forest."""
         return self
 

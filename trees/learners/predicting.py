@@ -64,7 +64,7 @@ class LearnedModel(ABC):
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the model's predictions for rows of cells."""
 
-    def log_commonalities(self, _cells: UncertainValues) -> Floats:
+    def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.
 
         If the model has no masses, its probabilities are weakened by the small number of their rows.

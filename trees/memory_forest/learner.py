@@ -36,7 +36,7 @@ class ActiveForest(Learner):
         """The tree beside it is pruned."""
         return True
 
-    def learning_cost(self, _size: int) -> dict[str, int]:
+    def learning_cost(self, size: int) -> dict[str, int]:
         """Return the number of its trees."""
         return {"trees": self.trees}
 
