@@ -10,7 +10,8 @@ from quercus.trees import ActiveForest
 from quercus.trees.growth.stream import GrowthState
 from quercus.trees.learners.metrics import undominated
 from quercus.trees.memory_forest.forest import MemoryForest
-from quercus.trees.memory_forest.publishing import forest_of, served_members
+from quercus.trees.memory_forest.learner import forest_of
+from quercus.trees.memory_forest.publishing import served_members
 from quercus.trees.memory_forest.served import ServedMembers
 from quercus.trees.tree.encoding import Encoder
 from quercus.trees.tree.flat import FlatTree

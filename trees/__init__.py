@@ -53,13 +53,13 @@ if TYPE_CHECKING:
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table, consonant_mass
-    from quercus.trees.learners.total_uncertainty import TotalUncertainty
+    from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import ChosenRow
     from quercus.trees.memory_forest.forest import MemoryForest
-    from quercus.trees.memory_forest.learner import ActiveForest
-    from quercus.trees.memory_forest.publishing import forest_of, served_forest
+    from quercus.trees.memory_forest.learner import ActiveForest, forest_of
+    from quercus.trees.memory_forest.publishing import served_forest
     from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
     from quercus.trees.memory_forest.strategies import Margin
     from quercus.trees.tree.encoding import (
@@ -105,13 +105,13 @@ _PLACES = {
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table", "consonant_mass"],
-    "learners.total_uncertainty": ["TotalUncertainty"],
+    "learners.total_uncertainty_learner": ["TotalUncertainty"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["ChosenRow"],
     "memory_forest.forest": ["MemoryForest"],
-    "memory_forest.learner": ["ActiveForest"],
-    "memory_forest.publishing": ["forest_of", "served_forest"],
+    "memory_forest.learner": ["ActiveForest", "forest_of"],
+    "memory_forest.publishing": ["served_forest"],
     "memory_forest.saved": ["SavedForest", "restore_forest", "saved_forest"],
     "memory_forest.strategies": ["Margin"],
     "tree.encoding": [

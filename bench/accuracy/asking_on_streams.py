@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quercus.trees import strategy_named
+from quercus.trees.memory_forest.worth import disagreement_worth, margin_worth
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from _data import read_real
@@ -86,14 +86,12 @@ def at_random(rng: np.random.Generator) -> Chooser:
     return lambda _, candidates, count: rng.choice(candidates, count, replace=False).tolist()
 
 
+WORTHS = {"margin": margin_worth, "memory-disagreement": disagreement_worth}
+
+
 def by_strategy(name: str) -> Chooser:
     def choose(forest: MemoryForest, candidates: np.ndarray, count: int) -> list[int]:
-        return [
-            found.row
-            for found in asking.choose_rows(
-                forest, candidates, count, worth=strategy_named(name, "forest").worth
-            )
-        ]
+        return [found.row for found in asking.choose_rows(forest, candidates, count, worth=WORTHS[name])]
 
     return choose
 

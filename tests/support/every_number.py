@@ -51,7 +51,8 @@ from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.interval import entropy_intervals
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.memory_forest.asking import choose_rows
-from quercus.trees.memory_forest.publishing import forest_of, served_forest
+from quercus.trees.memory_forest.learner import forest_of
+from quercus.trees.memory_forest.publishing import served_forest
 from quercus.trees.tree.node import Node
 from support.published import published_tree
 

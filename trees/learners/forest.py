@@ -294,7 +294,7 @@ class Forest(Learner):
 
         Examples
         --------
-        >>> from quercus.trees.learners.total_uncertainty import TotalUncertainty
+        >>> from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
         >>> Forest(TotalUncertainty(), trees=30).learning_cost(3)
         {'trees': 90, 'base.folds': 300}
         """

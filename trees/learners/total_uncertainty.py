@@ -3,9 +3,8 @@
 Two classes make one tree. More make one tree a class, against all others, and their masses are combined.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Self
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -13,16 +12,10 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.sums import weighted_sum
-from quercus.specification.parameter import parametric
 from quercus.specification.parameters import (
     COMBINE,
-    FOLDS,
     LAM,
-    MAX_CUTS,
-    MAX_DEPTH,
-    MAX_MASS_CLASSES,
     MIN_INSTANCES,
-    SEED,
 )
 from quercus.trees.growth.batch import (
     Criterion,
@@ -32,10 +25,8 @@ from quercus.trees.growth.batch import (
     SplitChoice,
     grow_tree,
 )
-from quercus.trees.learners.executor import TaskExecutor
-from quercus.trees.learners.learner import TreeLearner
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
-from quercus.trees.learners.predicting import LearnedModel, TreeModel
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import ByCode, LargestGain, root_node
 from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
 from quercus.trees.learners.table import Table
@@ -254,63 +245,3 @@ def fit_total_uncertainty(
 def check_lambda(lam: float) -> None:
     """Raise unless λ lies in [0, 1]."""
     LAM.with_changes(meaning_of_none="").check(lam)
-
-
-@parametric
-class TotalUncertainty(TreeLearner):
-    """Belief decision trees by total uncertainty (Vannoorenberghe 2002): one for two classes, else one per class.
-
-    Source: theory §5.
-    """
-
-    name: ClassVar[str] = "total-uncertainty"
-    has_masses: ClassVar[bool] = True
-    lam: float | None = LAM.dataclass_field()
-    combine: Combine = COMBINE.dataclass_field()
-    min_instances: int = MIN_INSTANCES.dataclass_field()
-    max_depth: int | None = MAX_DEPTH.dataclass_field()
-    max_cuts: int | None = MAX_CUTS.dataclass_field()
-    folds: int = FOLDS.dataclass_field()
-    seed: int = SEED.dataclass_field()
-
-    def check_classes(self, size: int) -> None:
-        """Refuse more than 16 classes for Dempster's rule."""
-        if size > MAX_MASS_CLASSES and self.combine == "dempster":
-            raise InvalidInput(
-                "combine", f"is 'dempster', of {size} classes; above {MAX_MASS_CLASSES} take 'mean'"
-            )
-
-    def learning_cost(self, size: int) -> Mapping[str, int]:
-        """Return how many trees are grown; a fold counts as many as there are λ to try, though they grow together."""
-        each = size if size > 2 else 1
-        return {"trees": each, "folds": 0 if self.lam is not None else self.folds * len(LAMBDAS) * each}
-
-    def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:
-        """Choose λ once, from the whole table, for all trees of a forest."""
-        from quercus.trees.learners.lambda_path import choose_lambda  # noqa: PLC0415 - it grows these very trees
-
-        lam = self.lam
-        if lam is None and np.count_nonzero(table.weights) > 1:
-            lam = choose_lambda(
-                table,
-                self.seed,
-                folds=self.folds,
-                executor=executor,
-                combine=self.combine,
-                min_instances=self.min_instances,
-                max_depth=self.max_depth,
-                max_cuts=self.max_cuts,
-            )
-        return replace(self, lam=DEFAULT_LAMBDA if lam is None else lam)
-
-    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
-        """See `TreeLearner`."""
-        return fit_total_uncertainty(
-            table,
-            DEFAULT_LAMBDA if self.lam is None else self.lam,
-            combine=self.combine,
-            min_instances=self.min_instances,
-            max_depth=self.max_depth,
-            max_cuts=self.max_cuts,
-            wrap=wrap,
-        )

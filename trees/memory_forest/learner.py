@@ -1,7 +1,11 @@
 """The forest of many memories as a learner."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
 
+import numpy as np
+
+from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameter import parametric
 from quercus.specification.parameters import FOREST_LEVEL, MEMBERS, SEED
 from quercus.specification.strategies import Asks
@@ -10,6 +14,9 @@ from quercus.trees.learners.learner import Learner
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import repeat_rows
+
+if TYPE_CHECKING:
+    from quercus.trees.memory_forest.forest import MemoryForest
 
 
 @parametric
@@ -44,7 +51,7 @@ class ActiveForest(Learner):
         """Return the forest of many memories, with an active tree beside it."""
         # heavy, and a server that only reads forests needs neither
         from quercus.trees.learners.evidential import Abc45  # noqa: PLC0415
-        from quercus.trees.memory_forest.publishing import forest_of, served_forest  # noqa: PLC0415
+        from quercus.trees.memory_forest.publishing import served_forest  # noqa: PLC0415
 
         beside = Abc45().fit(table)
         if not isinstance(beside, TreeModel):
@@ -53,3 +60,16 @@ class ActiveForest(Learner):
         forest = forest_of(self, table.attributes, table.size)
         forest.observe(counts.values, counts.contours)
         return served_forest(forest, beside)
+
+
+def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: int) -> "MemoryForest":
+    """Return the forest of an empty log."""
+    from quercus.trees.memory_forest.forest import MemoryForest  # noqa: PLC0415 - heavy, for those who grow it
+
+    return MemoryForest(
+        np.array([isinstance(attribute, Nominal) for attribute in attributes]),
+        size,
+        trees=algorithm.trees,
+        seed=algorithm.seed,
+        level=algorithm.prediction_level,
+    )

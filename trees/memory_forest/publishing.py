@@ -1,27 +1,12 @@
 """A forest, to be served."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import nodes_of
-from quercus.trees.memory_forest.learner import ActiveForest
 from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.served import BayesTable, ServedForest, ServedMembers
-
-
-def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: int) -> MemoryForest:
-    """Return the forest of an empty log."""
-    return MemoryForest(
-        np.array([isinstance(attribute, Nominal) for attribute in attributes]),
-        size,
-        trees=algorithm.trees,
-        seed=algorithm.seed,
-        level=algorithm.prediction_level,
-    )
 
 
 def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:

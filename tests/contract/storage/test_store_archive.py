@@ -25,7 +25,7 @@ from quercus.storage.schema import log
 
 DAY_S = 86_400.0
 sqlite_only = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-"""What is decided by the manifest of the archive, whatever the database."""
+"""Cases that are decided by the manifest of the archive, whatever the database."""
 
 
 @pytest.fixture

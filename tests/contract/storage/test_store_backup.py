@@ -134,7 +134,7 @@ def test_the_log_of_a_store_that_was_removed_does_not_get_into_the_next_one(
 
 
 STEPS = {"os.rename", "os.remove", "sqlite3.connect"}
-"""What a restore may be killed before."""
+"""Calls before which a restore is killed."""
 
 
 @pytest.mark.slow

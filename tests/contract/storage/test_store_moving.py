@@ -19,7 +19,7 @@ from quercus.storage.records import Push
 
 HELD_S = 600.0
 sqlite_only = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-"""What is refused or begun anew by the same code, whichever way a store moves."""
+"""Cases that are refused or begun anew by the same code, whichever way a store moves."""
 
 
 @pytest.fixture

@@ -24,7 +24,7 @@ from quercus.storage import (
 from quercus.storage.admin.verify import verify_store
 
 sqlite_only = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
-"""What is refused before anything is written, whatever the database."""
+"""Cases that are refused before anything is written, whatever the database."""
 
 
 @pytest.fixture

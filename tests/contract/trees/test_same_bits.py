@@ -37,7 +37,8 @@ from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
-from quercus.trees.memory_forest.publishing import forest_of, served_forest
+from quercus.trees.memory_forest.learner import forest_of
+from quercus.trees.memory_forest.publishing import served_forest
 
 Results = dict[str, dict[str, Any]]
 NEAR = 1e-9

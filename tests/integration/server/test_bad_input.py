@@ -304,7 +304,7 @@ BAD_SPECIFICATIONS = {
     "min_instances": ({"min_instances": 0}, "min_instances", ["0", "[1, "]),
     "max_depth": ({"max_depth": 4_294_967_295}, "max_depth", ["4294967295"]),
     "warmup_rows": ({"warmup_rows": 0}, "warmup_rows", ["0", "[1, "]),
-    "strategy": ({"strategy": "magic"}, "strategy", ["'magic'", "published"]),
+    "strategy": ({"strategy": "magic"}, "strategy", ["'magic'", "margin"]),
     "no kind of pruning": ({"pruning": model_pb2.Pruning()}, "pruning.kind", ["0"]),
     "level of pruning": (
         {"pruning": model_pb2.Pruning(kind="PRUNING_KIND_LIKELIHOOD", level=1)}, "pruning.level", ["1.0", "(0, 1)"],

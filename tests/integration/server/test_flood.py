@@ -50,7 +50,7 @@ def test_strangers_neither_fail_calls_of_others_nor_fill_the_memory(
 
 
 def test_a_burst_of_one_caller_is_served(server: Target) -> None:
-    """Of a third of the calls of `make flood`: many more than are taken up at a time."""
+    """A third of the calls of `make flood`: many more than are taken up at a time."""
     seen = flood.burst(server, calls := 3_500)
     assert seen.codes == {"OK": calls}
     assert seen.grown_mb < GROWN_MB
