@@ -92,8 +92,12 @@ class DaskExecutor(PooledExecutor):
     def close(self, *, at_once: bool = False) -> None:
         """Leave the cluster; the scheduler forgets the tasks."""
         del at_once
-        with contextlib.suppress(OSError, TimeoutError):  # a scheduler that does not answer notices by itself
-            self._client.close(timeout=CLOSE_S)
+        for _ in range(
+            2
+        ):  # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything
+            with contextlib.suppress(Exception):  # a scheduler that does not answer notices by itself
+                self._client.close(timeout=CLOSE_S)
+                break
         self._log.removeFilter(self._filter)
 
     @property
