@@ -201,7 +201,7 @@ async def pushers(address, requests, method=""):
         return len(requests) / (time.perf_counter() - started)
 
 
-def add_pushes(report, server, echo, folder, quick):
+def add_pushes(report, client, server, echo, folder, quick):
     with grpc.insecure_channel(server.address) as channel:
         stub = instance_pb2_grpc.InstanceServiceStub(channel)
         ours, raw = push_rates(stub, folder, BATCH, 6 if quick else 30)
@@ -215,6 +215,7 @@ def add_pushes(report, server, echo, folder, quick):
             bool(ours / raw >= PUSH_TARGET),
         )
     )
+    client.wait_grown("pushed", timeout_s=600)  # what the stream left to grow is no part of what follows
     shared, single, echoed, cost, echo_cost = shared_rates(server, echo, folder, 4 if quick else 20)
     report.add(
         Row(
@@ -274,9 +275,9 @@ def main() -> None:
                 first = push_of(rng.random((1_000, ATTRIBUTES)), "bench")
                 list(instance_pb2_grpc.InstanceServiceStub(channel).PushInstances(iter([first])))
             client.wait_grown("bench", timeout_s=600)
+            add_pushes(report, client, server, echo, folder, quick)
+            client.wait_grown("pushed", timeout_s=600)
             add_classify(report, address, echo.address, quick)
-            client.delete_model("bench")  # what is left to grow of it is no part of what follows
-            add_pushes(report, server, echo, folder, quick)
 
 
 if __name__ == "__main__":
