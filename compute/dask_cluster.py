@@ -5,6 +5,7 @@ scheduler uses TLS with certificates on both sides, from Dask's configuration (`
 works without TLS.
 """
 
+import asyncio
 import contextlib
 import importlib
 import logging
@@ -95,9 +96,13 @@ class DaskExecutor(PooledExecutor):
         for _ in range(
             2
         ):  # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything
-            with contextlib.suppress(Exception):  # a scheduler that does not answer notices by itself
+            with contextlib.suppress(
+                Exception, asyncio.CancelledError
+            ):  # a scheduler in silence notices by itself
                 self._client.close(timeout=CLOSE_S)
                 break
+        else:
+            self._client.status = "closed"  # it would try once more, and fail, when it is collected
         self._log.removeFilter(self._filter)
 
     @property
