@@ -6,7 +6,6 @@ works without TLS.
 """
 
 import asyncio
-import contextlib
 import importlib
 import logging
 import time
@@ -93,14 +92,13 @@ class DaskExecutor(PooledExecutor):
     def close(self, *, at_once: bool = False) -> None:
         """Leave the cluster; the scheduler forgets the tasks."""
         del at_once
-        for _ in range(
-            2
-        ):  # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything
-            with contextlib.suppress(
-                Exception, asyncio.CancelledError
-            ):  # a scheduler in silence notices by itself
+        # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything
+        for _ in range(2):
+            try:
                 self._client.close(timeout=CLOSE_S)
                 break
+            except (Exception, asyncio.CancelledError) as error:  # a scheduler in silence notices by itself
+                logging.getLogger(__name__).debug("the client of %s was not closed: %r", self.name, error)
         else:
             self._client.status = "closed"  # it would try once more, and fail, when it is collected
         self._log.removeFilter(self._filter)
