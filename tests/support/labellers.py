@@ -304,17 +304,22 @@ class Operator(Person):
     async def run(self) -> None:
         """Act now and then until all is done."""
         await self.admit()
+        revokes = False
         async with aio.insecure_channel(self.trial.address) as channel:
             stub: Any = query_pb2_grpc.QueryServiceStub(channel)
             while not self.trial.done.is_set():
                 await asyncio.sleep(self.chance.random() * 0.3)
                 if self.trial.orphans:
                     await self._end_orphan(stub, self.trial.orphans.pop())
-                elif self.chance.random() < 0.7:
-                    await self._end_any(stub)
-                else:
-                    person = self.chance.choice(self.trial.people)
-                    await self._revoke(person.token_id)
+                elif held := await self._held(stub):
+                    query, revokes = self.chance.choice(held), not revokes
+                    if not revokes:
+                        await self._release(stub, query.name, self.chance.choice(("", query.labeller)))
+                    else:
+                        (holder,) = (each for each in self.trial.people if each.name == query.labeller)
+                        await self._revoke(holder.token_id)
+                else:  # of anybody, a stater too
+                    await self._revoke(self.chance.choice(self.trial.people).token_id)
 
     async def _end_orphan(self, stub: Any, orphan: Orphan) -> None:
         kind = self.chance.random()
@@ -326,13 +331,10 @@ class Operator(Person):
         else:
             await self._evict(orphan.labeller)
 
-    async def _end_any(self, stub: Any) -> None:
+    async def _held(self, stub: Any) -> list[query_pb2.Query]:
         states = [query_pb2.QUERY_STATE_LEASED]
         request = query_pb2.ListQueriesRequest(model=f"models/{MODEL}", states=states, page_size=100)
-        held = (await stub.ListQueries(request, metadata=self.metadata)).queries
-        if held:
-            query = self.chance.choice(held)
-            await self._release(stub, query.name, self.chance.choice(("", query.labeller)))
+        return list((await stub.ListQueries(request, metadata=self.metadata)).queries)
 
     async def _release(self, stub: Any, query: str, labeller: str) -> None:
         started = time.monotonic()
