@@ -1,9 +1,11 @@
-"""Derives the results of the client's calls, `quercus.client.results`, from the protocol: run ``make proto``.
+"""Derives `quercus.client.results` and `quercus.client.specifications` from the protocol: run ``make proto``.
 
 A message with the option ``result`` has a frozen dataclass with a field for each of its own. Types say how a field is
 shown; where they do not, the option ``python`` does (``proto/quercus/v1/options.proto``). The comments of the protocol
 are the docstrings. What a result adds to its message is written by hand, in a base class of `quercus.client.additions`
 named after the result: ``StatusAdditions``.
+
+The definition of a model is given as well as read, so its class has ``None`` for what is left to the defaults.
 """
 
 from __future__ import annotations
@@ -32,7 +34,6 @@ from quercus.client.generate_sync import tidy_module
 from quercus.v1 import options_pb2
 
 ROOT: Final = Path(__file__).resolve().parents[1]
-GENERATED: Final = ROOT / "client" / "results.py"
 PACKAGE: Final = ".quercus.v1."
 WIDTH: Final = 116
 
@@ -69,6 +70,26 @@ if TYPE_CHECKING:
     from quercus.v1 import {modules}
 '''
 
+SPECIFICATION: Final = f"{PACKAGE}Specification"
+SPECIFICATION_HEAD: Final = '''# Generated from proto/quercus/v1/model.proto by `make proto`.
+"""The definition of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from quercus.specification.algorithms import Pruning
+from quercus.specification.attributes import Attribute
+from quercus.specification.presentation import Presentation
+'''
+SPECIFICATION_EXAMPLES: Final = """
+    Examples
+    --------
+    >>> from quercus.client import Nominal, Numeric
+    >>> Specification([Nominal("X", "abc"), Numeric("age")], ["ill", "well"], budget=5).classes
+    ('ill', 'well')"""
 F: Final = FieldDescriptorProto
 WHOLE: Final = frozenset(
     {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_SINT32, F.TYPE_SINT64}
@@ -104,6 +125,10 @@ FORMS: Final[Mapping[str, Form]] = {
     f"{PACKAGE}Nodes": Form("tuple[TreeNode, ...]", "nodes_of({message})"),
     f"{PACKAGE}NamedRow": Form("Mapping[str, Value]", "row_values({})", "field(default_factory=dict)"),
     f"{PACKAGE}Specification": Form("Specification", "specification_of({})"),
+    f"{PACKAGE}Attribute": Form("Attribute"),
+    f"{PACKAGE}Pruning": Form("Pruning"),
+    f"{PACKAGE}Algorithm": Form("str | Mapping[str, Any]"),
+    f"{PACKAGE}Presentation": Form("Presentation"),
 }
 """Messages that have a type of their own in Python."""
 BY_CLASS: Final = Form(
@@ -281,7 +306,7 @@ class Protocol:
         if shown.by_class:
             return BY_CLASS
         if (entry := self._map_entry(proto)) is not None:
-            key, value = (self._single_form(each) for each in entry.field)
+            key, value = (self.single_form(each) for each in entry.field)
             if value.read != "{}":
                 raise ValueError(f"values of {proto.name} would have to be read one by one")
             return Form(
@@ -289,7 +314,7 @@ class Protocol:
                 "dict(sorted({}.items()))",
                 "field(default_factory=dict)",
             )
-        single = self._single_form(proto)
+        single = self.single_form(proto)
         if proto.label != F.LABEL_REPEATED:
             return single
         make = "frozenset" if shown.set else "tuple"
@@ -306,7 +331,7 @@ class Protocol:
         nested = self.messages[owner].proto.nested_type if owner in self.messages else ()
         return next((each for each in nested if each.name == name and each.options.map_entry), None)
 
-    def _single_form(self, proto: FieldDescriptorProto) -> Form:
+    def single_form(self, proto: FieldDescriptorProto) -> Form:
         """Return the type of one value of a field."""
         match proto.type:
             case F.TYPE_BOOL:
@@ -370,17 +395,17 @@ def enum_source(enum: EnumDescriptorProto) -> str:
     return f"{text}{name}: Final = Words({words!r}{unknown})\n"
 
 
-def docstring(message: Message, fields: Sequence[ResultField]) -> str:
-    """Return the docstring of a result."""
+def docstring(message: Message, meanings: Mapping[str, str], section: str, *examples: str) -> str:
+    """Return the docstring of a class for a message, whose fields have these meanings."""
     summary, _, rest = quoted(message.meaning).partition(". ")
     lines = [f'    """{summary.rstrip(".")}.', ""]
     if rest:
         lines += [*wrap(rest, WIDTH, initial_indent="    ", subsequent_indent="    "), ""]
-    lines += ["    Attributes", "    ----------"]
-    for each in fields:
-        lines.append(f"    {each.name}")
-        lines += wrap(quoted(each.meaning), WIDTH, initial_indent="        ", subsequent_indent="        ")
-    return "\n".join([*lines, '    """'])
+    lines += [f"    {section}", "    " + "-" * len(section)]
+    for name, meaning in meanings.items():
+        lines.append(f"    {name}")
+        lines += wrap(quoted(meaning), WIDTH, initial_indent="        ", subsequent_indent="        ")
+    return "\n".join([*lines, *examples, '    """'])
 
 
 def quoted(comment: str) -> str:
@@ -411,7 +436,7 @@ def result_source(protocol: Protocol, message: Message) -> str:
     lines = [
         "@dataclass(frozen=True)",
         f"class {message.name}{f'({base})' if hasattr(additions, base) else ''}:",
-        docstring(message, fields),
+        docstring(message, {each.name: each.meaning for each in fields}, "Attributes"),
         "",
         *(f"    {each.declaration(k <= forced)}" for k, each in enumerate(fields)),
         "",
@@ -421,6 +446,36 @@ def result_source(protocol: Protocol, message: Message) -> str:
         f"        return cls({', '.join(each.read for each in fields)})",  # keywords cost a tenth more
     ]
     return "\n".join(lines) + "\n"
+
+
+def specification_source(protocol: Protocol) -> str:
+    """Return the class of a model's definition, in Python."""
+    message = protocol.messages[SPECIFICATION]
+    declarations, several, meanings = [], [], {}
+    for proto, meaning in message.fields():
+        shown = next(iter(proto.options.Extensions[options_pb2.python]), options_pb2.Shown())
+        if shown.hidden:
+            continue
+        meanings[proto.name] = shown.meaning or re.sub(r"\b[Aa]bsent\b", "``None``", meaning)
+        kind = protocol.single_form(proto).type
+        if proto.label == F.LABEL_REPEATED:
+            several.append(proto.name)
+            declarations.append(f"    {proto.name}: Sequence[{kind}]")
+        else:
+            declarations.append(f"    {proto.name}: {kind} | None = None")
+    return "\n".join(
+        [
+            "@dataclass(frozen=True)",
+            "class Specification:",
+            docstring(message, meanings, "Parameters", SPECIFICATION_EXAMPLES),
+            "",
+            *declarations,
+            "",
+            "    def __post_init__(self) -> None:",
+            *(f'        object.__setattr__(self, "{name}", tuple(self.{name}))' for name in several),
+            "",
+        ]
+    )
 
 
 def described_files() -> Sequence[FileDescriptorProto]:
@@ -435,8 +490,8 @@ def described_files() -> Sequence[FileDescriptorProto]:
         return FileDescriptorSet.FromString(target.read_bytes()).file
 
 
-def generated_module() -> str:
-    """Return the content of `quercus.client.results`."""
+def generated_modules() -> dict[str, str]:
+    """Return the content of each generated module of `quercus.client`, by the name of its file."""
     protocol = Protocol(described_files())
     bases = [f"{each.name}Additions" for each in protocol.results.values()]
     head = HEAD.format(
@@ -445,10 +500,14 @@ def generated_module() -> str:
     )
     parts = [enum_source(each) for each in protocol.used_enums().values()]
     parts += [result_source(protocol, each) for each in protocol.results.values()]
-    return tidy_module("\n\n".join([head, *parts]))
+    return {
+        "results.py": tidy_module("\n\n".join([head, *parts])),
+        "specifications.py": tidy_module(SPECIFICATION_HEAD + "\n\n" + specification_source(protocol)),
+    }
 
 
 if __name__ == "__main__":
-    target = Path(sys.argv[1]) / GENERATED.name if sys.argv[1:] else GENERATED
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(generated_module())
+    target = Path(sys.argv[1]) if sys.argv[1:] else ROOT / "client"
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in generated_modules().items():
+        (target / name).write_text(content)

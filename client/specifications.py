@@ -1,3 +1,4 @@
+# Generated from proto/quercus/v1/model.proto by `make proto`.
 """The definition of a model."""
 
 from __future__ import annotations
@@ -13,11 +14,47 @@ from quercus.specification.presentation import Presentation
 
 @dataclass(frozen=True)
 class Specification:
-    """The definition of a model; ``None`` leaves the default, see :mod:`quercus.specification.parameters`.
+    """The definition of a model: together with the log it determines the tree.
 
-    ``algorithm`` is the learner: a name, or a mapping of a name and parameters (:mod:`quercus.client.algorithms`).
-    ``presentation``: the presentation of rows to people (:mod:`quercus.specification.presentation`).
-    ``prediction_level``: how cautious sets of classes are, from 1 (least) to 0 (the whole frame).
+    Parameters
+    ----------
+    attributes
+        1 to 1,000, in order, with distinct names.
+    classes
+        The frame, in order; 2 to 64 distinct names.
+    alpha
+        Level of the likelihood cut, in [0, 1]; default 0.8.
+    budget
+        Greatest number of queries answered or leased in all; default 0: never ask.
+    min_instances
+        A node with fewer instances is a leaf; default 2.
+    max_depth
+        Depth at which every node is a leaf; ``None``: no limit.
+    warmup_rows
+        Rows that set the bins of numeric attributes without declared edges; default 100.
+    strategy
+        Name of the query strategy; docs/strategies.md names the default.
+    pruning
+        ``None``: no pruning.
+    algorithm
+        The learner: a name, or a mapping of a name and parameters. ``None``: active-forest. It cannot change once
+        the model exists.
+    prediction_level
+        Level of the likelihood cut that bounds belief and plausibility of predictions, in [0, 1]; default 0.15, for
+        active-forest 0.75. Independent of alpha, which decides splits and queries. A lower level gives more
+        cautious sets of classes.
+    presentation
+        The presentation of rows. Learning ignores it.
+    split_significance
+        Level of the test that a split must pass against "do not split", halved at each depth, in [0, 1000]: a
+        smaller level gives fewer splits. 0: no test. ``None``: 10.
+    ask
+        The end of the queries: "to-the-budget", the default, or "while-contested": as soon as no split of its tree,
+        or of the tree beside its forest, is contested and every leaf has a row with an informative label.
+    memory_rows
+        The active tree, or the tree beside the forest, learns from this number of the last rows with an informative
+        label, 1 to 1,000,000, and from the rows without one. ``None``: from all. It cannot change once the model
+        exists.
 
     Examples
     --------

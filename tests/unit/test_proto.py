@@ -1,4 +1,4 @@
-"""The checked-in code, the client's results too, is what `make proto` generates from the checked-in .proto files."""
+"""The checked-in code, the client's results and specification too, is what `make proto` generates from the checked-in .proto files."""
 
 import subprocess
 import sys
@@ -22,5 +22,5 @@ def test_generated_code_is_current(tmp_path: Path) -> None:
         assert fresh.keys() == checked_in.keys()
         stale = [name for name in fresh if fresh[name] != checked_in[name]]
         assert not stale, "run `make proto`"
-    results = "client/results.py"
-    assert (tmp_path / "quercus" / results).read_bytes() == (ROOT / results).read_bytes(), "run `make proto`"
+    for module in ("client/results.py", "client/specifications.py"):
+        assert (tmp_path / "quercus" / module).read_bytes() == (ROOT / module).read_bytes(), "run `make proto`"

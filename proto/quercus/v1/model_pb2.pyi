@@ -559,7 +559,7 @@ class Specification(_message.Message):
     """
     split_significance: _builtins.float
     """Level of the test that a split must pass against "do not split", halved at each depth, in [0, 1000]: a smaller level
-    gives fewer splits. 0: no test. Absent from a new model: 10.
+    gives fewer splits. 0: no test. Absent: 10.
     """
     ask: _builtins.str
     """The end of the queries: "to-the-budget", the default, or "while-contested": as soon as no split of its tree, or of the
@@ -572,7 +572,9 @@ class Specification(_message.Message):
     strategy_package: _builtins.str
     """The package that brings the strategy, with its version; empty for strategies of Quercus itself. Set by the server."""
     @_builtins.property
-    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]: ...
+    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]:
+        """1 to 1,000, in order, with distinct names."""
+
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The frame, in order; 2 to 64 distinct names."""
@@ -583,7 +585,7 @@ class Specification(_message.Message):
 
     @_builtins.property
     def algorithm(self) -> Global___Algorithm:
-        """Absent from a new model: active-forest. It cannot change once the model exists."""
+        """The learner; absent: active-forest. It cannot change once the model exists."""
 
     @_builtins.property
     def presentation(self) -> _display_pb2.Presentation:
