@@ -121,7 +121,7 @@ $(PIP_INSTALL) uv > /dev/null 2>&1 && $(BIN)/uv pip install --quiet --python $(B
     || $(PIP_INSTALL) $(1)
 endef
 
-# The kernels are built first, for then the progress shows; the installation finds them built.
+# The kernels are built first, for then the progress shows; the installation finds them, and what builds them, there.
 COMPILER = $(shell command -v $(firstword $(CXX)) c++ g++ clang++ | head -n 1)
 define build_kernels
 $(call install,'setuptools>=77' 'nanobind>=3.1' 'numpy>=2.0' $(if $(COMPILER),,'ziglang>=0.15'))
@@ -136,7 +136,7 @@ $(DEMO_STAMP): $(INSTALLED)
 	@echo "Installing what a server and its demo need into $(VENV) (once; about 0.5 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(build_kernels)
-	@$(call install,--editable '.[demo]')
+	@$(call install,--no-build-isolation --editable '.[demo]')
 	@touch $@
 
 $(STAMP): $(INSTALLED)
@@ -144,7 +144,7 @@ $(STAMP): $(INSTALLED)
 	@echo "Installing what developers need into $(VENV) (once; about 1.2 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(build_kernels)
-	@$(call install,--editable '.[dev]')
+	@$(call install,--no-build-isolation --editable '.[dev]')
 	@touch $(DEMO_STAMP) $@
 
 $(PEERS_STAMP): bench/requirements.txt | $(STAMP)

@@ -64,6 +64,7 @@ from quercus.server.workers.forwarding import SERVER_OPTIONS, Answer, Arrivals, 
 from quercus.server.workers.level import take_level
 from quercus.server.workers.line import LineServer, chain_of
 from quercus.server.workers.post import KEEPER, Post
+from quercus.specification.plugins import PluginError
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 from quercus.v1 import (
     admin_pb2,
@@ -437,10 +438,14 @@ def serve(config: Config) -> None:
     Raises
     ------
     BadStart
-        When the store cannot be used or the port is taken; the text is for the person who starts it.
+        When the store cannot be used, the port is taken or a plug-in is missing; the text is for the person who
+        starts it.
     """
     set_up_logging(config.log_level, config.log_format)
-    choose_plugins(config.plugins)
+    try:
+        choose_plugins(config.plugins)
+    except PluginError as error:
+        raise BadStart(f"plugins: {error.reason}") from None
     sys.setswitchinterval(SWITCH_S)
     run_event_loop(_serve(config))
 

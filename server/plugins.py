@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import Final
 
-from quercus.server.config import BadConfiguration
 from quercus.specification.environment import PREFIX
-from quercus.specification.plugins import PluginError, use_packages
+from quercus.specification.plugins import use_packages
 from quercus.specification.server import PLUGINS
 
 _VARIABLE: Final = PREFIX + PLUGINS.name.upper()
@@ -18,14 +17,11 @@ def choose_plugins(packages: str) -> None:
 
     Raises
     ------
-    BadConfiguration
+    PluginError
         When one of them is not installed, or brings no plug-in.
     """
     names = [name.strip() for name in packages.split(",") if name.strip()]
-    try:
-        use_packages(names or None)
-    except PluginError as error:
-        raise BadConfiguration(f"{PLUGINS.name}: {error.reason}") from None
+    use_packages(names or None)
     os.environ[_VARIABLE] = packages
 
 
