@@ -222,8 +222,7 @@ def _with_counts() -> Select[Any]:
     # Two counts, each by its stretch of the index: of one with OR either database reads more than it counts.
     free = select(func.count()).where(mine, query.c.state == QueryState.OPEN)
     held = select(func.count()).where(mine, query.c.state == QueryState.LEASED, stays)
-    # Rows of older revisions have no moment of the lease clock, which began with the wall's time.
-    waiting = select(func.coalesce(log.c.clock, log.c.created_at)).where(
+    waiting = select(log.c.clock).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
     live = free.scalar_subquery() + held.scalar_subquery()

@@ -31,7 +31,7 @@ AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
 # Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
 # not loaded.
-HEAD = "0022"
+HEAD = "0001"
 REVISION_TABLE = "quercus_revision"
 REVISION_TABLE_SQL = (
     f"CREATE TABLE IF NOT EXISTS {REVISION_TABLE} "
@@ -82,7 +82,7 @@ model = Table(
     Column("id", _ID, primary_key=True),
     Column("name", _text_type(200), nullable=False, unique=True),
     # Told to clients, who thereby tell a model from a later one of its name.
-    Column("uid", _text_type(36), nullable=False, server_default=text("''")),
+    Column("uid", _text_type(36), nullable=False),
     Column("initial_specification", LargeBinary, nullable=False),
     Column("specification", LargeBinary, nullable=False),
     Column("budget", BigInteger, nullable=False),
@@ -147,8 +147,8 @@ log = Table(
     Column("conflict", Boolean, nullable=False),
     Column("specification", LargeBinary),
     Column("created_at", Double, nullable=False),
-    # The lease clock, which lag lives by; null in rows that revisions before 0008 wrote.
-    Column("clock", Double),
+    # The lease clock, by which the lag of the tree is measured.
+    Column("clock", Double, nullable=False),
     Column("query", BigInteger),
     Column("comment", _text_type()),
     Column("took_s", Double),

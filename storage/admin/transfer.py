@@ -224,8 +224,7 @@ def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
         connection.execute(
             insert(vocabulary).values(model_id=key, attribute=attribute, position=position, value=value)
         )
-    if head.policy is not None:
-        policies.set_policy(connection, name, head.policy)
+    policies.set_policy(connection, name, head.policy)
     return key
 
 

@@ -46,6 +46,7 @@ _WORDS: dict[tuple[type, ...], str] = {
     (str,): "text",
     (int,): "a whole number",
     (list,): "a list",
+    (dict,): "an object",
 }
 _HEAD: dict[str, tuple[type, ...]] = {
     "model": (str,),
@@ -53,6 +54,7 @@ _HEAD: dict[str, tuple[type, ...]] = {
     "budget": (int,),
     "created_at": (int, float),
     "events": (int,),
+    "policy": (dict,),
     "vocabulary": (list,),
 }
 
@@ -67,7 +69,7 @@ class HeaderLine:
     created_at: float
     events: int
     vocabulary: list[tuple[int, str]]
-    policy: Policy | None
+    policy: Policy
 
 
 def lines_of(stream: IO[str]) -> Iterator[str]:
@@ -124,9 +126,7 @@ def check_head(found: dict[str, Any], where: str) -> HeaderLine:
         found["created_at"],
         found["events"],
         _decode_vocabulary(found["vocabulary"], where),
-        _decode_policy(found["policy"], where)
-        if "policy" in found
-        else None,  # a file of an earlier version has none
+        _decode_policy(found["policy"], where),
     )
 
 
@@ -189,11 +189,11 @@ def _decode_vocabulary(entries: list[Any], where: str) -> list[tuple[int, str]]:
     return list(found)
 
 
-def _decode_policy(given: object, where: str) -> Policy:
+def _decode_policy(given: dict[str, Any], where: str) -> Policy:
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Policy)} | dict.fromkeys(
         MAY_BE_NONE, int
     )
-    if not isinstance(given, dict) or not set(given) <= set(kinds):
+    if not set(given) <= set(kinds):
         raise InvalidInput(where, f"has policy {shown(given)}, must be of {', '.join(kinds)}")
     found: dict[str, Any] = {}
     for key, value in given.items():

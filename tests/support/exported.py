@@ -1,4 +1,4 @@
-"""What a server says of a model, as JSON: compared before and after its log went through a file."""
+"""Reading of all that a server says of a model, to compare it before and after its log went through a file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def said_of_model(client: Client, model: str) -> Any:
             [_cells(node, NODE) for node in client.tree(model, member=member).nodes]
             for member in range(max(1, len(first.members)))
         ],
-        "classified": [_plain(each.plausibility) for each in client.classify(model, [row.values for row in rows])],
+        "classified": [
+            _plain(each.plausibility) for each in client.classify(model, [row.values for row in rows])
+        ],
     }
     return json.loads(json.dumps(said))
 
@@ -53,7 +55,7 @@ def _plain(value: Any) -> Any:
     if is_dataclass(value):
         return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, Mapping):
-        return [[_plain(key), _plain(each)] for key, each in value.items()]
+        return sorted([_plain(key), _plain(each)] for key, each in value.items())
     if isinstance(value, Set):
         return sorted(value)
     if isinstance(value, np.ndarray | list | tuple):
