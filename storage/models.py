@@ -7,7 +7,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Double, Select, bindparam, func, insert, or_, select, type_coerce, update
+from sqlalchemy import Connection, Double, Select, bindparam, func, or_, select, type_coerce, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
@@ -15,6 +15,7 @@ from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, CorruptStore, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
+from quercus.storage.log.event_log import insert_event
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.pending import PendingRule, settle_pending
@@ -192,18 +193,17 @@ def respecify(
             f"{row.queries_answered} queries are answered and {leased} leased"
         )
     sequence = row.sequence_committed + 1
-    connection.execute(
-        insert(log).values(
-            model_id=row.id,
-            sequence=sequence,
-            kind=EventKind.SPECIFICATION,
-            author="",
-            reliability=1.0,
-            conflict=False,
-            specification=specification,
-            created_at=now.wall,
-            clock=now.clock,
-        )
+    insert_event(
+        connection,
+        model_id=row.id,
+        sequence=sequence,
+        kind=EventKind.SPECIFICATION,
+        author="",
+        reliability=1.0,
+        conflict=False,
+        specification=specification,
+        created_at=now.wall,
+        clock=now.clock,
     )
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))

@@ -18,7 +18,6 @@ from quercus.storage.admin.transfer_lines import (
     COLUMNS,
     DISPLAY,
     FORMAT,
-    LOG_NAMES,
     NAMES,
     VERSION,
     HeaderLine,
@@ -31,6 +30,7 @@ from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.clocks import Clock
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
+from quercus.storage.records import EVENT_FIELDS
 from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
@@ -204,7 +204,7 @@ def _check_meaning(
 
 
 def _insert_rows(connection: Connection, events: Sequence[dict[str, Any]], ours: dict[str, Any]) -> None:
-    rows = [{name: event.get(name) for name in LOG_NAMES} | ours for event in events]
+    rows = [{name: event.get(name) for name in EVENT_FIELDS} | ours for event in events]
     displays = [
         {"model_id": ours["model_id"], "instance": event["sequence"], "data": event[DISPLAY]}
         for event in events
