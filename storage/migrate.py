@@ -3,8 +3,9 @@
 A new store is made from `schema.metadata`; the migrations, which take ten times as long, upgrade those of revisions
 before `HEAD`.
 
-Changing the schema: edit `schema`, add `migrations/versions/NNNN_what.py` by hand (the number is the
-revision), set `schema.HEAD` to it. A test compares a new store with what the migrations build.
+Changing the schema: edit `schema`, or `records.Event` for a column of the log, and add
+`migrations/versions/NNNN_what.py` by hand (the number is the revision). A test compares a new store with what the
+migrations build.
 """
 
 from typing import Any

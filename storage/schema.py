@@ -5,6 +5,7 @@ sequence numbers have no gaps. `log` is append-only. Plain SQL types; options of
 prefixed arguments.
 """
 
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -31,9 +32,8 @@ from quercus.storage.records import EVENT_FIELDS, Stored
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
-# Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
-# not loaded.
-HEAD = "0001"
+# Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is not loaded.
+HEAD = max(each.name for each in Path(__file__).parent.glob("migrations/versions/[0-9]*.py"))[:4]
 REVISION_TABLE = "quercus_revision"
 REVISION_TABLE_SQL = (
     f"CREATE TABLE IF NOT EXISTS {REVISION_TABLE} "
