@@ -12,6 +12,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
 from quercus.storage import changes, checks
+from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, CorruptStore, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
@@ -135,7 +136,7 @@ def _sound_records(
     try:
         return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
     except (CorruptStore, SQLAlchemyError, TypeError, ValueError) as error:
-        if connection.dialect.name != "sqlite":  # whose cells alone may hold what they like
+        if backend_of(connection).keeps_types:
             raise
         cause = error
     found, is_damaged = [], False
