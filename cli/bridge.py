@@ -206,7 +206,6 @@ def webhook(
     limit: Annotated[
         int | None, typer.Option("--stop-after", min=1, help="Number of events after which to stop.")
     ] = None,
-    former_limit: Annotated[int | None, typer.Option("--limit", min=1, hidden=True)] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -249,7 +248,7 @@ def webhook(
         )
         _run_bridge(
             made,
-            former_limit if limit is None else limit,
+            limit,
             as_json,
             lambda: (
                 f"{made.tally.delivered:,} events delivered in {made.tally.attempts:,} attempts, "

@@ -117,7 +117,7 @@ def check_store(config: Config) -> CheckFinding:
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415
     from quercus.storage.engine import Database  # noqa: PLC0415
     from quercus.storage.errors import StorageError  # noqa: PLC0415
-    from quercus.storage.migrate import stored_revision  # noqa: PLC0415
+    from quercus.storage.migrate import check_known, stored_revision  # noqa: PLC0415
     from quercus.storage.schema import HEAD  # noqa: PLC0415
     from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
 
@@ -142,12 +142,14 @@ def check_store(config: Config) -> CheckFinding:
     if revision is None:
         return CheckFinding("store", "ok", f"{name} is empty; the first start creates its tables")
     text = f"{name}, {size / 1e6:,.1f} MB, schema {revision}"
-    if revision < HEAD:
+    if revision != HEAD:
+        try:
+            check_known(revision, name)
+        except StorageError as error:
+            fix = "use the version of Quercus that wrote it, or bring the models over: quercus export, quercus import"
+            return CheckFinding("store", "fault", str(error), fix)
         fix = "none needed; make a backup first if you may want to go back: quercus backup FILE"
         return CheckFinding("store", "warning", f"{text}; the next start upgrades it to {HEAD}", fix)
-    if revision > HEAD:
-        fix = "install the version of Quercus that wrote it, or a newer one"
-        return CheckFinding("store", "fault", f"{text}; this version knows schemas up to {HEAD}", fix)
     return CheckFinding("store", "ok", text)
 
 

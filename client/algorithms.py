@@ -12,7 +12,7 @@ from typing import Any
 
 from quercus.belief.errors import shown
 from quercus.client.errors import invalid
-from quercus.specification.algorithms import LEGACY_DEFAULT, Declaration
+from quercus.specification.algorithms import DEFAULT, Declaration
 from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
@@ -54,7 +54,7 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     >>> from_proto(to_proto({"name": "forest", "vote": "mass", "max_features": 3, "base": "id3"}))
     {'name': 'forest', 'base': {'name': 'id3'}, 'max_features': 3, 'vote': 'mass'}
     """
-    found: dict[str, Any] = {"name": message.name or LEGACY_DEFAULT}
+    found: dict[str, Any] = {"name": message.name}
     if message.HasField("base"):
         found["base"] = from_proto(message.base)
     return found | {name: parameter_value(message.parameters[name]) for name in sorted(message.parameters)}
@@ -110,7 +110,7 @@ def algorithm_text(algorithm: AlgorithmLike | None) -> str:
 
 
 def name_of(algorithm: AlgorithmLike | None) -> str:
-    """Return the name of a specification's algorithm; old stores have none."""
+    """Return the name of a specification's algorithm."""
     if isinstance(algorithm, Mapping):
         return str(algorithm["name"])
-    return algorithm or LEGACY_DEFAULT
+    return algorithm or DEFAULT

@@ -21,7 +21,6 @@ from quercus.v1 import instance_pb2, model_pb2
 
 APPLICATION = 0x51425546
 """Application id that distinguishes these files from other SQLite databases."""
-EARLIER_MAGIC = b"quercus-outbox"
 """First bytes of a file in the format before SQLite."""
 SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
@@ -353,14 +352,6 @@ def _opening_error(error: sqlite3.Error, path: Path) -> InvalidArgument:
         )
     if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
         return invalid("path", f"cannot open {path}: {error}")
-    with path.open("rb") as file:
-        is_earlier = file.read(len(EARLIER_MAGIC)) == EARLIER_MAGIC
-    if is_earlier:
-        return invalid(
-            "path",
-            f"{path} is a buffer of an earlier version of quercus, and is left as it is: let that version send its "
-            "rows, or name another file",
-        )
     return invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
 
 

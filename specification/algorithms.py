@@ -34,8 +34,6 @@ ACTIVE_FOREST: Final = "active-forest"
 """The learner that predicts with a forest, and grows a tree beside it for people to read."""
 DEFAULT: Final = ACTIVE_FOREST
 """The learner of a specification that names none."""
-LEGACY_DEFAULT: Final = "abc45"
-"""The learner of a stored specification that names none, from the time when there was only one."""
 
 
 @parametric

@@ -18,7 +18,6 @@ from quercus.storage.errors import (
     FailedPrecondition,
     Fenced,
     InconsistentHistory,
-    NewerSchema,
     NoSpace,
     NotFound,
     ReadOnlyStore,
@@ -27,6 +26,7 @@ from quercus.storage.errors import (
     StorageError,
     StoreBusy,
     StoreError,
+    UnknownSchema,
 )
 from quercus.storage.grouping import GroupWork
 from quercus.storage.growers import Fence, GrowerRecord
@@ -114,7 +114,6 @@ __all__ = [
     "LogSegment",
     "ModelRecord",
     "NewValue",
-    "NewerSchema",
     "NoSpace",
     "NotFound",
     "PendingContext",
@@ -139,6 +138,7 @@ __all__ = [
     "StoreError",
     "SubmittedAnswer",
     "TokenRecord",
+    "UnknownSchema",
     "check_comment",
     "check_policy",
     "file_url",

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.bounds import (
@@ -13,7 +14,12 @@ from quercus.specification.bounds import (
     MAX_ID_CHARACTERS,
     MAX_SHOWN_CHARACTERS,
 )
-from quercus.storage.records import Float64
+
+MAX_COUNT = 2**53
+"""Greatest count or number: the integers that JSON numbers represent exactly."""
+
+MAX_TIME = 253_402_300_799
+"""Seconds since 1970: the end of the year 9999."""
 
 MAX_TEXT = max(MAX_ID_CHARACTERS, MAX_AUTHOR_CHARACTERS)
 """Most characters of any name or id, also of labellers: the log has the joined names of several."""
@@ -82,7 +88,7 @@ def shown_text(value: str) -> None:
     storable_text("shown", value)
 
 
-def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
+def push(ids: Sequence[str], values: NDArray[np.float64], labels: Sequence[bytes]) -> None:
     """A batch of instances: one id, one row and one label each."""
     if values.ndim != 2 or values.shape[1] < 1:
         raise InvalidInput("values", f"has shape {values.shape}, must be (rows, attributes)")
@@ -97,7 +103,7 @@ def push(ids: Sequence[str], values: Float64, labels: Sequence[bytes]) -> None:
     storable_text("ids", "".join(ids))
 
 
-def packed_rows(values: Float64) -> list[bytes]:
+def packed_rows(values: NDArray[np.float64]) -> list[bytes]:
     """Each row as little-endian float64 bytes, NaN always the same: equal rows have equal bytes."""
     array = np.ascontiguousarray(values, dtype="<f8")
     missing = np.isnan(array)

@@ -1,4 +1,4 @@
-"""The protocol of a database. Bulk inserts and prepared statements also test the name of the dialect."""
+"""The protocol of a database. What differs within a transaction is in `backend`."""
 
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager

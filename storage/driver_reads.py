@@ -5,24 +5,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Delete, Insert, Select, Update
 
+from quercus.storage.backend import backend_of
+
 
 def read_each(connection: Connection, *asked: tuple[Select[Any], Mapping[str, Any]]) -> list[Sequence[Any]]:
     """The rows of each statement, which is made once; they are executed in order."""
-    if connection.dialect.name == "postgresql":
-        from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
-
-        return list(one_message.exchange_statements(connection, asked))
-    return [connection.execute(statement, values).all() for statement, values in asked]
+    return backend_of(connection).read_each(connection, asked)
 
 
 def commit_with(connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]) -> None:
-    """Execute a last statement, and commit at once where that saves a journey to a database server.
-
-    SQLAlchemy still has to end the transaction; the driver knows that there is none then.
-    """
-    if connection.dialect.name == "postgresql":
-        from quercus.storage.postgres import one_message  # noqa: PLC0415  (a separate extra)
-
-        one_message.exchange_statements(connection, [(change, values)], commits=True)
-    else:
-        connection.execute(change, values)
+    """Execute a last statement, and commit at once where that saves a journey to a database server."""
+    backend_of(connection).commit_with(connection, change, values)

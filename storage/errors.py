@@ -139,8 +139,8 @@ class StoreError(StorageError):
         self.reason = reason
 
 
-class NewerSchema(StoreError):  # noqa: N818 - a name that says what is wrong
-    """The store was written by a newer version of Quercus.
+class UnknownSchema(StoreError):  # noqa: N818 - a name that says what is wrong
+    """The store was written by another version of Quercus, whose schema no migration here starts from.
 
     Attributes
     ----------
@@ -150,14 +150,15 @@ class NewerSchema(StoreError):  # noqa: N818 - a name that says what is wrong
 
     def __init__(self, store: str, found: str, known: str) -> None:
         super().__init__(
-            f"{store} has schema revision {found}, and this version of quercus knows revisions up to "
-            f"{known}: upgrade quercus to open it"
+            f"{store} has schema revision {found}, which this version of quercus does not know (it knows revisions "
+            f"up to {known}): use the version that wrote it, or bring each model over by its quercus export and the "
+            "quercus import of this one"
         )
         self.store = store
         self.found = found
         self.known = known
 
-    def __reduce__(self) -> tuple[type["NewerSchema"], tuple[str, str, str]]:
+    def __reduce__(self) -> tuple[type["UnknownSchema"], tuple[str, str, str]]:
         return type(self), (self.store, self.found, self.known)
 
 

@@ -121,7 +121,7 @@ def _remembered_offset(connection: Connection, boot: str, steady: float) -> floa
 def _offset_of_new_boot(connection: Connection, wall: float, steady: float) -> float:
     """Return the offset of the lease clock from now on, if the store remembers none of this boot."""
     fresh = connection.execute(select(lease_clock)).one_or_none() is None
-    # A new store (or one of revision 0001, whose leases end by the wall clock) starts with the wall's time.
+    # A new store starts with the wall's time.
     latest = None if fresh else _latest_written(connection)
     return (wall if latest is None else latest) - steady
 

@@ -1,20 +1,33 @@
-"""Inserting a row unless it is there: of several who do so at once one inserts it, and none fails."""
+"""Inserting rows: many at once, or one unless it is there."""
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import Connection, Table
-from sqlalchemy.dialects import postgresql, sqlite
 
+from quercus.storage.backend import backend_of
 from quercus.storage.schema import AnyRow
 
-_INSERTS: Final[dict[str, Callable[[Table], Any]]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
+
+def insert_rows(
+    connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+) -> None:
+    """Insert rows, in order; one of `Backend.repeated` when a key is there already.
+
+    Parameters
+    ----------
+    connection : connection with a write transaction.
+    table : into which; columns that are not named are NULL or have their defaults.
+    columns : names of the columns.
+    rows : values that both drivers take: numbers, texts, bytes, truth values, None.
+    """
+    backend_of(connection).insert_rows(connection, table, columns, rows)
 
 
 def insert_new(connection: Connection, table: Table, **values: object) -> AnyRow | None:
-    """Insert a row and return its key; None where its key, or another unique value, is taken."""
-    statement = _INSERTS[connection.dialect.name](table).values(values).on_conflict_do_nothing()
+    """Insert a row and return its key; None where its key, or another unique value, is taken.
+
+    Of several who do so at once one inserts it, and none fails.
+    """
+    statement = backend_of(connection).insert(table).values(values).on_conflict_do_nothing()
     return connection.execute(statement.returning(*table.primary_key)).one_or_none()

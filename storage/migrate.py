@@ -1,17 +1,21 @@
 """Brings a store to the schema this version knows, or says why it cannot.
 
-A new store is made from `schema.metadata`; the migrations, which take ten times as long, upgrade older ones.
+A new store is made from `schema.metadata`; the migrations, which take ten times as long, upgrade those of revisions
+before `HEAD`.
 
-Changing the schema: edit `schema`, add `migrations/versions/NNNN_what.py` by hand (the number is the
-revision), set `schema.HEAD` to it. A test compares a new store with what the migrations build.
+Changing the schema: edit `schema`, or `records.Event` for a column of the log, and add
+`migrations/versions/NNNN_what.py` by hand (the number is the revision). A test compares a new store with what the
+migrations build.
 """
+
+from typing import Any
 
 from sqlalchemy import Connection, insert, inspect, text
 
 from quercus.storage.admin.verify_schema import refuse_foreign_rules
 from quercus.storage.clocks import DATABASE
 from quercus.storage.engine import Database
-from quercus.storage.errors import CorruptStore, NewerSchema, ReadOnlyStore
+from quercus.storage.errors import CorruptStore, ReadOnlyStore, UnknownSchema
 from quercus.storage.schema import (
     HEAD,
     REVISION_TABLE,
@@ -29,7 +33,7 @@ def ensure_schema(database: Database) -> None:
 
     Raises
     ------
-    NewerSchema
+    UnknownSchema
         When the store's revision is unknown here.
     CorruptStore
         When the file is a database of something else, or has triggers that may change what is stored.
@@ -46,7 +50,8 @@ def ensure_schema(database: Database) -> None:
             if database.dialect.own_clock(None) is not None:
                 connection.execute(insert(lease_clock).values(id=1, boot=DATABASE, offset=0.0))
         elif found != HEAD:
-            upgrade_schema(connection, found, database.dialect.store_name)
+            check_known(found, database.dialect.store_name)
+            upgrade_schema(connection)
         if found != HEAD:
             database.dialect.teach_planner(connection)
         database.dialect.resume_clock(connection)
@@ -61,9 +66,8 @@ def _check_schema(database: Database) -> None:
         refuse_foreign_rules(connection, name)
     if found is None:
         raise ReadOnlyStore(f"{name} has no tables, and cannot be written to make them")
-    if found > HEAD:
-        raise NewerSchema(name, found, HEAD)
     if found != HEAD:
+        check_known(found, name)
         raise ReadOnlyStore(f"{name} has schema {found}, must be brought to {HEAD}, and may not be written")
     database.remember_files()
 
@@ -88,24 +92,29 @@ def _create_schema(connection: Connection) -> None:
     connection.execute(text(f"INSERT INTO {REVISION_TABLE} VALUES (:head)"), {"head": HEAD})  # noqa: S608
 
 
-def upgrade_schema(connection: Connection, found: str | None, store: str) -> None:
-    """Run the migrations that come after a revision; None: all of them.
-
-    Raises
-    ------
-    NewerSchema
-        When there is no such revision here.
-    """
-    # Loaded only when there is something to do: it takes longer than opening a store.
-    from alembic import command  # noqa: PLC0415
-    from alembic.config import Config  # noqa: PLC0415
+def check_known(found: str, store: str) -> None:
+    """Raise `UnknownSchema` for a revision that no migration starts from."""
     from alembic.script import ScriptDirectory  # noqa: PLC0415
+
+    known = ScriptDirectory.from_config(_alembic_config()).walk_revisions()
+    if found not in {script.revision for script in known}:
+        raise UnknownSchema(store, found, HEAD)
+
+
+def upgrade_schema(connection: Connection) -> None:
+    """Run the migrations that come after the revision of a database; of an empty one, all of them."""
+    from alembic import command  # noqa: PLC0415
+
+    config = _alembic_config()
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+def _alembic_config() -> Any:
+    # Loaded only when a store has another revision: that takes longer than opening a store.
+    from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
     config.set_main_option("script_location", SCRIPTS)
     config.set_main_option("path_separator", "os")
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found is not None and found not in known:
-        raise NewerSchema(store, found, HEAD)
-    config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    return config

@@ -7,14 +7,16 @@ from contextlib import suppress
 from functools import cache
 from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Double, Select, bindparam, func, insert, or_, select, type_coerce, update
+from sqlalchemy import Connection, Double, Select, bindparam, func, or_, select, type_coerce, update
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
 from quercus.storage import changes, checks
+from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, CorruptStore, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
+from quercus.storage.log.event_log import insert_event
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.pending import PendingRule, settle_pending
@@ -134,7 +136,7 @@ def _sound_records(
     try:
         return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
     except (CorruptStore, SQLAlchemyError, TypeError, ValueError) as error:
-        if connection.dialect.name != "sqlite":  # whose cells alone may hold what they like
+        if backend_of(connection).keeps_types:
             raise
         cause = error
     found, is_damaged = [], False
@@ -192,18 +194,17 @@ def respecify(
             f"{row.queries_answered} queries are answered and {leased} leased"
         )
     sequence = row.sequence_committed + 1
-    connection.execute(
-        insert(log).values(
-            model_id=row.id,
-            sequence=sequence,
-            kind=EventKind.SPECIFICATION,
-            author="",
-            reliability=1.0,
-            conflict=False,
-            specification=specification,
-            created_at=now.wall,
-            clock=now.clock,
-        )
+    insert_event(
+        connection,
+        model_id=row.id,
+        sequence=sequence,
+        kind=EventKind.SPECIFICATION,
+        author="",
+        reliability=1.0,
+        conflict=False,
+        specification=specification,
+        created_at=now.wall,
+        clock=now.clock,
     )
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
@@ -222,8 +223,7 @@ def _with_counts() -> Select[Any]:
     # Two counts, each by its stretch of the index: of one with OR either database reads more than it counts.
     free = select(func.count()).where(mine, query.c.state == QueryState.OPEN)
     held = select(func.count()).where(mine, query.c.state == QueryState.LEASED, stays)
-    # Rows of older revisions have no moment of the lease clock, which began with the wall's time.
-    waiting = select(func.coalesce(log.c.clock, log.c.created_at)).where(
+    waiting = select(log.c.clock).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
     live = free.scalar_subquery() + held.scalar_subquery()

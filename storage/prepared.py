@@ -13,6 +13,7 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import Executable
 from sqlalchemy.sql.elements import ClauseElement
 
+from quercus.storage.backend import backend_of
 from quercus.storage.driver_reads import read_each
 
 Rows: TypeAlias = Sequence[Sequence[Any]]
@@ -37,7 +38,7 @@ class Prepared:
 
     def run(self, connection: Connection, **values: Any) -> Any:
         """Run it in a transaction; return the row, None where there is none."""
-        if connection.dialect.name != "sqlite":
+        if backend_of(connection).takes_arrays:
             found = self._run_by_sqlalchemy(connection, values)
             return found[0] if found else None
         rows = self._fetch_rows(connection, values)
@@ -45,7 +46,7 @@ class Prepared:
 
     def run_for_all(self, connection: Connection, **values: Any) -> Rows:
         """Run it in a transaction; return all rows."""
-        if connection.dialect.name != "sqlite":
+        if backend_of(connection).takes_arrays:
             return self._run_by_sqlalchemy(connection, values)
         return self._fetch_rows(connection, values)
 

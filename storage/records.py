@@ -1,13 +1,18 @@
 """The records of the store: frozen values, times in seconds since 1970 (UTC)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import TypeAlias
+from functools import partial
+from typing import Annotated, Any, Final, TypeAlias, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
+from sqlalchemy import BigInteger, Boolean, Double, LargeBinary, SmallInteger
+from sqlalchemy.types import TypeEngine
 
+from quercus.storage import checks
+from quercus.storage.column_types import text_type
 from quercus.storage.errors import AlreadyExists
 
 Float64: TypeAlias = NDArray[np.float64]
@@ -145,9 +150,51 @@ class AppendedBatch:
     refused: Sequence[AlreadyExists] = ()
 
 
+SAID: Final = frozenset(EventKind) - {EventKind.INSTANCE, EventKind.SPECIFICATION}
+"""Kinds of events that say something of an instance."""
+REPLIES: Final = SAID - {EventKind.STATEMENT}
+"""Kinds of events that belong to a query."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """The column of a field of an event; its forms in exported lines and in archives follow from it.
+
+    Attributes
+    ----------
+    type : TypeEngine
+        Its type in the database, from which those in JSON and in Parquet follow.
+    needed, allowed : frozenset of EventKind
+        Kinds of events that always have it, and those that may have it; in others it is NULL. All have a field that
+        has neither.
+    bounds : tuple of float or None
+        Least and greatest number.
+    check : callable or None
+        Raises `InvalidInput` for other values that are refused.
+    """
+
+    type: TypeEngine[Any]
+    needed: frozenset[EventKind] = frozenset()
+    allowed: frozenset[EventKind] = frozenset()
+    bounds: tuple[float, float] | None = None
+    check: Callable[[Any], None] | None = None
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether some events do not have it."""
+        return bool(self.needed or self.allowed)
+
+
+_INSTANCE: Final = frozenset({EventKind.INSTANCE})
+_LABELLED: Final = frozenset({EventKind.INSTANCE, EventKind.ANSWER})
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A row of the log.
+    """An event of a model's log, and the declaration of the log's columns.
+
+    The table, its exported and archived forms, and their checks follow from it. To add a column, add a field and a
+    migration.
 
     Attributes
     ----------
@@ -156,7 +203,8 @@ class Event:
     instance : int
         Sequence of the instance's INSTANCE event (for an INSTANCE its own), 0 for a SPECIFICATION.
     id : str
-        The instance's id, empty for a SPECIFICATION.
+        The instance's id, empty for a SPECIFICATION. Stored only in INSTANCE rows, so that the unique index needs no
+        condition on the kind.
     values : bytes or None
         K little-endian float64; only for an INSTANCE.
     label : bytes or None
@@ -181,25 +229,40 @@ class Event:
         The client's name for the content of the labeller's screen, or empty.
     assumed : bool
         Whether the reliability was not sent with the label, but assumed to be 1 or estimated.
+    request : str
+        The request that brought a STATEMENT, so that it counts once.
     """
 
-    sequence: int
-    kind: EventKind
-    instance: int
-    id: str
-    values: bytes | None
-    label: bytes | None
-    author: str
-    reliability: float
-    asked: bytes | None
-    conflict: bool
-    specification: bytes | None
-    created_at: float
-    query: int = 0
-    comment: str = ""
-    took_s: float | None = None
-    shown: str = ""
-    assumed: bool = False
+    sequence: Annotated[int, Stored(BigInteger())]
+    kind: Annotated[EventKind, Stored(SmallInteger())]
+    instance: Annotated[int, Stored(BigInteger(), needed=SAID)]
+    id: Annotated[str, Stored(text_type(200), needed=_INSTANCE, check=partial(checks.name_text, "id"))]
+    values: Annotated[bytes | None, Stored(LargeBinary(), needed=_INSTANCE)]
+    label: Annotated[bytes | None, Stored(LargeBinary(), _LABELLED, SAID - _LABELLED - {EventKind.REFUSAL})]
+    author: Annotated[str, Stored(text_type(200), check=partial(checks.storable_text, "author"))]
+    reliability: Annotated[float, Stored(Double(), bounds=(0.0, 1.0), check=checks.reliability)]
+    asked: Annotated[bytes | None, Stored(LargeBinary(), frozenset({EventKind.ANSWER, EventKind.REFUSAL}))]
+    conflict: Annotated[bool, Stored(Boolean())]
+    specification: Annotated[bytes | None, Stored(LargeBinary(), frozenset({EventKind.SPECIFICATION}))]
+    created_at: Annotated[float, Stored(Double(), bounds=(0.0, checks.MAX_TIME))]
+    query: Annotated[int, Stored(BigInteger(), allowed=REPLIES, bounds=(1, checks.MAX_COUNT))] = 0
+    comment: Annotated[str, Stored(text_type(), allowed=SAID, check=checks.comment)] = ""
+    took_s: Annotated[
+        float | None,
+        Stored(Double(), allowed=REPLIES, bounds=(0.0, checks.MAX_STORED_TOOK_S), check=checks.answer_time),
+    ] = None
+    shown: Annotated[str, Stored(text_type(200), allowed=REPLIES, check=checks.shown_text)] = ""
+    assumed: Annotated[bool, Stored(Boolean(), allowed=SAID - {EventKind.REFUSAL})] = False
+    request: Annotated[
+        str,
+        Stored(text_type(200), frozenset({EventKind.STATEMENT}), check=partial(checks.name_text, "request")),
+    ] = ""
+
+
+EVENT_FIELDS: Final[Mapping[str, Stored]] = {
+    name: hint.__metadata__[0] for name, hint in get_type_hints(Event, include_extras=True).items()
+}
+"""How each field of an event is stored, in order."""
 
 
 @dataclass(frozen=True, slots=True)

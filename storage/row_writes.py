@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeEngine
 
+from quercus.storage.backend import backend_of
 from quercus.storage.prepared import Prepared
 
 Change: TypeAlias = Insert | Update
@@ -63,7 +64,7 @@ class RowWrite:
 
 def takes_arrays(connection: Connection) -> bool:
     """Return whether a parameter may be an array."""
-    return connection.dialect.name == "postgresql"
+    return backend_of(connection).takes_arrays
 
 
 def row_insert(table: Table, prefix: str, leave: Iterable[str] = ()) -> RowWrite:

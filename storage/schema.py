@@ -5,6 +5,7 @@ sequence numbers have no gaps. `log` is append-only. Plain SQL types; options of
 prefixed arguments.
 """
 
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from sqlalchemy import (
@@ -21,17 +22,18 @@ from sqlalchemy import (
     MetaData,
     Row,
     SmallInteger,
-    String,
     Table,
     false,
     text,
 )
 
+from quercus.storage.column_types import KEY, text_type
+from quercus.storage.records import EVENT_FIELDS, Stored
+
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
-# Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is
-# not loaded.
-HEAD = "0022"
+# Newest migration, equal to Alembic's head (a test holds it): to open a store of this revision, Alembic is not loaded.
+HEAD = max(each.name for each in Path(__file__).parent.glob("migrations/versions/[0-9]*.py"))[:4]
 REVISION_TABLE = "quercus_revision"
 REVISION_TABLE_SQL = (
     f"CREATE TABLE IF NOT EXISTS {REVISION_TABLE} "
@@ -47,15 +49,6 @@ metadata = MetaData(
 )
 
 
-# Numbers that may outgrow 32 bits. SQLite has one type of integers, and its row ids must be called INTEGER.
-_ID = BigInteger().with_variant(Integer(), "sqlite")
-
-
-def _text_type(length: int | None = None) -> String:
-    """Text in the order of its bytes, whatever the language of the database; `checks` bounds its length."""
-    return String(length).with_variant(String(collation="C"), "postgresql")
-
-
 def each_of(column: ColumnElement[int]) -> ColumnElement[int]:
     """The column, for a condition on rows that another condition has found: no index is chosen for it.
 
@@ -65,7 +58,7 @@ def each_of(column: ColumnElement[int]) -> ColumnElement[int]:
 
 
 def _model_column() -> Column[int]:
-    return Column("model_id", _ID, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
+    return Column("model_id", KEY, ForeignKey("model.id", ondelete="CASCADE"), primary_key=True)
 
 
 def _foreign_key(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
@@ -76,13 +69,20 @@ def _foreign_key(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(columns, to, ondelete="CASCADE").ddl_if(dialect="sqlite")
 
 
+def _event_column(name: str, stored: Stored) -> Column[Any]:
+    """The column of a field of `Event`."""
+    if name == "sequence":
+        return Column(name, stored.type, primary_key=True, autoincrement=False)
+    return Column(name, stored.type, nullable=stored.may_be_null)
+
+
 model = Table(
     "model",
     metadata,
-    Column("id", _ID, primary_key=True),
-    Column("name", _text_type(200), nullable=False, unique=True),
+    Column("id", KEY, primary_key=True),
+    Column("name", text_type(200), nullable=False, unique=True),
     # Told to clients, who thereby tell a model from a later one of its name.
-    Column("uid", _text_type(36), nullable=False, server_default=text("''")),
+    Column("uid", text_type(36), nullable=False),
     Column("initial_specification", LargeBinary, nullable=False),
     Column("specification", LargeBinary, nullable=False),
     Column("budget", BigInteger, nullable=False),
@@ -122,8 +122,8 @@ change_counter = Table(
 model_change = Table(
     "model_change",
     metadata,
-    Column("model_id", _ID, primary_key=True, autoincrement=False),
-    Column("name", _text_type(200), nullable=False),
+    Column("model_id", KEY, primary_key=True, autoincrement=False),
+    Column("name", text_type(200), nullable=False),
     Column("number", BigInteger, nullable=False),
 )
 Index("ix_model_change_number", model_change.c.number)
@@ -131,33 +131,11 @@ Index("ix_model_change_number", model_change.c.number)
 log = Table(
     "log",
     metadata,
-    Column("model_id", _ID, primary_key=True),
+    Column("model_id", KEY, primary_key=True),
     _foreign_key(["model_id"], ["model.id"]),
-    Column("sequence", BigInteger, primary_key=True, autoincrement=False),
-    Column("kind", SmallInteger, nullable=False),
-    # Only in INSTANCE rows, so that the unique index needs no condition on the kind.
-    Column("id", _text_type(200)),
-    # Only in rows that say something of an instance: its sequence.
-    Column("instance", BigInteger),
-    Column("values", LargeBinary),
-    Column("label", LargeBinary),
-    Column("author", _text_type(200), nullable=False),
-    Column("reliability", Double, nullable=False),
-    Column("asked", LargeBinary),
-    Column("conflict", Boolean, nullable=False),
-    Column("specification", LargeBinary),
-    Column("created_at", Double, nullable=False),
-    # The lease clock, which lag lives by; null in rows that revisions before 0008 wrote.
-    Column("clock", Double),
-    Column("query", BigInteger),
-    Column("comment", _text_type()),
-    Column("took_s", Double),
-    # Name of the labeller's screen, from the client.
-    Column("shown", _text_type(200)),
-    # True where the reliability was not sent with the label, but taken for 1 or estimated.
-    Column("assumed", Boolean),
-    # Only in STATEMENT rows: the request that brought them, so that it counts once.
-    Column("request", _text_type(200)),
+    *(_event_column(name, stored) for name, stored in EVENT_FIELDS.items()),
+    # The lease clock, by which the lag of the tree is measured. It belongs to one store, and is not exported.
+    Column("clock", Double, nullable=False),
     sqlite_with_rowid=False,
 )
 Index(
@@ -197,7 +175,7 @@ vocabulary = Table(
     _model_column(),
     Column("attribute", Integer, primary_key=True, autoincrement=False),
     Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("value", _text_type(), nullable=False),
+    Column("value", text_type(), nullable=False),
     sqlite_with_rowid=False,
 )
 Index("ix_vocabulary_value", vocabulary.c.model_id, vocabulary.c.attribute, vocabulary.c.value, unique=True)
@@ -225,7 +203,7 @@ snapshot = Table(
 query = Table(
     "query",
     metadata,
-    Column("model_id", _ID, primary_key=True),
+    Column("model_id", KEY, primary_key=True),
     _foreign_key(["model_id"], ["model.id"]),
     Column("number", BigInteger, primary_key=True, autoincrement=False),
     Column("instance", BigInteger, nullable=False),
@@ -234,8 +212,8 @@ query = Table(
     Column("asked", LargeBinary, nullable=False),
     Column("reason", LargeBinary, nullable=False),
     Column("tree_version", BigInteger, nullable=False),
-    Column("labeller", _text_type(200)),
-    Column("token", _text_type(64)),
+    Column("labeller", text_type(200)),
+    Column("token", text_type(64)),
     # Times of the lease clock (see `clocks`).
     Column("ends", Double),
     Column("not_before", Double),
@@ -244,7 +222,7 @@ query = Table(
     Column("answers", Integer, nullable=False, server_default="0"),
     Column("wanted", Boolean, nullable=False, server_default="1"),
     # Id of the access token by which it was leased last; NULL where none was asked for.
-    Column("credential", _text_type(32)),
+    Column("credential", text_type(32)),
     Column("created_at", Double, nullable=False),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
@@ -267,19 +245,19 @@ Index(
 query_history = Table(
     "query_history",
     metadata,
-    Column("id", _ID, primary_key=True),
-    Column("model_id", _ID, nullable=False),
+    Column("id", KEY, primary_key=True),
+    Column("model_id", KEY, nullable=False),
     Column("number", BigInteger, nullable=False),
     Column("instance", BigInteger, nullable=False),
     Column("step", SmallInteger, nullable=False),
     Column("state", SmallInteger, nullable=False),
-    Column("labeller", _text_type(200)),
-    Column("token", _text_type(64)),
+    Column("labeller", text_type(200)),
+    Column("token", text_type(64)),
     Column("clock", Double, nullable=False),
     Column("at", Double, nullable=False),
     Column("until", Double),
     Column("sequence", BigInteger),
-    Column("why", _text_type()),
+    Column("why", text_type()),
     _foreign_key(["model_id", "number"], ["query.model_id", "query.number"]),
     sqlite_autoincrement=True,
 )
@@ -296,7 +274,7 @@ lease_clock = Table(
     "lease_clock",
     metadata,
     Column("id", Integer, primary_key=True, autoincrement=False),
-    Column("boot", _text_type(64), nullable=False),
+    Column("boot", text_type(64), nullable=False),
     Column("offset", Double, nullable=False),
 )
 
@@ -312,15 +290,15 @@ policy = Table(
     Column("per_hour", BigInteger),
     Column("max_held", Integer, nullable=False),
     Column("corrections", SmallInteger, nullable=False),
-    Column("tags", _text_type(), nullable=False),
+    Column("tags", text_type(), nullable=False),
 )
 
 # Growers that share the store, each for as long as it renews its row (see `growers`).
 grower = Table(
     "grower",
     metadata,
-    Column("id", _text_type(64), primary_key=True),
-    Column("place", _text_type(200), nullable=False),
+    Column("id", text_type(64), primary_key=True),
+    Column("place", text_type(200), nullable=False),
     # Of the lease clock.
     Column("until", Double, nullable=False),
 )
@@ -330,7 +308,7 @@ growing = Table(
     "growing",
     metadata,
     _model_column(),
-    Column("owner", _text_type(64)),
+    Column("owner", text_type(64)),
     Column("epoch", BigInteger, nullable=False),
 )
 Index("ix_growing_owner", growing.c.owner)
@@ -339,12 +317,12 @@ Index("ix_growing_owner", growing.c.owner)
 token = Table(
     "token",
     metadata,
-    Column("id", _text_type(32), primary_key=True),
-    Column("name", _text_type(200), nullable=False),
+    Column("id", text_type(32), primary_key=True),
+    Column("name", text_type(200), nullable=False),
     Column("digest", LargeBinary, nullable=False),
-    Column("roles", _text_type(), nullable=False),
+    Column("roles", text_type(), nullable=False),
     # Names of models, JSON; NULL: all.
-    Column("models", _text_type()),
+    Column("models", text_type()),
     Column("created_at", Double, nullable=False),
     Column("expires_at", Double),
     Column("revoked_at", Double),
@@ -354,11 +332,11 @@ token = Table(
 audit = Table(
     "audit",
     metadata,
-    Column("id", _ID, primary_key=True),
+    Column("id", KEY, primary_key=True),
     Column("at", Double, nullable=False),
-    Column("who", _text_type(200), nullable=False),
-    Column("action", _text_type(200), nullable=False),
-    Column("target", _text_type(200), nullable=False),
-    Column("outcome", _text_type(200), nullable=False),
+    Column("who", text_type(200), nullable=False),
+    Column("action", text_type(200), nullable=False),
+    Column("target", text_type(200), nullable=False),
+    Column("outcome", text_type(200), nullable=False),
     sqlite_autoincrement=True,
 )

@@ -78,7 +78,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
         Raises
         ------
-        NewerSchema
+        UnknownSchema
             If a newer version of Quercus wrote the store.
         ReadOnlyStore, CorruptStore, StoreBusy, StoreError
             If the file cannot be used; the message says why.

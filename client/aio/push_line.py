@@ -91,11 +91,7 @@ class AsyncPushLine:
                 pushing.single_request(batch), timeout=self._timeout_s
             )
         except grpc.RpcError as error:
-            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
-                self._ledger.alone_failed(batch, from_rpc(error, self._address))
-                return
-            await self._send_again()  # a server of an earlier version has streams only
-            self._ledger.record_response(await self._next_acknowledgement())
+            self._ledger.alone_failed(batch, from_rpc(error, self._address))
         else:
             self._ledger.record_response(stored)
 

@@ -14,11 +14,10 @@ APPLICATION: Final = 0x51574850
 SCHEMA: Final = f"""
 PRAGMA application_id = {APPLICATION};
 CREATE TABLE position (
-    one INTEGER PRIMARY KEY CHECK (one = 1), model TEXT NOT NULL, model_uid TEXT NOT NULL, sequence INTEGER NOT NULL
+    one INTEGER PRIMARY KEY CHECK (one = 1), model TEXT NOT NULL, model_uid TEXT NOT NULL, sequence INTEGER NOT NULL,
+    event TEXT NOT NULL
 );
 """
-EVENT: Final = "ALTER TABLE position ADD COLUMN event TEXT NOT NULL DEFAULT ''"
-"""A column that earlier files lack."""
 
 
 class Position:
@@ -77,10 +76,6 @@ class Position:
             self._base.executescript(SCHEMA)
         elif application != APPLICATION:
             raise invalid("state", f"{self._path} is not a file of this bridge; name another one")
-        if not self._base.execute(
-            "SELECT 1 FROM pragma_table_info('position') WHERE name = 'event'"
-        ).fetchone():
-            self._base.execute(EVENT)
         row = self._base.execute("SELECT model, model_uid, sequence, event FROM position").fetchone()
         position: tuple[str, str, int, str] = row or (self._model, "", 0, "")
         model, self.model_uid, self.sequence, self.event = position

@@ -13,7 +13,6 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.wire.earlier import stored_specification
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.instances import stored_values
 from quercus.server.wire.names import instance_name, parse_query
@@ -22,7 +21,7 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.storage import Event, FailedPrecondition, QueryState, Store
 from quercus.trees import TreeModel
-from quercus.v1 import query_pb2
+from quercus.v1 import model_pb2, query_pb2
 
 SEARCHED_ROWS: Final = 1_000
 MAX_NEIGHBOURS: Final = 20
@@ -76,7 +75,7 @@ def _find_neighbours(
     store: Store, asked: _Asked, classifier: TreeClassifier
 ) -> query_pb2.ListNeighboursResponse | None:
     """Return the neighbours; None if another model than the classifier's has the name."""
-    specification = stored_specification(store.get_model(asked.model).specification)
+    specification = model_pb2.Specification.FromString(store.get_model(asked.model).specification)
     if "neighbours" in specification.presentation.withheld:
         raise FailedPrecondition(
             f"the model {asked.model} withholds neighbours, because they may bias labellers"

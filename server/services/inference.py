@@ -9,7 +9,6 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.inference import open_inference_pb2 as pb
 from quercus.inference import open_inference_pb2_grpc
 from quercus.server.core.service_core import OnCore
-from quercus.server.wire.earlier import stored_specification
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.inference import (
     ON_REQUEST,
@@ -22,10 +21,9 @@ from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.request_checks import check_sequence
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.specification.algorithms import LEGACY_DEFAULT
 from quercus.specification.bounds import check_model_id
 from quercus.storage import FailedPrecondition, NotFound, Store
-from quercus.v1 import classify_pb2
+from quercus.v1 import classify_pb2, model_pb2
 
 MAX_ID: Final = 200
 _MIN_SEQUENCE: Final = "min_sequence"
@@ -115,5 +113,4 @@ def _check_version(given: str, newest: int) -> None:
 
 def _read_head(store: Store, model: str) -> tuple[str, int]:
     record = store.get_model(model)
-    algorithm = stored_specification(record.specification).algorithm
-    return algorithm.name or LEGACY_DEFAULT, record.tree_version
+    return model_pb2.Specification.FromString(record.specification).algorithm.name, record.tree_version

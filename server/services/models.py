@@ -15,7 +15,6 @@ from quercus.server.gate.access import current_caller
 from quercus.server.labelling.answer_rules import ModelReplaced
 from quercus.server.labelling.answering import pending_rule_of
 from quercus.server.transfer.stored_contents import UNREADABLE
-from quercus.server.wire.earlier import stored_specification
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.learners import encode_learners
 from quercus.server.wire.models import (
@@ -150,7 +149,7 @@ def _update_in_store(
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
-        current = stored_specification(stored)
+        current = model_pb2.Specification.FromString(stored)
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 

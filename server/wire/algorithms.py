@@ -6,7 +6,6 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.specification.algorithms import (
-    LEGACY_DEFAULT,
     Algorithm,
     algorithm_class,
     has_base,
@@ -26,8 +25,6 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     InvalidInput
         Naming the field below the algorithm, the value and the bound.
     """
-    if not message.name and not message.parameters and not message.HasField("base"):
-        return algorithm_class(LEGACY_DEFAULT)()
     algorithm = algorithm_class(message.name, message.package)
     given: dict[str, Any] = {
         name: declared.check(parameter_value(message.parameters[name]))

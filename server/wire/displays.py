@@ -68,7 +68,7 @@ def decode_presentation(message: display_pb2.Presentation) -> Presentation:
 
 
 def check_presentation(specification: model_pb2.Specification) -> None:
-    """Refuse a presentation that is invalid, or names something that the model does not have.
+    """Refuse a presentation that is invalid, names something that the model does not have, or cannot be drawn.
 
     Raises
     ------
@@ -80,19 +80,9 @@ def check_presentation(specification: model_pb2.Specification) -> None:
     names = {each.name for each in specification.attributes}
     numeric = {each.name for each in specification.attributes if each.HasField("numeric")}
     with field_prefix("specification.presentation"):
-        decode_presentation(specification.presentation).check_names(names, numeric)
-
-
-def check_drawable_curves(specification: model_pb2.Specification) -> None:
-    """Refuse a presentation with curves that are too large to be drawn, where it is given.
-
-    Raises
-    ------
-    InvalidInput
-        Naming the field below ``specification.presentation``.
-    """
-    with field_prefix("specification.presentation"):
-        decode_presentation(specification.presentation).check_drawable()
+        presentation = decode_presentation(specification.presentation)
+        presentation.check_names(names, numeric)
+        presentation.check_drawable()
 
 
 def decode_displays(

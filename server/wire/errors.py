@@ -21,13 +21,13 @@ from quercus.storage import (
     BeyondLog,
     CorruptStore,
     FailedPrecondition,
-    NewerSchema,
     NoSpace,
     NotFound,
     ReadOnlyStore,
     ReadOnlyUntilRestart,
     Stale,
     StorageError,
+    UnknownSchema,
 )
 from quercus.v1 import instance_pb2
 
@@ -113,7 +113,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
         case ReadOnlyStore():  # writing is tried again so often
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
-        case FailedPrecondition() | NewerSchema():
+        case FailedPrecondition() | UnknownSchema():
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
         case NoSpace():  # writing is tried again so often
             return _exhausted_status(ResourceExhausted(str(error), WRITE_RETRY_S))

@@ -13,8 +13,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
 from quercus.server.wire.algorithms import canonical_algorithm, decode_algorithm
-from quercus.server.wire.displays import check_drawable_curves, check_presentation
-from quercus.server.wire.earlier import stored_specification
+from quercus.server.wire.displays import check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
 from quercus.server.wire.reports import stop_text
@@ -26,7 +25,7 @@ from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.plugins import STRATEGIES, foreign_package
-from quercus.specification.strategies import MARGIN, PUBLISHED, RECOMMENDED, strategy_class
+from quercus.specification.strategies import strategy_class
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
 from quercus.v1 import model_pb2
@@ -36,13 +35,9 @@ DEFAULTS: Final = {
     each.name: each.default for each in parameters_of(Specification) if each.default is not None
 }
 _PARAMETERS: Final = tuple(each.name for each in parameters_of(Specification))
-OF_OLD_STORES: Final = {"prediction_level": parameters.PREDICTION_LEVEL.default, "split_significance": 0.0}
-"""Parameters that earlier stores do not know, with the values that they mean."""
 _PRUNING: Final = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING: Final = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
-_OVERFLOW: Final = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.choices) | {
-    model_pb2.OVERFLOW_POLICY_UNSPECIFIED: parameters.OVERFLOW.default  # of stores that know none
-}
+_OVERFLOW: Final = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.choices)
 
 
 def complete_specification(
@@ -142,7 +137,6 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
     _check_learning_cost(message, sizes.max_learning_cost)
-    check_drawable_curves(message)
 
 
 def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
@@ -193,23 +187,15 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(message.algorithm)
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
-    strategy = _stored_strategy(message)
     with field_prefix("specification"):
-        strategy_class(strategy, algorithm.asks, message.strategy_package)
+        strategy_class(message.strategy, algorithm.asks, message.strategy_package)
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
             algorithm=algorithm,
             pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
-            **OF_OLD_STORES | given | {"strategy": strategy},
+            **given,
         )
-
-
-def _stored_strategy(message: model_pb2.Specification) -> str:
-    """Return the strategy; in old stores forests had the default of trees, and trees perhaps none."""
-    if message.algorithm.name == algorithms.ACTIVE_FOREST and message.strategy in {"", RECOMMENDED}:
-        return MARGIN
-    return message.strategy or PUBLISHED
 
 
 def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
@@ -248,9 +234,7 @@ def _decode_nominal(name: str, message: model_pb2.NominalAttribute, missing: Mis
         raise InvalidInput(
             "nominal.overflow", f"is {message.overflow}, which is no policy for further values"
         )
-    most = (
-        None if message.max_values in {0, MAX_VALUES} else message.max_values
-    )  # 0: of stores that know none
+    most = None if message.max_values == MAX_VALUES else message.max_values
     try:
         return Nominal(name, message.values, missing, most, overflow)
     except InvalidInput as error:
@@ -276,8 +260,6 @@ def updated_specification(
         raise InvalidInput("update_mask", f"is empty, must name fields of {', '.join(CHANGEABLE)}")
     merged = model_pb2.Specification()
     merged.CopyFrom(current)
-    merged.split_significance = current.split_significance  # none, of models of stores that know none
-    merged.strategy = _stored_strategy(current)
     for i, path in enumerate(paths):
         if path not in CHANGEABLE:
             raise InvalidInput(
@@ -289,16 +271,12 @@ def updated_specification(
                 getattr(merged, path).CopyFrom(getattr(request.specification, path))
         elif request.specification.HasField(path):  # type: ignore[arg-type]
             setattr(merged, path, getattr(request.specification, path))
-    specification = complete_specification(merged)
-    if "presentation" in paths:
-        check_drawable_curves(specification)
-    return specification
+    return complete_specification(merged)
 
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
     """Convert a stored model to the wire; learned nominal values follow the declared ones."""
-    specification = stored_specification(record.specification)
-    specification.strategy = _stored_strategy(specification)
+    specification = model_pb2.Specification.FromString(record.specification)
     for k, values in vocabulary.items():
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
             continue  # of another model, which took the name at this moment
@@ -329,7 +307,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
 
 @lru_cache(maxsize=4096)
 def _check_parts(specification: bytes, report: bytes) -> None:
-    decode_specification(stored_specification(specification))
+    decode_specification(model_pb2.Specification.FromString(specification))
     model_pb2.GrowthReport.FromString(report)
 
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from quercus.belief.frame import Frame
-from quercus.server.wire.earlier import stored_specification
 from quercus.specification.attributes import other_names
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings
@@ -121,7 +120,7 @@ class ModelSchema:
         record : the model as stored; its specification is a serialised ``quercus.v1.Specification``.
         vocabulary : nominal values learned after the model was declared, by attribute.
         """
-        message = stored_specification(record.specification)
+        message = model_pb2.Specification.FromString(record.specification)
         columns = tuple(
             AttributeColumn(
                 attribute.name,

@@ -11,11 +11,13 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, Table, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Select, Table, delete, func, select, update
 
 from quercus.storage.admin.verify import ContentReader, verify_store
+from quercus.storage.backend import backend_of
 from quercus.storage.clocks import DATABASE
 from quercus.storage.errors import CorruptStore, FailedPrecondition, StoreBusy
+from quercus.storage.inserts import insert_rows
 from quercus.storage.schema import (
     LIVE,
     AnyRow,
@@ -174,7 +176,8 @@ def _move_rest(source: Store, target: Store) -> None:
         number = reading.execute(select(change_counter.c.number)).scalar_one()
         writing.execute(update(change_counter).values(number=number))
         for table in NUMBERED:
-            _continue_keys(writing, table, _largest_key(reading, table))
+            if last := _largest_key(reading, table):
+                backend_of(writing).continue_keys(writing, table, last)
         _set_clock(reading, writing, source, target)
 
 
@@ -196,7 +199,7 @@ def _copy_rows(
         for row in rows:
             digest.update(_canonical_bytes(row))
         count += len(rows)
-        writing.execute(insert(table), [dict(row._mapping) for row in rows])
+        insert_rows(writing, table, table.columns.keys(), rows)
     return count, digest.hexdigest()
 
 
@@ -227,21 +230,6 @@ def _largest_key(connection: Connection, table: Table) -> int:
     """The largest key that was given, as far as it is known; of a model that is gone its last change tells."""
     keys = [table.c.id] + ([model_change.c.model_id] if table is model else [])
     return max(int(connection.execute(select(func.coalesce(func.max(key), 0))).scalar_one()) for key in keys)
-
-
-def _continue_keys(connection: Connection, table: Table, last: int) -> None:
-    """Make the next key follow `last`."""
-    if not last:
-        return
-    if connection.dialect.name == "postgresql":
-        sequence = func.pg_get_serial_sequence(table.name, "id")
-        connection.execute(select(func.setval(sequence, last)))
-        return
-    known = {"name": table.name, "last": last}
-    if not connection.execute(
-        text("UPDATE sqlite_sequence SET seq = :last WHERE name = :name"), known
-    ).rowcount:
-        connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :last)"), known)
 
 
 def _set_clock(reading: Connection, writing: Connection, source: Store, target: Store) -> None:

@@ -18,7 +18,6 @@ from quercus.storage.admin.transfer_lines import (
     COLUMNS,
     DISPLAY,
     FORMAT,
-    LOG_NAMES,
     NAMES,
     VERSION,
     HeaderLine,
@@ -29,8 +28,11 @@ from quercus.storage.admin.transfer_lines import (
 )
 from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.clocks import Clock
+from quercus.storage.inserts import insert_rows
+from quercus.storage.log.displays import insert_displays
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
+from quercus.storage.records import EVENT_FIELDS
 from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
@@ -161,9 +163,13 @@ def make_model(
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
         _located_error(where_head, meaning.check_head, head.specification, head.budget, head.vocabulary)
-    reading, ours = LogReader(), {"model_id": key, "clock": clock().clock}
+    reading, now = LogReader(), clock().clock
     for chunk in _checked_chunks(events, reading, meaning):
-        _insert_rows(connection, chunk, ours)
+        rows = ((key, now, *map(event.get, EVENT_FIELDS)) for event in chunk)
+        insert_rows(connection, log, ("model_id", "clock", *EVENT_FIELDS), rows)
+        insert_displays(
+            connection, key, {event["sequence"]: event[DISPLAY] for event in chunk if event.get(DISPLAY)}
+        )
     _check_end(head, reading, where_head)
     counted = reading.model_counters() | {"specification": reading.specification or head.specification}
     connection.execute(update(model).where(model.c.id == key).values(counted))
@@ -203,18 +209,6 @@ def _check_meaning(
     return events
 
 
-def _insert_rows(connection: Connection, events: Sequence[dict[str, Any]], ours: dict[str, Any]) -> None:
-    rows = [{name: event.get(name) for name in LOG_NAMES} | ours for event in events]
-    displays = [
-        {"model_id": ours["model_id"], "instance": event["sequence"], "data": event[DISPLAY]}
-        for event in events
-        if event.get(DISPLAY) is not None
-    ]
-    for table, inserted in ((log, rows), (display, displays)):
-        if inserted:
-            connection.execute(insert(table), inserted)
-
-
 def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
     check_model_id(name, "name")
     key = insert_empty(connection, name, head.specification, head.budget, head.created_at)
@@ -224,8 +218,7 @@ def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
         connection.execute(
             insert(vocabulary).values(model_id=key, attribute=attribute, position=position, value=value)
         )
-    if head.policy is not None:
-        policies.set_policy(connection, name, head.policy)
+    policies.set_policy(connection, name, head.policy)
     return key
 
 

@@ -10,9 +10,10 @@ from sqlalchemy import Boolean, Double, LargeBinary, String
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.storage import checks
+from quercus.storage.checks import MAX_COUNT, MAX_TIME
 from quercus.storage.queries import policies
 from quercus.storage.queries.records import Policy
-from quercus.storage.records import EventKind
+from quercus.storage.records import EVENT_FIELDS, EventKind
 from quercus.storage.schema import log
 
 FORMAT = "quercus-log"
@@ -20,14 +21,10 @@ VERSION = 1
 MAY_BE_NONE = ("per_labeller", "per_hour")  # of a policy
 MAX_LINE_CHARACTERS = 2**25
 """Most characters of a line: a specification of the largest message, in base 64, and the learned values."""
-MAX_COUNT = 2**53  # of counts; the integers that JSON numbers represent exactly
-MAX_TIME = 253_402_300_799  # seconds: the end of the year 9999
-# The lease clock belongs to one store and one machine: readers of the lines set it to the present time.
-COLUMNS = [column for column in log.columns if column.name not in {"model_id", "clock"}]
 DISPLAY = "display"  # beside an INSTANCE; no column of the log
-NAMES = (*(column.name for column in COLUMNS), DISPLAY)
+COLUMNS = [log.c[name] for name in EVENT_FIELDS]
+NAMES = (*EVENT_FIELDS, DISPLAY)
 BYTES = frozenset({DISPLAY, *(column.name for column in COLUMNS if isinstance(column.type, LargeBinary))})
-LOG_NAMES = NAMES[:-1]
 _KINDS = frozenset(EventKind)
 _NEEDED = frozenset(column.name for column in COLUMNS if not column.nullable)
 _TYPES: dict[str, tuple[type, ...]] = {DISPLAY: (str,)} | {
@@ -46,6 +43,7 @@ _WORDS: dict[tuple[type, ...], str] = {
     (str,): "text",
     (int,): "a whole number",
     (list,): "a list",
+    (dict,): "an object",
 }
 _HEAD: dict[str, tuple[type, ...]] = {
     "model": (str,),
@@ -53,6 +51,7 @@ _HEAD: dict[str, tuple[type, ...]] = {
     "budget": (int,),
     "created_at": (int, float),
     "events": (int,),
+    "policy": (dict,),
     "vocabulary": (list,),
 }
 
@@ -67,7 +66,7 @@ class HeaderLine:
     created_at: float
     events: int
     vocabulary: list[tuple[int, str]]
-    policy: Policy | None
+    policy: Policy
 
 
 def lines_of(stream: IO[str]) -> Iterator[str]:
@@ -124,9 +123,7 @@ def check_head(found: dict[str, Any], where: str) -> HeaderLine:
         found["created_at"],
         found["events"],
         _decode_vocabulary(found["vocabulary"], where),
-        _decode_policy(found["policy"], where)
-        if "policy" in found
-        else None,  # a file of an earlier version has none
+        _decode_policy(found["policy"], where),
     )
 
 
@@ -189,11 +186,11 @@ def _decode_vocabulary(entries: list[Any], where: str) -> list[tuple[int, str]]:
     return list(found)
 
 
-def _decode_policy(given: object, where: str) -> Policy:
+def _decode_policy(given: dict[str, Any], where: str) -> Policy:
     kinds: dict[str, Any] = {field.name: type(field.default) for field in fields(Policy)} | dict.fromkeys(
         MAY_BE_NONE, int
     )
-    if not isinstance(given, dict) or not set(given) <= set(kinds):
+    if not set(given) <= set(kinds):
         raise InvalidInput(where, f"has policy {shown(given)}, must be of {', '.join(kinds)}")
     found: dict[str, Any] = {}
     for key, value in given.items():

@@ -5,23 +5,22 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.storage import checks
-from quercus.storage.admin.transfer_lines import MAX_COUNT, MAX_TIME, check_range
-from quercus.storage.records import EventKind
+from quercus.storage.admin.transfer_lines import DISPLAY, check_range
+from quercus.storage.records import EVENT_FIELDS, EventKind
 
 WIDTH = 8  # bytes of a value
 
-_ANSWER_FIELDS = {"instance", "query", "label", "comment", "took_s", "shown", "assumed"}
-# The required and the optional fields of each kind, without those of all kinds.
-FIELDS: Mapping[EventKind, tuple[set[str], set[str]]] = {
-    EventKind.INSTANCE: ({"id", "values", "label"}, {"display"}),
-    EventKind.ANSWER: ({"instance", "label", "asked"}, _ANSWER_FIELDS),
-    EventKind.REFUSAL: ({"instance", "asked"}, _ANSWER_FIELDS - {"label", "assumed"}),
-    EventKind.SPECIFICATION: ({"specification"}, set()),
-    EventKind.CORRECTION: ({"instance"}, _ANSWER_FIELDS),
-    EventKind.OPINION: ({"instance"}, _ANSWER_FIELDS),
-    EventKind.STATEMENT: ({"instance", "request"}, {"label", "comment", "assumed"}),
+# The fields that each kind of events has always, and those that it may have.
+_NEEDED: Mapping[EventKind, set[str]] = {
+    kind: {name for name, stored in EVENT_FIELDS.items() if kind in stored.needed} for kind in EventKind
 }
-_OPTIONAL_FIELDS = frozenset().union(*(needed | allowed for needed, allowed in FIELDS.values()))
+_ALLOWED: Mapping[EventKind, set[str]] = {
+    kind: {name for name, stored in EVENT_FIELDS.items() if kind in stored.allowed}
+    | ({DISPLAY} if kind is EventKind.INSTANCE else set())
+    for kind in EventKind
+}
+_NOT_OF_ALL = frozenset({DISPLAY, *(name for name, stored in EVENT_FIELDS.items() if stored.may_be_null)})
+_CHECKS = {name: stored for name, stored in EVENT_FIELDS.items() if stored.check or stored.bounds}
 
 
 class LogReader:
@@ -140,28 +139,24 @@ class LogReader:
 
 
 def _check_fields(event: dict[str, Any], kind: EventKind, where: str) -> None:
-    needed, allowed = FIELDS[kind]
-    there = {name for name in _OPTIONAL_FIELDS if event.get(name) is not None}
-    if missing := sorted(needed - there):
+    there = {name for name in _NOT_OF_ALL if event.get(name) is not None}
+    if missing := sorted(_NEEDED[kind] - there):
         raise InvalidInput(where, f"lacks {', '.join(missing)}, which an event of kind {int(kind)} has")
-    if other := sorted(there - needed - allowed):
+    if other := sorted(there - _NEEDED[kind] - _ALLOWED[kind]):
         raise InvalidInput(where, f"has {', '.join(other)}, which an event of kind {int(kind)} has not")
 
 
 def _check_bounds(event: dict[str, Any], where: str) -> None:
-    check_range(where, "created_at", event["created_at"], 0, MAX_TIME)
-    if event.get("query") is not None:
-        check_range(where, "query", event["query"], 1, MAX_COUNT)
-    try:
-        checks.reliability(event["reliability"])
-        checks.comment(event.get("comment") or "")
-        checks.answer_time(event.get("took_s"))
-        checks.shown_text(event.get("shown") or "")
-        checks.storable_text("author", event["author"])
-        for name in ("id", "request"):
-            if event.get(name) is not None:
-                checks.name_text(name, event[name])
-    except InvalidInput as error:
-        raise InvalidInput(where, str(error)) from None
+    for name, stored in _CHECKS.items():
+        value = event.get(name)
+        if value is None:
+            continue
+        if stored.check is not None:
+            try:
+                stored.check(value)
+            except InvalidInput as error:
+                raise InvalidInput(where, str(error)) from None
+        elif stored.bounds is not None:
+            check_range(where, name, value, *stored.bounds)
     is_nobody = event["kind"] == EventKind.SPECIFICATION
     check_range(where, "author of length", len(event["author"]), 0 if is_nobody else 1, checks.MAX_TEXT)

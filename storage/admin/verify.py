@@ -18,6 +18,7 @@ from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.admin.verify_columns import cell_faults
 from quercus.storage.admin.verify_history import history_faults
 from quercus.storage.admin.verify_schema import foreign_rules, schema_faults
+from quercus.storage.backend import OPTION
 from quercus.storage.dialect import Dialect, dialect_for
 from quercus.storage.migrate import stored_revision
 from quercus.storage.prepared import driver_of
@@ -39,6 +40,7 @@ from quercus.storage.schema import (
     token,
     vocabulary,
 )
+from quercus.storage.sqlite.backend import SqliteBackend
 from quercus.storage.sqlite.dialect import SqliteDialect
 
 MAX_FAULTS = 100
@@ -109,7 +111,12 @@ def verify_store(url: str, contents: ContentReader | None = None) -> list[StoreF
     dialect.check_exists()
     if isinstance(dialect, SqliteDialect):
         path = dialect.path
-        engine = create_engine("sqlite://", creator=lambda: open_read_only(path), poolclass=NullPool)
+        engine = create_engine(
+            "sqlite://",
+            creator=lambda: open_read_only(path),
+            poolclass=NullPool,
+            execution_options={OPTION: SqliteBackend()},
+        )
     else:
         engine = dialect.create_engine()
     try:

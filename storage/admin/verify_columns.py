@@ -30,11 +30,10 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
-from quercus.storage.admin.transfer_lines import MAX_TIME
-from quercus.storage.checks import MAX_STORED_TOOK_S
+from quercus.storage.checks import MAX_TIME
 from quercus.storage.prepared import driver_of
 from quercus.storage.queries.records import Corrections, QueryState, Reliability, Step
-from quercus.storage.records import EventKind
+from quercus.storage.records import EVENT_FIELDS, EventKind
 from quercus.storage.schema import log, metadata, model, policy, query, query_history
 
 MAX_NAMED: Final = 20
@@ -54,9 +53,8 @@ WALL_TIMES: Final = frozenset({"created_at", "at", "expires_at", "revoked_at"})
 """Names of columns with seconds since 1970."""
 
 RANGES: Final[Mapping[Column[Any], tuple[float, float]]] = {
-    log.c.reliability: (0.0, 1.0),
-    log.c.took_s: (0.0, MAX_STORED_TOOK_S),
     policy.c.max_conflict: (0.0, 1.0),
+    **{log.c[name]: stored.bounds for name, stored in EVENT_FIELDS.items() if stored.bounds is not None},
 }
 """Bounds of numbers that are no times."""
 

@@ -52,10 +52,7 @@ class _Query:
 
 
 def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
-    """Yield the faults in the history of a model, in words.
-
-    Queries that are older than the history (of a store that was upgraded) are passed over.
-    """
+    """Yield the faults in the history of a model, in words."""
     known: dict[int, _Query] = {}
     clock = -float("inf")
     steps = select(query_history).where(query_history.c.model_id == model_id).order_by(query_history.c.id)
@@ -67,9 +64,14 @@ def history_faults(connection: Connection, model_id: int) -> Iterator[str]:
             known[row.number] = _Query(QueryState(row.state))
         elif row.number in known:
             yield from _faults_of_step(known[row.number], row)
+        else:
+            yield f"step {row.id}: query {row.number} was {Step(row.step).name} before it was opened"
+            known[row.number] = _Query(QueryState(row.state), row.token or "")
     columns = (query.c.number, query.c.state, query.c.token, query.c.answers)
     for row in connection.execute(select(*columns).where(query.c.model_id == model_id)):
-        if (found := known.pop(row.number, None)) is not None:
+        if (found := known.pop(row.number, None)) is None:
+            yield f"query {row.number} has no history"
+        else:
             yield from _faults_of_end(found, row)
     for number in sorted(known):
         yield f"query {number} is not there, and its history is"

@@ -13,13 +13,14 @@ from sqlalchemy import Connection, bindparam, insert, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, deferred_writes
+from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, ConflictingRows, FailedPrecondition, NotFound, Stale
+from quercus.storage.inserts import insert_rows
 from quercus.storage.log import event_log
-from quercus.storage.log.bulk import REPEATED, insert_instances
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
-from quercus.storage.records import AppendedBatch, NewValue, Push
+from quercus.storage.records import AppendedBatch, EventKind, NewValue, Push
 from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
@@ -28,6 +29,9 @@ Content: TypeAlias = tuple[bytes, bytes]  # values and label
 Columns: TypeAlias = tuple[Sequence[str], Sequence[bytes], Sequence[bytes]]  # ids, values, labels
 Outcome: TypeAlias = AppendedBatch | AlreadyExists | FailedPrecondition | InvalidInput | NotFound | Stale
 
+_PUSHED = (
+    "model_id", "sequence", "id", "values", "label", "kind", "author", "reliability", "conflict", "created_at", "clock"
+)  # fmt: skip
 _COUNT = Prepared(
     update(model)
     .where(model.c.id == bindparam("key"))
@@ -148,15 +152,22 @@ class _Appender:
         """Write the rows and count them."""
         if not self.ids:
             return
-        first = self.row.sequence_committed + 1
+        numbered = range(self.row.sequence_committed + 1, self.row.sequence_committed + 1 + len(self.ids))
+        cells = zip(numbered, self.ids, self.values, self.labels, strict=True)
+        kind, key = int(EventKind.INSTANCE), self.row.id
+        rows = ((key, *row, kind, event_log.SOURCE, 1.0, False, now.wall, now.clock) for row in cells)
         try:
-            insert_instances(self.connection, self.row.id, first, self.ids, self.values, self.labels, now)
-        except REPEATED:
+            insert_rows(self.connection, log_table, _PUSHED, rows)
+        except backend_of(self.connection).repeated:
             if self.looked:
                 raise
             raise _ThereAlreadyError from None
-        if self.displays:
-            insert_displays(self.connection, self.row.id, first, self.ids, self.displays)
+        shown = {
+            at: self.displays[each]
+            for at, each in zip(numbered, self.ids, strict=True)
+            if each in self.displays
+        }
+        insert_displays(self.connection, key, shown)
         counted = {"key": self.row.id, "count": len(self.ids)}
         deferred_writes.write_prepared(self.connection, _COUNT, counted)
 

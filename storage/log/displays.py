@@ -2,32 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, select
 
+from quercus.storage.inserts import insert_rows
 from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import display
 
 
-def insert_displays(
-    connection: Connection, model_id: int, first: int, ids: Sequence[str], displays: Mapping[str, bytes]
-) -> None:
-    """Insert the displays of some of the rows `first`, `first` + 1, ...
-
-    Parameters
-    ----------
-    connection : connection with the transaction that inserts the rows.
-    model_id : key of the model.
-    first : sequence of the first row.
-    ids : ids of the rows.
-    displays : by id.
-    """
-    rows = [
-        {"model_id": model_id, "instance": at, "data": displays[each]}
-        for at, each in enumerate(ids, first)
-        if each in displays
-    ]
-    if rows:
-        connection.execute(insert(display), rows)
+def insert_displays(connection: Connection, model_id: int, displays: Mapping[int, bytes]) -> None:
+    """Insert displays of rows, by the sequence of their INSTANCE event, in the transaction that inserts the rows."""
+    if displays:
+        rows = ((model_id, instance, data) for instance, data in displays.items())
+        insert_rows(connection, display, ("model_id", "instance", "data"), rows)
 
 
 def read_displays(connection: Connection, name: str, instances: Sequence[int]) -> dict[int, bytes]:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any
 
@@ -9,11 +10,11 @@ from sqlalchemy import (
     ARRAY,
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Select,
     any_,
     bindparam,
-    false,
     func,
     select,
 )
@@ -192,25 +193,15 @@ def _select_events() -> Select[Any]:
     # An answer's row has the id of its instance. `origin` is looked up only for those rows.
     origin = log.alias("origin")
     same = (origin.c.model_id == log.c.model_id) & (origin.c.sequence == log.c.instance)
-    return select(
-        log.c.sequence,
-        log.c.kind,
-        func.coalesce(log.c.instance, log.c.sequence),
-        func.coalesce(log.c.id, origin.c.id, ""),
-        log.c["values"],
-        log.c.label,
-        log.c.author,
-        log.c.reliability,
-        log.c.asked,
-        log.c.conflict,
-        log.c.specification,
-        log.c.created_at,
-        func.coalesce(log.c.query, 0),
-        func.coalesce(log.c.comment, ""),
-        log.c.took_s,
-        func.coalesce(log.c.shown, ""),
-        func.coalesce(log.c.assumed, false()),
-    ).select_from(log.outerjoin(origin, same))
+    cells: dict[str, ColumnElement[Any]] = {
+        each.name: log.c[each.name]
+        if each.default in {MISSING, None}
+        else func.coalesce(log.c[each.name], each.default)
+        for each in fields(Event)
+    }
+    cells["instance"] = func.coalesce(log.c.instance, log.c.sequence)
+    cells["id"] = func.coalesce(log.c.id, origin.c.id, "")
+    return select(*cells.values()).select_from(log.outerjoin(origin, same))
 
 
 @cache  # to make these statements took longer than to run them

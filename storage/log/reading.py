@@ -7,6 +7,7 @@ from sqlalchemy import Connection, select, type_coerce
 from sqlalchemy.types import NullType
 
 from quercus.storage import checks
+from quercus.storage.backend import backend_of
 from quercus.storage.log.event_log import others_between
 from quercus.storage.records import Event, EventKind, Float64, InstanceColumns, LogSegment
 from quercus.storage.rows import find_model
@@ -43,11 +44,9 @@ def _read_columns(
     columns = [type_coerce(column, NullType) for column in (log.c.kind, log.c["values"], log.c.label)]
     mine = (log.c.model_id == model_id, log.c.sequence > after)
     wanted = select(*columns).where(*mine).order_by(log.c.sequence).limit(rows)
-    if (
-        connection.dialect.name == "postgresql"
-    ):  # else its driver takes all rows into memory, however large they are
-        wanted = wanted.execution_options(stream_results=True, max_row_buffer=PORTION)
-    result = connection.execute(wanted)
+    result = connection.execute(
+        wanted.execution_options(**backend_of(connection).streaming, max_row_buffer=PORTION)
+    )
     kinds: list[int] = []
     values: list[bytes] = []
     labels: list[bytes] = []

@@ -13,8 +13,3 @@ depends_on = ${repr(depends_on)}
 def upgrade() -> None:
     """Go up to this revision."""
     ${upgrades if upgrades else "pass"}
-
-
-def downgrade() -> None:
-    """Go back to the revision before."""
-    ${downgrades if downgrades else "pass"}

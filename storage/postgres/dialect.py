@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from quercus.storage.backend import OPTION
 from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreBusy, StoreError
 
 try:
@@ -26,6 +27,7 @@ except ImportError as error:
     ) from error
 
 from quercus.storage.postgres import clock, one_message
+from quercus.storage.postgres.backend import WRITTEN, PostgresBackend
 from quercus.storage.postgres.clock import DatabaseClock
 from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
 from quercus.storage.prepared import Prepared
@@ -51,7 +53,6 @@ tables are small and have no statistics, and is kept; when they have grown it wo
 of all entries of an index; a plain scan marks those of dead rows, and passes them over the next time."""
 
 SCHEMA_LOCK: Final = 0x71756572_00000001  # of advisory locks, which have numbers
-WRITTEN: Final = "quercus_written"
 _SETTINGS: Final = text(
     "SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS named, "
     "current_setting('server_encoding') AS encoding, "
@@ -152,6 +153,7 @@ class PostgresDialect:
             pool_timeout=max(self.busy_timeout_s, 1.0),
             pool_use_lifo=True,  # the one used last has its statements prepared
             connect_args=arguments,
+            execution_options={OPTION: PostgresBackend()},
         )
         event.listen(engine, "after_cursor_execute", _count_rows)
         event.listen(engine, "begin", one_message.leave_to_driver)

@@ -17,9 +17,11 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from quercus.storage.backend import OPTION
 from quercus.storage.errors import StoreBusy, StoreError
 from quercus.storage.prepared import Prepared, Rows, driver_of
 from quercus.storage.sqlite import planner
+from quercus.storage.sqlite.backend import SqliteBackend
 from quercus.storage.sqlite.disk_space import DiskSpace
 from quercus.storage.sqlite.error_meanings import DAMAGED, DRIVER_ERRORS, is_busy, primary_code, store_error
 from quercus.storage.sqlite.server_lock import ServerLock
@@ -187,6 +189,7 @@ class SqliteDialect:
             max_overflow=POOL_OVERFLOW,
             pool_timeout=max(self.busy_timeout_s, 1.0),
             connect_args={"timeout": self.busy_timeout_s, "check_same_thread": False},
+            execution_options={OPTION: SqliteBackend()},
         )
         event.listen(engine, "connect", _set_up_connection)
         return engine

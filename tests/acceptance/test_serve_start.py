@@ -73,13 +73,13 @@ def test_the_password_of_a_wrong_url_is_never_printed(url: str) -> None:
 
 
 @pytest.mark.slow
-def test_store_of_a_newer_version(store: Path) -> None:
+def test_store_of_another_version(store: Path) -> None:
     with sqlite3.connect(store) as raw:
         raw.execute("UPDATE quercus_revision SET version_num = '0042'")
     raw.close()
     before = store.read_bytes()
     line = serve(store)
-    for words in (str(store), "0042", "upgrade quercus"):
+    for words in (str(store), "0042", "quercus export"):
         assert words in line
     assert store.read_bytes() == before
 

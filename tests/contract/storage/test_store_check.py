@@ -49,6 +49,11 @@ def test_what_happened_is_sound(path: Path) -> None:
             "query 1 was LEASED, ANSWERED and then",
         ),
         ("DELETE FROM query_history WHERE number = 1 AND step = 2", None),
+        (
+            "DELETE FROM query_history WHERE number = 1 AND step = 1",
+            "query 1 was LEASED before it was opened",
+        ),
+        ("DELETE FROM query_history WHERE number = 1", "query 1 has no history"),
         ("DELETE FROM query_history WHERE number = 4 AND step = 4", "query 4 was leased to two at once"),
         (
             "UPDATE query_history SET token = 'x' WHERE number = 2 AND step = 8",

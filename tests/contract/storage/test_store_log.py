@@ -16,7 +16,6 @@ from quercus.storage import (
     Stale,
     Store,
 )
-from quercus.storage.log import bulk
 
 
 def test_events_are_numbered_without_gaps_and_read_back_as_they_were(store, helper, clock):
@@ -272,13 +271,7 @@ def test_text_with_nul_is_refused(store, helper):
     assert store.access.audit()[0].who == "ann\ufffd"
 
 
-# Where SQLite has no JSON, rows are inserted one by one.
-@pytest.mark.parametrize("together", [True, False])
-def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
-    store, helper, clock, together, monkeypatch
-):
-    if not together:
-        monkeypatch.setattr(bulk, "_WITH_JSON", (99, 0))
+def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(store, helper, clock):
     helper.create()
     ids = [
         'quote"',
@@ -288,14 +281,33 @@ def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
         "\ufeff",
         "\x01\n\x7f",
         "\\u0041",
-        "[1]",
+        "\\N",
+        "\\.",
+        "tab\tand\rreturn",
+        "{}",
         "null",
         " ",
         "7",
         "plain",
     ]
-    labels = [b"", b"a", b"\0", b"\0\xff", b"bc", b"", b"", b"d" * 600, b"e", b"f", b"", b"\0"]
-    values = np.arange(24.0).reshape(12, 2)
+    labels = [
+        b"",
+        b"a",
+        b"\0",
+        b"\0\xff",
+        b"bc",
+        b"",
+        b"",
+        b"d" * 600,
+        b"e",
+        b"f",
+        b"",
+        b"\\N\t\n",
+        b"g",
+        b"h",
+        b"\0",
+    ]
+    values = np.arange(30.0).reshape(15, 2)
     store.append_group(
         [Push("m", ids[:5], values[:5], labels[:5]), Push("m", ids[5:], values[5:], labels[5:])]
     )
@@ -306,7 +318,7 @@ def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
     assert {
         (event.kind, event.author, event.reliability, event.conflict, event.created_at) for event in events
     } == {(EventKind.INSTANCE, "source", 1.0, False, clock.now)}
-    assert store.append_instances("m", ids, values, labels) == AppendedBatch(12, 0, 12)
+    assert store.append_instances("m", ids, values, labels) == AppendedBatch(15, 0, 15)
 
 
 def test_pushes_of_a_group_may_differ_in_width(store, helper):

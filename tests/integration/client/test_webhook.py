@@ -206,19 +206,6 @@ def test_a_position_that_cannot_be_written_ends_the_bridge_in_words(
     position.close()
 
 
-def test_a_position_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
-    """Its file does not tell which event is at the position."""
-    position = Position(tmp_path / "state", "wine")
-    position.record_delivered("uid", 7, "uid/7/1")
-    position._base.execute("ALTER TABLE position DROP COLUMN event")
-    position.close()
-    for expected in (("uid", 7, ""), ("uid", 8, "uid/8/2")):
-        position = Position(tmp_path / "state", "wine")
-        assert (position.model_uid, position.sequence, position.event) == expected
-        position.record_delivered("uid", 8, "uid/8/2")
-        position.close()
-
-
 def test_a_receiver_that_wants_no_more_ends_the_bridge(
     client: Client, hooked: str, tmp_path: Path, receive: Receive
 ) -> None:

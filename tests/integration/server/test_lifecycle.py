@@ -329,12 +329,12 @@ def test_database_that_is_not_supported(start_live: Any) -> None:
         start_live("oracle://nowhere/x", grower=False)
 
 
-def test_store_of_a_newer_version(start_live: Any, tmp_path: Path) -> None:
+def test_store_of_another_version(start_live: Any, tmp_path: Path) -> None:
     start_live(tmp_path / "store.db", grower=False).close()
     with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
         connection.execute("UPDATE quercus_revision SET version_num = '9999'")
         connection.commit()
-    with pytest.raises(BadStart, match="upgrade quercus"):
+    with pytest.raises(BadStart, match="quercus export"):
         start_live(tmp_path / "store.db", grower=False)
 
 

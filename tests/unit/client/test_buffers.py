@@ -227,14 +227,12 @@ def test_where_the_specification_is_spoilt_the_batches_stay(path: Path) -> None:
     file.close()
 
 
-def test_a_file_of_the_earlier_format_and_another_database_are_left_as_they_are(tmp_path: Path) -> None:
-    earlier = tmp_path / "earlier.buffer"
-    earlier.write_bytes(b"quercus-outbox-2\n\x05\x00\x00\x00 and rows")
-    with pytest.raises(
-        InvalidArgument, match=r"is a buffer of an earlier version of quercus.*let that version send"
-    ):
-        File(earlier, "m")
-    assert earlier.read_bytes() == b"quercus-outbox-2\n\x05\x00\x00\x00 and rows"
+def test_another_file_and_another_database_are_left_as_they_are(tmp_path: Path) -> None:
+    file = tmp_path / "a.file"
+    file.write_bytes(b"notes, and no buffer\n\x05\x00\x00\x00 and rows")
+    with pytest.raises(InvalidArgument, match=r"a\.file is not a buffer of quercus"):
+        File(file, "m")
+    assert file.read_bytes() == b"notes, and no buffer\n\x05\x00\x00\x00 and rows"
     other = tmp_path / "other.db"
     base = sqlite3.connect(other)
     base.execute("CREATE TABLE messages (number INTEGER)")

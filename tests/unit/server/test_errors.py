@@ -26,7 +26,7 @@ CASES = [
     (storage.ReadOnlyStore("read-only"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.ReadOnlyUntilRestart("opened read-only"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.InconsistentHistory("remarks"), grpc.StatusCode.UNAVAILABLE),
-    (storage.NewerSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
+    (storage.UnknownSchema("q.db", "9", "1"), grpc.StatusCode.FAILED_PRECONDITION),
     (storage.NoSpace("disk full"), grpc.StatusCode.RESOURCE_EXHAUSTED),
     (storage.StoreError("disk gone"), grpc.StatusCode.UNAVAILABLE),
     (DecodeError("Wire format was corrupt"), grpc.StatusCode.DATA_LOSS),

@@ -1,207 +1,178 @@
-"""A store that an earlier version wrote, opened by this one: nothing is lost, and leases live on."""
+"""A store of the revision before, opened by a version with one more migration: all of it is upgraded, or nothing."""
 
+import shutil
 import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from importlib.resources import files
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.histories import check_history
 from support.killed import survives
 
-from quercus.belief.codec import encode
-from quercus.belief.label import ClassSet
-from quercus.server.growth.folding import LogFolder
-from quercus.server.wire.models import decode_specification
-from quercus.storage import (
-    AgendaEntry,
-    AnswerChange,
-    CombinedAnswer,
-    EventKind,
-    FailedPrecondition,
-    Policy,
-    QueryState,
-    Step,
-    Store,
-)
-from quercus.storage.admin.verify import verify_store
+from quercus.storage import AgendaEntry, ReadOnlyStore, Store, StoreError, UnknownSchema
+from quercus.storage import migrate as migrating
+from quercus.storage.admin.backup import back_up
 from quercus.storage.schema import HEAD, REVISION_TABLE
-from quercus.v1 import model_pb2
 
-FIXTURE = Path(__file__).with_name("fixtures") / "store_0001.sql"
-SAVED_AT = 1_700_000_050.0  # by its wall clock
-ANN, BOB, CLEO = (
-    (4, "117gK_9TuHJjFQF1IOIz4A"), (3, "0O-P5-4SXfidln2KgvmG6Q"), (5, "-_eS7gYSkuUN5UFTHcbtng"),
-)  # fmt: skip
+NEXT = '''
+"""A colour of each row that says something, and an index."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.add_column("log", sa.Column("colour", sa.String(20)))
+    op.execute("UPDATE log SET colour = 'blue' WHERE kind = 2")
+    op.create_index("ix_log_colour", "log", ["model_id", "colour"])
+    with op.batch_alter_table("policy") as policy:
+        policy.alter_column("max_held", type_=sa.BigInteger())
+'''
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    made = tmp_path / "store.db"
-    with sqlite3.connect(made) as raw:
-        raw.executescript(FIXTURE.read_text())
-    raw.close()
-    return made
+def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Make this the version with another migration, 0002, whose text is given."""
+
+    def install(text: str) -> None:
+        scripts = tmp_path / "migrations"
+        shutil.copytree(str(files("quercus.storage") / "migrations"), scripts)
+        (scripts / "versions" / "0002_colour.py").write_text(text)
+        monkeypatch.setattr(migrating, "SCRIPTS", str(scripts))
+        monkeypatch.setattr(migrating, "HEAD", "0002")
+
+    return install
 
 
-@pytest.fixture
-def store(path: Path) -> Store:
-    with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as opened:
-        yield opened
-
-
-def test_evidence_and_models_are_what_they_were(store, path):
-    events = store.read_events("wine")
-    assert [e.sequence for e in events] == list(range(1, 27))
-    answer, refusal = events[24:]
-    assert (answer.kind, answer.instance, answer.author, answer.query) == (EventKind.ANSWER, 4, "ann", 1)
-    assert (refusal.kind, refusal.instance, refusal.query) == (EventKind.REFUSAL, 8, 2)
-    assert (answer.comment, answer.took_s) == ("", None)
-    model = store.get_model("wine")
-    assert (model.queries_answered, model.queries_refused, model.queries_leased, model.queries_open) == (
-        1,
-        1,
-        2,
-        1,
-    )
-    assert store.vocabulary("wine") == {1: ("c",)}
-    assert store.snapshot("wine").data == b"\0old" + bytes(16)
-    assert [each.name for each in store.list_models()] == ["empty", "wine"]
-    assert decode_specification(model_pb2.Specification.FromString(model.specification)).budget == 6
-
-
-def test_leases_live_on_and_their_holders_are_known(store):
-    assert {q.number: (q.state.name, q.labeller) for q in store.list_queries("wine")} == {
-        1: ("ANSWERED", "ann"),
-        2: ("REFUSED", "ann"),
-        3: ("OPEN", ""),
-        4: ("LEASED", "ann"),
-        5: ("LEASED", "cleo"),
-        6: ("WITHDRAWN", ""),
-    }
-    assert store.get_query("wine", 4).left_s == pytest.approx(10.0)
-    assert store.get_query("wine", 5).left_s == pytest.approx(560.0)
-    assert store.answer("wine", *BOB, b"x", 1.0, False).sequence == 27  # late, and nobody else's
-    assert store.answer("wine", *ANN, b"x", 1.0, False).sequence == 28
-    store.extend("wine", *CLEO, 60.0)
-    with pytest.raises(FailedPrecondition, match="not one that was given"):
-        store.release("wine", 5, "guess")
-
-
-def test_the_history_begins_with_what_is_known(store):
-    steps = [(row.query, row.step, row.labeller) for row in store.query_history("wine")]
-    assert steps == [
-        (1, Step.OPENED, ""), (1, Step.LEASED, "ann"), (1, Step.ANSWERED, "ann"),
-        (2, Step.OPENED, ""), (2, Step.LEASED, "ann"), (2, Step.REFUSED, "ann"),
-        (3, Step.OPENED, ""), (3, Step.LEASED, "ann"), (3, Step.RELEASED, "ann"), (3, Step.LEASED, "bob"),
-        (4, Step.OPENED, ""), (4, Step.LEASED, "ann"),
-        (5, Step.OPENED, ""), (5, Step.LEASED, "cleo"),
-        (6, Step.OPENED, ""), (6, Step.WITHDRAWN, ""),
-    ]  # fmt: skip
-    (again,) = store.lease("wine", "dora", 1, 60.0, min_sequence=0).queries
-    assert again.number == 3
-    check_history(store.query_history("wine"))
-
-
-def test_what_is_new_works_on_it(store):
-    assert store.policy("wine") == Policy()
-    store.set_policy("wine", Policy(per_hour=100))
-    store.skip("wine", *CLEO)
-    assert store.amend("wine", 1, AnswerChange("ann", b"y", b"y")).sequence == 27
-    (ann, *_) = store.labellers("wine")
-    assert (ann.labeller, ann.answered, ann.refused, ann.corrected, ann.held) == ("ann", 1, 1, 1, 1)
-
-
-def test_growth_goes_on_from_it(store):
-    store.answer("wine", *ANN, encode(ClassSet(1)), 1.0, False)
-    folding = LogFolder(store, store.get_model("wine"), keep=10, interval_s=0.0, agenda_share=1.0)
-    while folding.run_step(store.get_model("wine")):
-        pass
-    model = store.get_model("wine")
-    assert (model.sequence_grown, model.tree_version) == (27, 3)
-
-
-def test_opened_twice_it_is_the_same(path):
-    def look() -> object:
-        with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
-            return store.list_queries("wine"), store.query_history("wine"), store.read_events("wine")
-
-    assert look() == look()
-
-
-def test_answers_that_were_taken_back_count_no_more(tmp_path):
-    """An earlier version went on counting one of two, and counted refusals; its history said so all along."""
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A store with rows, an answer and a running lease."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgres_url")
     with Store.open(url) as store:
-        store.create_model("m", b"", budget=9)
-        store.append_instances("m", ["a", "b"], np.ones((2, 1)), [b""] * 2)
-        store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
-        for labeller, settles in (("ann", False), ("bob", True)):
-            (query,) = store.lease("m", labeller, 1, 60.0).queries
-            words = {
-                "settles": settles,
-                "combined": CombinedAnswer(b"both", "ann + bob") if settles else None,
-            }
-            store.answer("m", query.number, query.token, labeller.encode(), 1.0, False, **words)
-        store.amend("m", 1, AnswerChange("ann", None, b"bob", among=True))
-        (query,) = store.lease("m", "cleo", 1, 60.0).queries
-        store.refuse("m", query.number, query.token)
-    assert verify_store(url) == []
-    downgrade(tmp_path / "store.db", "0004")
-    with sqlite3.connect(tmp_path / "store.db") as raw:
-        raw.execute("UPDATE query SET answers = 3 - number")
-    raw.close()
-    assert verify_store(url) == []  # of an earlier schema nothing else is looked at
+        store.create_model("m", b"specification", budget=9)
+        store.append_instances("m", ["a", "b", "c"], np.ones((3, 2)), [b"x"] * 3)
+        store.publish("m", as_of=3, snapshot=b"tree", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
+        first, _ = store.lease("m", "ann", 2, 600.0).queries
+        store.answer("m", first.number, first.token, b"x", 1.0, False)
+    return url
+
+
+def contents(store: Store) -> object:
+    return (
+        store.read_events("m"),
+        store.query_history("m"),
+        store.snapshot("m"),
+        store.get_query("m", 2).labeller,
+    )
+
+
+def stored(path: Path) -> str:
+    with closing(sqlite3.connect(path)) as raw:
+        return str(raw.execute(f"SELECT version_num FROM {REVISION_TABLE}").fetchone()[0])  # noqa: S608
+
+
+def test_an_upgrade_changes_the_tables_and_nothing_of_what_they_hold(
+    url: str, next_version: Callable[[str], None]
+) -> None:
     with Store.open(url) as store:
-        assert [query.answers for query in store.list_queries("m")] == [1, 0]
-    assert verify_store(url) == []
+        before = contents(store)
+    next_version(NEXT)
+    for _ in range(2):  # the second time there is nothing to do
+        with Store.open(url) as store:
+            assert contents(store) == before
+            with store._database.read() as connection:
+                colours = (
+                    connection.exec_driver_sql("SELECT colour FROM log ORDER BY sequence").scalars().all()
+                )
+            assert colours == [None, None, None, "blue"]
+    with Store.open(url) as store:
+        assert store.append_instances("m", ["d"], np.ones((1, 2)), [b"x"]).committed_sequence == 5
 
 
-def downgrade(path, revision):
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import create_engine
-
-    from quercus.storage.migrate import SCRIPTS
-
-    config = Config()
-    config.set_main_option("script_location", SCRIPTS)
-    config.set_main_option("path_separator", "os")
-    engine = create_engine(f"sqlite:///{path}")
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.downgrade(config, revision)
-    engine.dispose()
+def test_a_migration_that_fails_half_way_leaves_the_store_as_it_was(
+    url: str, next_version: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Store.open(url) as store:
+        before = contents(store)
+    next_version(NEXT.replace("'blue'", "(SELECT no FROM nothing)"))
+    with pytest.raises(StoreError):
+        Store.open(url)
+    monkeypatch.undo()
+    with Store.open(url) as store:
+        assert contents(store) == before
 
 
-def test_down_and_up_again_the_leases_stay(path):
-    Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b").close()
-    downgrade(path, "0002")
-    with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
-        assert store.get_query("wine", 5).state is QueryState.LEASED
-        assert store.answer("wine", *CLEO, b"x", 1.0, False).sequence == 27
-
-
-def test_an_upgrade_that_is_killed_at_any_statement_leaves_the_old_schema_or_the_new(path):
-    with sqlite3.connect(path) as raw:
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_an_upgrade_that_is_killed_at_any_statement_leaves_the_old_schema_or_the_new(
+    url: str, tmp_path: Path, next_version: Callable[[str], None]
+) -> None:
+    path = tmp_path / "store.db"
+    with closing(sqlite3.connect(path)) as raw:
         before = list(raw.iterdump())
-    raw.close()
+    next_version(NEXT)
     kills = 0
-    for statement in count(step=9):
-        if survives(lambda: Store.open(f"sqlite:///{path}").close(), statement):
+    for statement in count(step=4):
+        if survives(lambda: Store.open(url).close(), statement):
             break
         kills += 1
-        with sqlite3.connect(path) as raw:
-            assert list(raw.iterdump()) == before or stored(raw) == HEAD
-        raw.close()
-    assert kills > 5
-    with Store.open(f"sqlite:///{path}") as store:
-        assert [event.sequence for event in store.read_events("wine")] == list(range(1, 27))
-    with sqlite3.connect(path) as raw:
-        assert stored(raw) == HEAD
-    raw.close()
-    assert verify_store(f"sqlite:///{path}") == []
+        with closing(sqlite3.connect(path)) as raw:
+            assert list(raw.iterdump()) == before or stored(path) == "0002"
+    assert kills > 3
+    assert stored(path) == "0002"
 
 
-def stored(raw: sqlite3.Connection) -> str:
-    return str(raw.execute(f"SELECT version_num FROM {REVISION_TABLE}").fetchone()[0])  # noqa: S608
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_backup_from_before_an_upgrade_is_upgraded_too(
+    url: str, tmp_path: Path, next_version: Callable[[str], None]
+) -> None:
+    copy = tmp_path / "copy.db"
+    back_up(url, copy)
+    with Store.open(url) as store:
+        before = contents(store)
+    next_version(NEXT)
+    Store.open(url).close()
+    assert stored(copy) == HEAD
+    with Store.open(f"sqlite:///{copy}") as store:
+        assert contents(store) == before
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_store_that_may_not_be_written_is_not_upgraded(
+    url: str, next_version: Callable[[str], None]
+) -> None:
+    next_version(NEXT)
+    with pytest.raises(
+        ReadOnlyStore, match="has schema 0001, must be brought to 0002, and may not be written"
+    ):
+        Store.open(url, read_only=True)
+
+
+@pytest.mark.parametrize("revision", ["0022", "9999"])
+def test_a_store_of_another_version_is_refused_with_the_way_to_bring_it_over(
+    url: str, revision: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """0022 was the last revision before all migrations became one."""
+    change = f"UPDATE {REVISION_TABLE} SET version_num = '{revision}'"  # noqa: S608
+    if url.startswith("sqlite"):
+        with closing(sqlite3.connect(tmp_path / "store.db")) as raw, raw:
+            raw.execute(change)
+    else:
+        request.getfixturevalue("postgres").execute(change, url.partition("?")[0].rpartition("/")[2])
+    for more in ({}, {"read_only": True}) if url.startswith("sqlite") else ({},):
+        with pytest.raises(
+            UnknownSchema, match=f"revision {revision}.*quercus export and the quercus import of this"
+        ) as e:
+            Store.open(url, **more)
+        assert (e.value.found, e.value.known) == (revision, HEAD)
+    if url.startswith("sqlite"):
+        assert stored(tmp_path / "store.db") == revision

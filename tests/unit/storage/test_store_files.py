@@ -23,18 +23,17 @@ from quercus.storage import (
     AlreadyExists,
     CorruptStore,
     FailedPrecondition,
-    NewerSchema,
     NoSpace,
     NotFound,
     ReadOnlyStore,
     Store,
     StoreBusy,
     StoreError,
+    UnknownSchema,
     engine,
     file_url,
 )
 from quercus.storage.admin.verify import verify_store
-from quercus.storage.schema import HEAD
 from quercus.storage.sqlite import dialect, disk_space
 
 NOBODY = 65534
@@ -225,15 +224,6 @@ def test_what_lies_beside_a_store_lies_beside_the_file_not_beside_a_link(link):
     assert sorted(each.name for each in link.parent.iterdir()) == ["disk", "link.db"]
 
 
-@pytest.mark.parametrize(("revision", "kind"), [("0002", ReadOnlyStore), ("0042", NewerSchema)])
-def test_another_schema_cannot_be_read_without_writing(path, revision, kind):
-    filled(path)
-    with closing(sqlite3.connect(path)) as raw, raw:
-        raw.execute("UPDATE quercus_revision SET version_num = ?", (revision,))
-    with pytest.raises(kind, match=revision):
-        Store.open(url_of(path), read_only=True)
-
-
 def test_what_is_not_there_cannot_be_read(path):
     with pytest.raises(ReadOnlyStore, match="does not exist, and its folder may not be written"):
         Store.open(url_of(path), read_only=True)
@@ -257,22 +247,6 @@ def test_a_url_that_names_no_file(url):
     with pytest.raises(InvalidInput, match="sqlite:///path") as caught:
         Store.open(url)
     assert caught.value.field == "store"
-
-
-def test_a_store_of_a_newer_version_is_refused_and_untouched(path):
-    Store.open(url_of(path)).close()
-    with sqlite3.connect(path) as raw:
-        raw.execute("UPDATE quercus_revision SET version_num = '0042'")
-    raw.close()
-    words = (
-        f"has schema revision 0042, and this version of quercus knows revisions up to {HEAD}: upgrade quercus"
-    )
-    with pytest.raises(NewerSchema, match=words) as caught:
-        Store.open(url_of(path))
-    assert (caught.value.found, caught.value.known) == ("0042", HEAD)
-    with sqlite3.connect(path) as raw:
-        assert raw.execute("SELECT version_num FROM quercus_revision").fetchall() == [("0042",)]
-    raw.close()
 
 
 def test_a_lock_held_too_long(path):
@@ -363,7 +337,7 @@ def test_errors_survive_the_way_between_processes():
         NotFound("model", "m"),
         AlreadyExists("instance", "a", "with another label"),
         FailedPrecondition("why"),
-        NewerSchema("store.db", "9", "1"),
+        UnknownSchema("store.db", "9", "1"),
         StoreBusy("locked"),
     ):
         again = pickle.loads(pickle.dumps(error))  # noqa: S301

@@ -1,0 +1,48 @@
+"""The statements that the databases do not share, found through the connection of a transaction."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias
+
+from sqlalchemy import Connection, Delete, Insert, Select, Table, Update
+
+Asked: TypeAlias = tuple[Select[Any], Mapping[str, Any]]
+OPTION: Final = "quercus_backend"
+"""Name of the execution option by which an engine tells its backend."""
+
+
+class Backend(Protocol):
+    """What one database does in its own way."""
+
+    takes_arrays: bool
+    """A parameter may be an array."""
+    keeps_types: bool
+    """A cell holds only values of its column's type."""
+    repeated: tuple[type[Exception], ...]
+    """Errors of `insert_rows` for a key that is there already."""
+    streaming: Mapping[str, Any]
+    """Execution options of a statement whose rows are not to be in memory all at once."""
+
+    def insert(self, table: Table) -> Any:
+        """Return an insert statement that knows ``on_conflict_do_nothing``."""
+
+    def insert_rows(
+        self, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
+    ) -> None:
+        """Insert rows; see `quercus.storage.inserts.insert_rows`."""
+
+    def read_each(self, connection: Connection, asked: Sequence[Asked]) -> list[Sequence[Any]]:
+        """Return the rows of each statement; they are executed in order."""
+
+    def commit_with(
+        self, connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]
+    ) -> None:
+        """Execute the last statement of a transaction, and commit at once where that saves a journey."""
+
+    def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
+        """Make the next key that the database gives follow `last`."""
+
+
+def backend_of(connection: Connection) -> Backend:
+    """Return the backend of a connection."""
+    found: Backend = connection.get_execution_options()[OPTION]
+    return found

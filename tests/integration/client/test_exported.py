@@ -1,0 +1,42 @@
+"""Logs that the last version with another schema exported: imported here, they give the same histories and trees."""
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from integration.client.serving import Serving
+from support.exported import said_of_model
+
+from quercus.client import Client
+from quercus.server.transfer.importing import LogChecker
+from quercus.server.transfer.stored_contents import StoredModel
+from quercus.storage import Store, file_url
+from quercus.storage.admin.verify import verify_store
+
+EXPORTS = Path(__file__).with_name("exports")
+MODELS = ("abc45", "c45", "forest", "voting")
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
+def test_an_exported_model_has_the_same_history_and_the_same_trees(
+    backend: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    url = file_url(tmp_path / "store.db") if backend == "sqlite" else request.getfixturevalue("postgres_url")
+    with Store.open(url) as store:
+        for name in MODELS:
+            lines = _text_of(f"{name}.jsonl.gz").splitlines()
+            assert store.load(lines, meaning=LogChecker()) == len(lines) - 1
+            assert list(map(json.loads, store.dump(name))) == list(map(json.loads, lines))
+    serving = Serving(tmp_path, store=url)
+    try:
+        with Client(serving.address) as client:
+            for name in MODELS:
+                assert said_of_model(client, name) == json.loads(_text_of(f"{name}.said.json.gz")), name
+    finally:
+        assert serving.stop() == 0
+    assert verify_store(url, StoredModel) == []
+
+
+def _text_of(name: str) -> str:
+    return gzip.decompress((EXPORTS / name).read_bytes()).decode()
