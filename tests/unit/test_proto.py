@@ -1,4 +1,4 @@
-"""The checked-in code, the client's results and specification too, is what `make proto` generates from the checked-in .proto files."""
+"""The checked-in code, the client's too, is what `make proto` generates from the checked-in .proto files."""
 
 import subprocess
 import sys
