@@ -5,6 +5,8 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from sqlalchemy import Connection, Delete, Insert, Select, Table, Update
 
+from quercus.storage.clocks import Timestamps
+
 Asked: TypeAlias = tuple[Select[Any], Mapping[str, Any]]
 OPTION: Final = "quercus_backend"
 """Name of the execution option by which an engine tells its backend."""
@@ -29,6 +31,26 @@ class Backend(Protocol):
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Insert rows; see `quercus.storage.inserts.insert_rows`."""
+
+    def insert_together(
+        self,
+        connection: Connection,
+        model_id: int,
+        first: int,
+        ids: Sequence[str],
+        values: Sequence[bytes],
+        labels: Sequence[bytes],
+        now: Timestamps,
+    ) -> bool:
+        """Insert pushed rows where there is a faster way than `insert_rows`; return whether there is.
+
+        Parameters
+        ----------
+        model_id : key of the model, which the caller holds.
+        first : sequence of the first row.
+        ids, values, labels : columns of the rows.
+        now : time of the push.
+        """
 
     def read_each(self, connection: Connection, asked: Sequence[Asked]) -> list[Sequence[Any]]:
         """Return the rows of each statement; they are executed in order."""

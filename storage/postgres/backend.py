@@ -40,6 +40,10 @@ class PostgresBackend:
                     copy.write_row(row)
             connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + cursor.rowcount
 
+    def insert_together(self, *_: Any) -> bool:
+        """Return False: `insert_rows` takes 1.2 times as long as a bare COPY."""
+        return False
+
     def read_each(self, connection: Connection, asked: Sequence[Asked]) -> list[Sequence[Any]]:
         """Return the rows of each statement, which all go in one message."""
         return list(one_message.exchange_statements(connection, asked))

@@ -1,7 +1,6 @@
 """The statements that only SQLite has, and those that its driver runs faster than SQLAlchemy.
 
-Rows go to the driver as they come. Pushes of one row take 464 µs of CPU time then, of which 40 are the insert; by
-SQLAlchemy 580 µs. Of 1,000 rows each takes 7.5 µs, by SQLAlchemy 16.
+Rows go to the driver as they come: a push of one row takes 464 µs of CPU time then, by SQLAlchemy's insert 580 µs.
 """
 
 import sqlite3
@@ -14,6 +13,7 @@ from sqlalchemy.dialects import sqlite
 
 from quercus.storage.backend import Asked
 from quercus.storage.prepared import driver_of
+from quercus.storage.sqlite import pushed_rows
 
 
 class SqliteBackend:
@@ -23,6 +23,8 @@ class SqliteBackend:
     keeps_types = False
     repeated: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
     streaming: Mapping[str, Any] = {}
+
+    insert_together = staticmethod(pushed_rows.insert_together)
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that knows ``on_conflict_do_nothing``."""
