@@ -1,6 +1,7 @@
 """The statements that only PostgreSQL has."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, cast
 
 import psycopg
@@ -13,6 +14,9 @@ from quercus.storage.postgres import one_message
 
 WRITTEN: Final = "quercus_written"
 """Key in a connection's `info` of the number of rows that were written through it."""
+
+
+_DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 
 
 class PostgresBackend:
@@ -32,10 +36,10 @@ class PostgresBackend:
     ) -> None:
         """Copy rows into the table."""
         driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), names)
+        statement, types = _copy_statement(table, tuple(columns))
         with psycopg.Cursor(driver) as cursor:
             with cursor.copy(statement) as copy:
+                copy.set_types(types)
                 for row in rows:
                     copy.write_row(row)
             connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + cursor.rowcount
@@ -58,3 +62,12 @@ class PostgresBackend:
         """Set the sequence of the table's keys."""
         sequence = func.pg_get_serial_sequence(table.name, "id")
         connection.execute(select(func.setval(sequence, last)))
+
+
+@cache
+def _copy_statement(table: Table, columns: tuple[str, ...]) -> tuple[sql.Composed, list[str]]:
+    """Return the statement that copies rows in binary, and the types of the columns."""
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    types = (table.c[name].type.compile(_DIALECT) for name in columns)
+    bare = [written.partition("(")[0].partition(" COLLATE")[0].lower() for written in types]
+    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table.name), names), bare
