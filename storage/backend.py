@@ -1,9 +1,9 @@
 """The statements that the databases do not share, found through the connection of a transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeAlias
 
-from sqlalchemy import Connection, Delete, Insert, Select, Table, Update
+from sqlalchemy import Column, ColumnElement, Connection, Delete, Insert, Select, Table, Update
 
 from quercus.storage.clocks import Timestamps
 
@@ -59,6 +59,21 @@ class Backend(Protocol):
         self, connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]
     ) -> None:
         """Execute the last statement of a transaction, and commit at once where that saves a journey."""
+
+    def foreign_rules(self, connection: Connection) -> list[tuple[str, str, str, bool]]:
+        """Return kind, name and table of triggers and rules of others, and whether one may change what is stored."""
+
+    def object_faults(self, connection: Connection) -> Iterator[tuple[str, bool]]:
+        """Yield, in words, how the objects of the database differ from the schema's, and whether that is damage."""
+
+    def prepare_check(self, connection: Connection) -> None:
+        """Prepare a connection for the conditions of `type_faults`."""
+
+    def type_faults(self, column: Column[Any]) -> list[ColumnElement[bool]]:
+        """Return conditions under which a cell, which is not NULL, holds no value of its column's type."""
+
+    def printed(self, column: Column[Any]) -> ColumnElement[Any]:
+        """Return a cell in the form in which a fault names it, whatever it holds."""
 
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
         """Make the next key that the database gives follow `last`."""

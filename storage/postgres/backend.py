@@ -6,11 +6,23 @@ from typing import Any, Final, cast
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import Connection, Delete, Insert, Table, Update, func, select
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Connection,
+    Delete,
+    Insert,
+    Table,
+    Update,
+    func,
+    select,
+    type_coerce,
+)
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import NullType
 
 from quercus.storage.backend import Asked
-from quercus.storage.postgres import one_message
+from quercus.storage.postgres import objects, one_message
 
 WRITTEN: Final = "quercus_written"
 """Key in a connection's `info` of the number of rows that were written through it."""
@@ -26,6 +38,9 @@ class PostgresBackend:
     keeps_types = True
     repeated: tuple[type[Exception], ...] = (psycopg.errors.UniqueViolation,)
     streaming: Mapping[str, Any] = {"stream_results": True}
+
+    foreign_rules = staticmethod(objects.foreign_rules)
+    object_faults = staticmethod(objects.object_faults)
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that knows ``on_conflict_do_nothing``."""
@@ -57,6 +72,17 @@ class PostgresBackend:
     ) -> None:
         """Execute the statement, and commit, in one message. SQLAlchemy still has to end the transaction."""
         one_message.exchange_statements(connection, [(change, values)], commits=True)
+
+    def prepare_check(self, connection: Connection) -> None:
+        """Do nothing."""
+
+    def type_faults(self, column: Column[Any]) -> list[ColumnElement[bool]]:
+        """Return nothing: the database holds types."""
+        return []
+
+    def printed(self, column: Column[Any]) -> ColumnElement[Any]:
+        """Return the cell."""
+        return type_coerce(column, NullType())
 
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
         """Set the sequence of the table's keys."""

@@ -13,7 +13,7 @@ from sqlalchemy.dialects import sqlite
 
 from quercus.storage.backend import Asked
 from quercus.storage.prepared import driver_of
-from quercus.storage.sqlite import pushed_rows
+from quercus.storage.sqlite import cells, objects, pushed_rows
 
 
 class SqliteBackend:
@@ -25,6 +25,11 @@ class SqliteBackend:
     streaming: Mapping[str, Any] = {}
 
     insert_together = staticmethod(pushed_rows.insert_together)
+    foreign_rules = staticmethod(objects.foreign_rules)
+    object_faults = staticmethod(objects.object_faults)
+    prepare_check = staticmethod(cells.prepare_check)
+    type_faults = staticmethod(cells.type_faults)
+    printed = staticmethod(cells.printed)
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that knows ``on_conflict_do_nothing``."""
