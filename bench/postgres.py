@@ -40,7 +40,7 @@ from support import postgres as support
 from support.processes import children, cpu_s
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
-PUSHED, PUSH_TARGET, PAIR_TARGET = 1_000, 1.3, 2.0
+PUSHED, PUSH_TARGET, PAIR_TARGET = 1_000, 1.5, 2.0
 RAW_LOG = """
 CREATE TABLE raw_log (model_id bigint, sequence bigint, id varchar(200), "values" bytea, label bytea,
     created_at float8, PRIMARY KEY (model_id, sequence), UNIQUE (model_id, id))

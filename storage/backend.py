@@ -1,17 +1,20 @@
 """The statements that the databases do not share, found through the connection of a transaction."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
-from sqlalchemy import Connection, Delete, Insert, Select, Table, Update
+from sqlalchemy import Column, ColumnElement, Connection, Delete, Insert, Select, Table, Update, type_coerce
+from sqlalchemy.types import NullType
+
+from quercus.storage.clocks import Timestamps
 
 Asked: TypeAlias = tuple[Select[Any], Mapping[str, Any]]
 OPTION: Final = "quercus_backend"
 """Name of the execution option by which an engine tells its backend."""
 
 
-class Backend(Protocol):
-    """What one database does in its own way."""
+class Backend:
+    """What one database does in its own way, else as SQLAlchemy does it."""
 
     takes_arrays: bool
     """A parameter may be an array."""
@@ -19,27 +22,72 @@ class Backend(Protocol):
     """A cell holds only values of its column's type."""
     repeated: tuple[type[Exception], ...]
     """Errors of `insert_rows` for a key that is there already."""
-    streaming: Mapping[str, Any]
+    streaming: Mapping[str, Any] = {}
     """Execution options of a statement whose rows are not to be in memory all at once."""
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that knows ``on_conflict_do_nothing``."""
+        raise NotImplementedError
 
     def insert_rows(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
         """Insert rows; see `quercus.storage.inserts.insert_rows`."""
+        raise NotImplementedError
+
+    def insert_together(
+        self,
+        connection: Connection,
+        model_id: int,
+        first: int,
+        ids: Sequence[str],
+        values: Sequence[bytes],
+        labels: Sequence[bytes],
+        now: Timestamps,
+    ) -> bool:
+        """Insert pushed rows where there is a faster way than `insert_rows`; return whether there is.
+
+        Parameters
+        ----------
+        model_id : key of the model, which the caller holds.
+        first : sequence of the first row.
+        ids, values, labels : columns of the rows.
+        now : time of the push.
+        """
+        return False
 
     def read_each(self, connection: Connection, asked: Sequence[Asked]) -> list[Sequence[Any]]:
         """Return the rows of each statement; they are executed in order."""
+        return [connection.execute(statement, values).all() for statement, values in asked]
 
     def commit_with(
         self, connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]
     ) -> None:
         """Execute the last statement of a transaction, and commit at once where that saves a journey."""
+        connection.execute(change, values)
 
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
         """Make the next key that the database gives follow `last`."""
+        raise NotImplementedError
+
+    def foreign_rules(self, connection: Connection) -> list[tuple[str, str, str, bool]]:
+        """Return kind, name and table of triggers and rules of others, and whether one may change what is stored."""
+        raise NotImplementedError
+
+    def object_faults(self, connection: Connection) -> Iterator[tuple[str, bool]]:
+        """Yield, in words, how the objects of the database differ from the schema's, and whether that is damage."""
+        raise NotImplementedError
+
+    def prepare_check(self, connection: Connection) -> None:
+        """Prepare a connection for the conditions of `type_faults`."""
+
+    def type_faults(self, column: Column[Any]) -> list[ColumnElement[bool]]:
+        """Return conditions under which a cell, which is not NULL, holds no value of its column's type."""
+        return []
+
+    def printed(self, column: Column[Any]) -> ColumnElement[Any]:
+        """Return a cell in the form in which a fault names it, whatever it holds."""
+        return type_coerce(column, NullType())
 
 
 def backend_of(connection: Connection) -> Backend:

@@ -150,6 +150,8 @@ class AppendedBatch:
     refused: Sequence[AlreadyExists] = ()
 
 
+SOURCE: Final = "source"
+"""Author of an INSTANCE."""
 SAID: Final = frozenset(EventKind) - {EventKind.INSTANCE, EventKind.SPECIFICATION}
 """Kinds of events that say something of an instance."""
 REPLIES: Final = SAID - {EventKind.STATEMENT}

@@ -13,11 +13,12 @@ from pathlib import Path
 from quercus.belief.errors import InvalidInput
 from quercus.storage.admin.durable import flush_to_disk
 from quercus.storage.admin.verify import ContentReader, begin_reading, open_read_only, verify_store
-from quercus.storage.admin.verify_schema import TRIGGERS, said_of_rule
+from quercus.storage.admin.verify_schema import said_of_rule
 from quercus.storage.dialect import sqlite_for
 from quercus.storage.errors import CorruptStore, InconsistentHistory, StoreBusy, StoreError
 from quercus.storage.sqlite.dialect import SqliteDialect
 from quercus.storage.sqlite.disk_space import RESERVE
+from quercus.storage.sqlite.objects import TRIGGERS
 from quercus.storage.sqlite.server_lock import SUFFIX, ServerLock
 from quercus.storage.sqlite.store_file import file_url
 

@@ -172,7 +172,9 @@ def _faults_of_schema(connection: Connection, is_current: bool) -> Iterator[Stor
     if is_current:
         yield from (StoreFault(text, is_damage) for text, is_damage in schema_faults(connection))
     else:
-        yield from (StoreFault(f"the database {text}") for text in foreign_rules(connection))
+        yield from (
+            StoreFault(f"the database {said}", is_damage) for said, is_damage in foreign_rules(connection)
+        )
 
 
 def _faults_of_rows(

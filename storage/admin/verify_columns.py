@@ -16,12 +16,10 @@ from sqlalchemy import (
     Connection,
     Double,
     Integer,
-    LargeBinary,
     String,
     Table,
     and_,
     case,
-    cast,
     false,
     func,
     or_,
@@ -30,8 +28,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
+from quercus.storage.backend import Backend, backend_of
 from quercus.storage.checks import MAX_TIME
-from quercus.storage.prepared import driver_of
 from quercus.storage.queries.records import Corrections, QueryState, Reliability, Step
 from quercus.storage.records import EVENT_FIELDS, EventKind
 from quercus.storage.schema import log, metadata, model, policy, query, query_history
@@ -59,7 +57,6 @@ RANGES: Final[Mapping[Column[Any], tuple[float, float]]] = {
 """Bounds of numbers that are no times."""
 
 MAX_INTEGER: Final = 2**62
-_IS_TEXT: Final = "quercus_is_text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +78,11 @@ def cell_faults(connection: Connection, key: int | None = None) -> Iterator[Cell
 
     `key`: only of the model with this key.
     """
-    is_sqlite = connection.dialect.name == "sqlite"
-    if is_sqlite:
-        driver_of(connection).create_function(_IS_TEXT, 1, _is_text, deterministic=True)
+    backend = backend_of(connection)
+    backend.prepare_check(connection)
     for table in metadata.sorted_tables:
         if key is None or _owner_of(table) is not None:
-            yield from _faults_of_table(connection, table, is_sqlite, key)
+            yield from _faults_of_table(connection, table, backend, key)
 
 
 def _owner_of(table: Table) -> Column[Any] | None:
@@ -95,15 +91,15 @@ def _owner_of(table: Table) -> Column[Any] | None:
 
 
 def _faults_of_table(
-    connection: Connection, table: Table, is_sqlite: bool, key: int | None
+    connection: Connection, table: Table, backend: Backend, key: int | None
 ) -> Iterator[CellFault]:
     rules = [
         (column, rule, words)
         for column in table.columns
-        for rule, words in ((_rule_of(column, is_sqlite), _words_of(column)),)
+        for rule, words in ((_rule_of(column, backend), _words_of(column)),)
     ]
     wrong = case(*((rule, number) for number, (_, rule, _) in enumerate(rules)), else_=len(rules))
-    place = [_printable(column, is_sqlite) for column in table.primary_key]
+    place = [backend.printed(column) for column in table.primary_key]
     owner = _owner_of(table)
     wanted = [type_coerce(wrong, Integer), *place]
     if owner is not None:
@@ -120,48 +116,26 @@ def _faults_of_table(
         )
 
 
-def _printable(column: Column[Any], is_sqlite: bool) -> ColumnElement[Any]:
-    """Return a cell in the form in which a fault names it, whatever it holds."""
-    return func.quote(type_coerce(column, NullType())) if is_sqlite else type_coerce(column, NullType())
-
-
-def _rule_of(column: Column[Any], is_sqlite: bool) -> ColumnElement[bool]:
+def _rule_of(column: Column[Any], backend: Backend) -> ColumnElement[bool]:
     """Return the condition that a cell of the column is damaged."""
     cell: ColumnElement[Any] = type_coerce(column, NullType())
-    bounds = _bounds_of(column, cell, is_sqlite)
-    if is_sqlite:
-        kinds = func.typeof(cell) != _sqlite_type(column)
-        bounds = or_(kinds, bounds)
+    wrong = or_(false(), *backend.type_faults(column), *_bounds_of(column, cell))
     missing = cell.is_(None)
-    return and_(~missing, bounds) if column.nullable else or_(missing, bounds)
+    return and_(~missing, wrong) if column.nullable else or_(missing, wrong)
 
 
-def _sqlite_type(column: Column[Any]) -> str:
-    for kind, name in ((LargeBinary, "blob"), (String, "text"), (Double, "real")):
-        if isinstance(column.type, kind):
-            return name
-    return "integer"
-
-
-def _bounds_of(column: Column[Any], cell: ColumnElement[Any], is_sqlite: bool) -> ColumnElement[bool]:
+def _bounds_of(column: Column[Any], cell: ColumnElement[Any]) -> list[ColumnElement[bool]]:
     if column in ENUMERATIONS:
-        return cell.not_in([int(each) for each in ENUMERATIONS[column]])
+        return [cell.not_in([int(each) for each in ENUMERATIONS[column]])]
     if isinstance(column.type, Boolean):
-        return cell.not_in([0, 1]) if is_sqlite else false()
+        return []
     if isinstance(column.type, Double):
-        low, high = float_range(column)
-        return ~cell.between(low, high)  # PostgreSQL has NaN above all numbers
+        return [~cell.between(*float_range(column))]  # PostgreSQL has NaN above all numbers
     if isinstance(column.type, Integer):
-        return ~cell.between(0, MAX_INTEGER)
-    if isinstance(column.type, String):
-        length = column.type.length
-        rules = [] if length is None else [func.length(cell) > length]
-        if is_sqlite:
-            # the length of a text with NUL ends before it
-            rules.append(func.instr(cast(cell, LargeBinary), b"\0") > 0)
-            rules.append(getattr(func, _IS_TEXT)(cast(cell, LargeBinary)) == 0)
-        return or_(false(), *rules)
-    return false()
+        return [~cell.between(0, MAX_INTEGER)]
+    if isinstance(column.type, String) and column.type.length is not None:
+        return [func.length(cell) > column.type.length]
+    return []
 
 
 def float_range(column: Column[Any]) -> tuple[float, float]:
@@ -186,13 +160,3 @@ def _words_of(column: Column[Any]) -> str:
     else:
         must = "bytes"
     return f"must be {must}" + ("" if column.nullable else ", and not NULL")
-
-
-def _is_text(data: object) -> bool:
-    if not isinstance(data, bytes):
-        return True  # said by its type
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

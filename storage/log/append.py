@@ -20,7 +20,7 @@ from quercus.storage.inserts import insert_rows
 from quercus.storage.log import event_log
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
-from quercus.storage.records import AppendedBatch, EventKind, NewValue, Push
+from quercus.storage.records import SOURCE, AppendedBatch, EventKind, NewValue, Push
 from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
@@ -152,21 +152,20 @@ class _Appender:
         """Write the rows and count them."""
         if not self.ids:
             return
-        numbered = range(self.row.sequence_committed + 1, self.row.sequence_committed + 1 + len(self.ids))
-        cells = zip(numbered, self.ids, self.values, self.labels, strict=True)
-        kind, key = int(EventKind.INSTANCE), self.row.id
-        rows = ((key, *row, kind, event_log.SOURCE, 1.0, False, now.wall, now.clock) for row in cells)
+        backend, key, first = backend_of(self.connection), self.row.id, self.row.sequence_committed + 1
+        pushed = self.ids, self.values, self.labels
+        rows = (
+            (key, *row, int(EventKind.INSTANCE), SOURCE, 1.0, False, now.wall, now.clock)
+            for row in zip(range(first, first + len(self.ids)), *pushed, strict=True)
+        )
         try:
-            insert_rows(self.connection, log_table, _PUSHED, rows)
-        except backend_of(self.connection).repeated:
+            if not backend.insert_together(self.connection, key, first, *pushed, now):
+                insert_rows(self.connection, log_table, _PUSHED, rows)
+        except backend.repeated:
             if self.looked:
                 raise
             raise _ThereAlreadyError from None
-        shown = {
-            at: self.displays[each]
-            for at, each in zip(numbered, self.ids, strict=True)
-            if each in self.displays
-        }
+        shown = {at: self.displays[each] for at, each in enumerate(self.ids, first) if each in self.displays}
         insert_displays(self.connection, key, shown)
         counted = {"key": self.row.id, "count": len(self.ids)}
         deferred_writes.write_prepared(self.connection, _COUNT, counted)

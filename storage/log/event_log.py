@@ -27,7 +27,6 @@ from quercus.storage.row_writes import row_insert, takes_arrays
 from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import AnyRow, log, vocabulary
 
-SOURCE = "source"
 MAX_SEQUENCE = 2**62
 STATED_SINCE = select(log.c.instance).where(
     log.c.model_id == bindparam("of"),

@@ -1,6 +1,7 @@
 """The statements that only PostgreSQL has."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final, cast
 
 import psycopg
@@ -8,20 +9,25 @@ from psycopg import sql
 from sqlalchemy import Connection, Delete, Insert, Table, Update, func, select
 from sqlalchemy.dialects import postgresql
 
-from quercus.storage.backend import Asked
-from quercus.storage.postgres import one_message
+from quercus.storage.backend import Asked, Backend
+from quercus.storage.postgres import objects, one_message
 
 WRITTEN: Final = "quercus_written"
 """Key in a connection's `info` of the number of rows that were written through it."""
 
+_DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 
-class PostgresBackend:
+
+class PostgresBackend(Backend):
     """See `quercus.storage.backend.Backend`."""
 
     takes_arrays = True
     keeps_types = True
     repeated: tuple[type[Exception], ...] = (psycopg.errors.UniqueViolation,)
     streaming: Mapping[str, Any] = {"stream_results": True}
+
+    foreign_rules = staticmethod(objects.foreign_rules)
+    object_faults = staticmethod(objects.object_faults)
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that knows ``on_conflict_do_nothing``."""
@@ -32,10 +38,10 @@ class PostgresBackend:
     ) -> None:
         """Copy rows into the table."""
         driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        names = sql.SQL(", ").join(map(sql.Identifier, columns))
-        statement = sql.SQL("COPY {} ({}) FROM STDIN").format(sql.Identifier(table.name), names)
+        statement, types = _copy_statement(table, tuple(columns))
         with psycopg.Cursor(driver) as cursor:
             with cursor.copy(statement) as copy:
+                copy.set_types(types)
                 for row in rows:
                     copy.write_row(row)
             connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + cursor.rowcount
@@ -54,3 +60,12 @@ class PostgresBackend:
         """Set the sequence of the table's keys."""
         sequence = func.pg_get_serial_sequence(table.name, "id")
         connection.execute(select(func.setval(sequence, last)))
+
+
+@cache
+def _copy_statement(table: Table, columns: tuple[str, ...]) -> tuple[sql.Composed, list[str]]:
+    """Return the statement that copies rows in binary, and the types of the columns."""
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    types = (table.c[name].type.compile(_DIALECT) for name in columns)
+    bare = [written.partition("(")[0].partition(" COLLATE")[0].lower() for written in types]
+    return sql.SQL("COPY {} ({}) FROM STDIN (FORMAT BINARY)").format(sql.Identifier(table.name), names), bare

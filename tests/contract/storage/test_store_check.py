@@ -36,6 +36,16 @@ def test_what_happened_is_sound(path: Path) -> None:
     assert verify_store(file_url(path)) == []
 
 
+def test_of_another_schema_only_the_file_and_its_triggers_are_looked_at(path: Path) -> None:
+    with sqlite3.connect(path) as raw:
+        raw.execute("UPDATE quercus_revision SET version_num = '0022'")
+        raw.execute("DELETE FROM query_history")
+        raw.execute("CREATE TRIGGER spy AFTER INSERT ON log BEGIN DELETE FROM query; END")
+    raw.close()
+    (fault,) = verify_store(file_url(path))
+    assert fault.text.startswith("the database has a trigger 'spy' on table log, which is not of Quercus")
+
+
 @pytest.mark.parametrize(
     ("tampered", "words"),
     [

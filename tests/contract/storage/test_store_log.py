@@ -16,6 +16,7 @@ from quercus.storage import (
     Stale,
     Store,
 )
+from quercus.storage.sqlite import pushed_rows
 
 
 def test_events_are_numbered_without_gaps_and_read_back_as_they_were(store, helper, clock):
@@ -271,7 +272,12 @@ def test_text_with_nul_is_refused(store, helper):
     assert store.access.audit()[0].who == "ann\ufffd"
 
 
-def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(store, helper, clock):
+# Where SQLite has no JSON, rows are inserted one by one.
+@pytest.mark.parametrize("has_json", [True, False])
+def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
+    store, helper, clock, has_json, monkeypatch
+):
+    monkeypatch.setattr(pushed_rows, "HAS_JSON", has_json)
     helper.create()
     ids = [
         'quote"',

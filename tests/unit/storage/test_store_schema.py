@@ -16,8 +16,10 @@ from support.statements import statements_noted
 
 from quercus.storage import AgendaEntry, AnswerChange, Policy, Store
 from quercus.storage.admin.verify_schema import schema_faults
+from quercus.storage.backend import OPTION
 from quercus.storage.migrate import SCRIPTS, upgrade_schema
 from quercus.storage.schema import HEAD, REVISION_TABLE, metadata
+from quercus.storage.sqlite.backend import SqliteBackend
 from quercus.storage.sqlite.dialect import LOCK_RETRY_MS
 
 
@@ -34,7 +36,7 @@ def scripts() -> ScriptDirectory:
 
 
 def test_the_migrations_build_the_schema(url):
-    engine = create_engine("sqlite://")
+    engine = create_engine("sqlite://", execution_options={OPTION: SqliteBackend()})
     with engine.begin() as connection:
         upgrade_schema(connection)
         options = {"compare_type": True, "compare_server_default": True, "version_table": REVISION_TABLE}
