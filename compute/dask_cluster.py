@@ -103,31 +103,6 @@ class DaskExecutor(PooledExecutor):
             self._client.status = "closed"  # it would try once more, and fail, when it is collected
         self._log.removeFilter(self._filter)
 
-    @property
-    def worker_addresses(self) -> list[str]:
-        """The addresses of the workers, as the scheduler reports them."""
-        self._check_workers()
-        return sorted(self._threads)
-
-    @property
-    def loss_errors(self) -> tuple[type[BaseException], ...]:
-        """Exceptions that mean that a worker was lost."""
-        return self._lost
-
-    def check_scheduler(self) -> None:
-        """Raise `ExecutorError` if the scheduler is lost."""
-        self._check_workers()
-
-    def keep_result(self, address: str, fn: Callable[..., Any], data: bytes) -> Any:
-        """Call a function at one worker, which keeps the result; return a handle for it."""
-        sent = self._client.scatter(data, workers=[address], hash=False, timeout=NO_WORKER_S)
-        return self._client.submit(fn, sent, workers=[address], pure=False)
-
-    def submit_to(self, address: str, fn: Callable[..., Any], /, *arguments: Any) -> "Future[Any]":
-        """Call a function at one worker."""
-        future: Future[Any] = self._pool.submit(fn, *arguments, workers=[address])
-        return future
-
     def _await_workers(self) -> None:
         while True:
             self._check_workers()

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import threading
 import time
 from pathlib import Path
 
@@ -56,17 +55,3 @@ def say_and_wait(folder, number):
 def process_of(_number):
     time.sleep(0.2)
     return os.getpid()
-
-
-def given(values, contours):
-    """Rows in blocks of unequal length."""
-    return [(values[:7], contours[:7]), (values[7:], contours[7:])]
-
-
-def rows_of_a_mortal_worker(folder, values, contours):
-    """Rows whose worker dies a moment after it has read them for the first time."""
-    marker = Path(folder) / "died"
-    if not marker.exists():
-        marker.touch()
-        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    return [(values, contours)]

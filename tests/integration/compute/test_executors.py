@@ -6,7 +6,6 @@ import os
 import signal
 import threading
 import time
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -14,24 +13,19 @@ import numpy as np
 import pytest
 from distributed.client import FutureCancelledError
 from support.dask_cluster import DaskCluster
-from support.sharded import assert_same_trees, sharded_rows
 from support.tasks import (
     draw,
     end_own_process,
-    given,
     process_of,
     raise_stubborn,
     refuse_seven,
-    rows_of_a_mortal_worker,
     say_and_wait,
 )
 
 from quercus.belief.errors import InvalidInput
 from quercus.compute import ExecutorError, open_executor
-from quercus.compute.sharded import deal, grow_sharded
-from quercus.compute.sharded.workers import open_shard_workers
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees import BeliefEntropy, Forest, GrowthState, Observed, Table, TotalUncertainty, fit, grow
+from quercus.trees import BeliefEntropy, Forest, Table, TotalUncertainty, fit
 
 SEEDS = np.random.SeedSequence(5).spawn(40)
 
@@ -138,28 +132,17 @@ def test_processes_are_gone_when_work_is_broken_off(tmp_path, others):
     assert set(multiprocessing.active_children()) <= others
 
 
-@pytest.mark.parametrize("closed", ["processes:1", "shards"])
-def test_who_ends_processes_ends_none_of_another(closed, tmp_path):
-    """Both began before the other, which an executor, shard workers or anybody else of this process may be."""
-    specification, values, contours = sharded_rows(rows=20)
+def test_who_ends_processes_ends_none_of_another(tmp_path):
+    """Both began before the other, which an executor or anybody else of this process may be."""
     context = multiprocessing.get_context("spawn")
-    with ExitStack() as stack:
-        if closed == "shards":
-            shards = [partial(given, values, contours)]
-            ending = stack.enter_context(ExitStack())
-            ending.enter_context(open_shard_workers("processes:1", specification, shards))
-        else:
-            ending = open_executor(closed)
-            assert os.getpid() not in ending.map(process_of, range(1))
-        there = stack.enter_context(open_executor("processes:1"))
+    ending = open_executor("processes:1")
+    assert os.getpid() not in ending.map(process_of, range(1))
+    with open_executor("processes:1") as there:
         before = set(there.map(process_of, range(1)))
         stranger = context.Process(target=say_and_wait, args=(tmp_path, 0))
         stranger.start()
         mine = {child.pid for child in multiprocessing.active_children()}
-        if closed == "shards":
-            ending.close()
-        else:
-            ending.close(at_once=True)
+        ending.close(at_once=True)
         assert len(mine - {child.pid for child in multiprocessing.active_children()}) == 1
         assert set(there.map(process_of, range(1))) == before
         assert stranger.is_alive()
@@ -179,20 +162,6 @@ def _interrupt_when(path: Path) -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_a_tree_of_shards_is_that_of_one_process(name, tmp_path, request):
-    """The worker of a shard dies in the middle, and its rows are read again."""
-    specification, values, contours = sharded_rows(rows=300)
-    whole = grow(GrowthState.initial(specification), [Observed(values, contours)]).unpruned_tree
-    assert whole.attribute.size > 50
-    shards = deal(values, contours, 3)
-    shards[1] = partial(rows_of_a_mortal_worker, tmp_path, *shards[1].args)
-    assert_same_trees(whole, grow_sharded(specification, shards, name))
-    assert len(list(tmp_path.iterdir())) == 1  # it did die
-    if name != "processes:2":
-        cluster = request.getfixturevalue("cluster")
-        cluster.workers.append(cluster.add_worker())
-
-
 def test_a_cancelled_task_of_a_lost_worker_logs_no_stack_trace(trusted, caplog):
     """Its executor does it again. Other faults of the event loop are logged, and all of them once it is closed."""
     log = logging.getLogger("tornado.application")
@@ -206,12 +175,6 @@ def test_a_cancelled_task_of_a_lost_worker_logs_no_stack_trace(trusted, caplog):
         assert not logged(FutureCancelledError("call", "worker lost"))
         assert logged(OSError("another"))
     assert logged(FutureCancelledError("call", "worker lost"))
-
-
-def test_a_shard_with_wrong_rows_is_reported(name):
-    specification, values, contours = sharded_rows()
-    with pytest.raises(InvalidInput, match="contours: are 3, must be one for each of 4 rows"):
-        grow_sharded(specification, [partial(given, values[:4], contours[:3])], name)
 
 
 def test_a_client_without_certificate_gets_no_work_done(cluster, monkeypatch):
