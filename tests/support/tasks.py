@@ -3,11 +3,14 @@
 import os
 import signal
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from quercus.belief.errors import InvalidInput
+from quercus.estimators.executors import open_executor
 
 
 def draw(seed):
@@ -55,3 +58,20 @@ def say_and_wait(folder, number):
 def process_of(_number):
     time.sleep(0.2)
     return os.getpid()
+
+
+def count_blas_threads(_number):
+    """The numbers of threads of all libraries of linear algebra here."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
+
+
+def is_mapped(array, _number):
+    """Return whether an array lies in a file that processes share."""
+    return isinstance(array, np.memmap)
+
+
+def lead(folder):
+    """Wait for tasks of two processes."""
+    with open_executor("processes:2") as there:
+        list(there.map(partial(say_and_wait, folder), range(4)))
