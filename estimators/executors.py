@@ -317,7 +317,7 @@ class _Cluster:
                     yield number, outcome
         except ExecutorError:
             raise
-        except (Exception, CancelledError) as error:  # of Dask: tasks that raise are results
+        except Exception as error:  # of Dask: tasks that raise are results
             self._count_workers()
             raise ExecutorError(
                 f"executor {self._name}: a worker cannot do tasks: {type(error).__name__}: {error}"
