@@ -79,7 +79,7 @@ bench: $(STAMP) $(PEERS_STAMP) ## Measure Quercus beside its peers; writes bench
 torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
 	$(BIN)/python tests/support/torture.py $(or $(N),200)
 
-cluster-demo: $(STAMP) ## Label through two servers on PostgreSQL, kill one, grow on Dask, and compare the trees with that of SQLite
+cluster-demo: $(STAMP) ## Label through two servers on PostgreSQL, kill one, and compare the tree with that of SQLite
 	$(BIN)/python tests/support/cluster_demo.py
 
 cluster-torture: $(STAMP) ## Kill, stop and cut off two servers on one PostgreSQL, N=200 rounds, and check that nothing is lost

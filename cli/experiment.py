@@ -20,7 +20,7 @@ from quercus.cli.experiment_run import (
     run_grid,
 )
 from quercus.cli.options import option
-from quercus.specification.compute import EXECUTOR
+from quercus.specification.executor import EXECUTOR
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."

@@ -34,7 +34,7 @@ def failing_in_words() -> Iterator[None]:
     """End the work of a command with a message if its input is wrong."""
     with needs_extra("experiment", "experiment"):
         from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.compute.errors import ExecutorError  # noqa: PLC0415
+        from quercus.estimators.executors import ExecutorError  # noqa: PLC0415
     try:
         with needs_extra("experiment", "experiment"):
             yield
@@ -105,7 +105,7 @@ def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...
 
 def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = False) -> None:
     """Run the missing cells of a grid, with progress, and draw it."""
-    from quercus.compute import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
+    from quercus.estimators.executors import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
     from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
     from quercus.experiments.running import run_cells  # noqa: PLC0415
     from quercus.experiments.summary import markdown_table  # noqa: PLC0415

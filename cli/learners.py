@@ -11,7 +11,7 @@ from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect
 from quercus.specification.parameter import Parameter
 
 if TYPE_CHECKING:
-    from quercus.specification.algorithms import Declaration
+    from quercus.client.results import Learner
 
 
 def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
@@ -58,7 +58,7 @@ def _line_of(parameter: Parameter) -> str:
     return f"{parameter.description}; {parameter.bound_text}.{none}"
 
 
-def _as_dict(learner: Declaration) -> dict[str, object]:
+def _as_dict(learner: Learner) -> dict[str, object]:
     return {
         "name": learner.name,
         "summary": learner.summary,

@@ -12,7 +12,7 @@ from typing import Any
 
 from quercus.belief.errors import shown
 from quercus.client.errors import invalid
-from quercus.specification.algorithms import DEFAULT, Declaration
+from quercus.specification.algorithms import DEFAULT
 from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
@@ -60,22 +60,8 @@ def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
     return found | {name: parameter_value(message.parameters[name]) for name in sorted(message.parameters)}
 
 
-def learners_from_proto(message: model_pb2.ListLearnersResponse) -> tuple[Declaration, ...]:
-    """Return the learners in a message."""
-    return tuple(
-        Declaration(
-            each.name,
-            each.summary,
-            tuple(map(_parameter_from_proto, each.parameters)),
-            tuple(each.bases),
-            {one.name: one.summary for one in each.strategies},
-            each.package,
-        )
-        for each in message.learners
-    )
-
-
-def _parameter_from_proto(message: model_pb2.ParameterDeclaration) -> Parameter:
+def parameter_of(message: model_pb2.ParameterDeclaration) -> Parameter:
+    """Return the parameter that a message declares."""
     kind = next((kind for kind, number in NUMBER_OF_KIND.items() if number == message.kind), str)
     lowest, highest = parameter_value(message.lowest), parameter_value(message.highest)
     return Parameter(

@@ -48,6 +48,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from quercus.client.additions import {additions}
+from quercus.client.algorithms import parameter_of
 from quercus.client.display_messages import display_of
 from quercus.client.reading import (
     Words,
@@ -63,6 +64,7 @@ from quercus.client.specifications import Specification
 from quercus.client.tree_nodes import TreeNode, nodes_of
 from quercus.client.values import Value
 from quercus.specification.display import Display
+from quercus.specification.parameter import Parameter
 from quercus.specification.reasons import Fact
 from quercus.specification.written_labels import Label
 
@@ -122,6 +124,7 @@ FORMS: Final[Mapping[str, Form]] = {
     f"{PACKAGE}Display": Form("Display", "display_of({})", "()"),
     f"{PACKAGE}Fact": Form("Fact", "fact_of({})"),
     f"{PACKAGE}Label": Form("Label", "label_of({}, classes)", "None"),
+    f"{PACKAGE}ParameterDeclaration": Form("Parameter", "parameter_of({})"),
     f"{PACKAGE}Nodes": Form("tuple[TreeNode, ...]", "nodes_of({message})"),
     f"{PACKAGE}NamedRow": Form("Mapping[str, Value]", "row_values({})", "field(default_factory=dict)"),
     f"{PACKAGE}Specification": Form("Specification", "specification_of({})"),
@@ -312,6 +315,14 @@ class Protocol:
             return Form(
                 f"Mapping[{key.type}, {value.type}]",
                 "dict(sorted({}.items()))",
+                "field(default_factory=dict)",
+            )
+        if shown.mapping:
+            pair = self.messages[proto.type_name].proto.field
+            key, value = (self.single_form(each) for each in pair)
+            return Form(
+                f"Mapping[{key.type}, {value.type}]",
+                f"{{{{each.{pair[0].name}: each.{pair[1].name} for each in {{}}}}}}",
                 "field(default_factory=dict)",
             )
         single = self.single_form(proto)

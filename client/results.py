@@ -19,6 +19,7 @@ from quercus.client.additions import (
     TreeAdditions,
     TreeUpdateAdditions,
 )
+from quercus.client.algorithms import parameter_of
 from quercus.client.display_messages import display_of
 from quercus.client.reading import (
     Words,
@@ -34,6 +35,7 @@ from quercus.client.specifications import Specification
 from quercus.client.tree_nodes import TreeNode, nodes_of
 from quercus.client.values import Value
 from quercus.specification.display import Display
+from quercus.specification.parameter import Parameter
 from quercus.specification.reasons import Fact
 from quercus.specification.written_labels import Label
 
@@ -470,6 +472,47 @@ class LogEvent(LogEventAdditions):
             Evidence.from_message(message.evidence, classes),
             message.conflict,
             row_values(message.values) if message.HasField("values") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Learner:
+    """The declaration of a learner, from which a client can make a form.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    summary
+        What it is, in a sentence.
+    parameters
+        Those that a model gives it.
+    bases
+        The learners that may grow its trees; empty if it lets none choose.
+    strategies
+        The strategies that can choose the queries of its models, each with a sentence: which instances it selects.
+        The default is the first.
+    package
+        The package that brings it, with its version; empty for learners of Quercus itself.
+    """
+
+    name: str
+    summary: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    bases: tuple[str, ...] = ()
+    strategies: Mapping[str, str] = field(default_factory=dict)
+    package: str = ""
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Learner) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            message.summary,
+            tuple(parameter_of(each) for each in message.parameters),
+            tuple(message.bases),
+            {each.name: each.summary for each in message.strategies},
+            message.package,
         )
 
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quercus.specification.algorithms import DEFAULT, Declaration
+from quercus.client.results import Learner
+from quercus.specification.algorithms import DEFAULT
 from quercus.specification.parameter import Parameter
 
 LEARNER: Final = "algorithm"
@@ -138,22 +139,22 @@ class LearnerForm:
         Reasons by the path of a field in the specification.
     """
 
-    learners: Sequence[Declaration]
+    learners: Sequence[Learner]
     given: Mapping[str, Any]
     faults: Mapping[str, str]
 
     @property
-    def choices(self) -> Sequence[Declaration]:
+    def choices(self) -> Sequence[Learner]:
         """The learners, the default first."""
         return sorted(self.learners, key=lambda each: each.name != DEFAULT)
 
     @property
-    def learner(self) -> Declaration:
+    def learner(self) -> Learner:
         """The chosen learner; the default if it is none of the server's."""
         return self._named(self._text(f"{LEARNER}.name")) or self.choices[0]
 
     @property
-    def base(self) -> Declaration | None:
+    def base(self) -> Learner | None:
         """The chosen base of a forest; None if there is none, or it is the forest's default."""
         name = self._text(f"{BASE}.name")
         return self._named(name) if name in self.learner.bases else None
@@ -221,11 +222,11 @@ class LearnerForm:
             algorithm.setdefault("name", self.learner.name)
         return {"algorithm": algorithm or None, "strategy": self._text(STRATEGY) or None}
 
-    def _settings_of(self, learner: Declaration, path: str) -> list[Setting]:
+    def _settings_of(self, learner: Learner, path: str) -> list[Setting]:
         named = [(f"{path}.{each.name}", each) for each in learner.parameters]
         return [Setting(name, each, self._text(name), self.fault(name)) for name, each in named]
 
-    def _named(self, name: str) -> Declaration | None:
+    def _named(self, name: str) -> Learner | None:
         return next((each for each in self.learners if each.name == name), None)
 
     def _text(self, name: str) -> str:

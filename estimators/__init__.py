@@ -1,26 +1,32 @@
-"""Belief trees with scikit-learn's interface; see docs/estimators.md."""
+"""Belief trees with scikit-learn's interface; see docs/estimators.md.
+
+The names below are each imported at their first use, so that the workers of `quercus.estimators.executors` start fast.
+"""
 
 if __name__ != "quercus.estimators":  # by another name every class would exist twice
     raise ImportError(f"import quercus.estimators, not {__name__}")
 
-try:
-    import sklearn  # noqa: F401
-except ModuleNotFoundError as error:  # the base install is the client alone
-    raise ModuleNotFoundError(
-        "quercus.estimators needs scikit-learn: pip install 'quercus[estimators]'", name=error.name
-    ) from None
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
-from quercus.estimators.active import ActiveBeliefTreeClassifier
-from quercus.estimators.active_forest import ActiveForestClassifier
-from quercus.estimators.forest import EvidentialForestClassifier
-from quercus.estimators.trees import (
-    BeliefEntropyTreeClassifier,
-    BeliefTreeClassifier,
-    C45Classifier,
-    E2MTreeClassifier,
-    ID3Classifier,
-    TotalUncertaintyTreeClassifier,
-)
+if TYPE_CHECKING:
+    from quercus.estimators.active import ActiveBeliefTreeClassifier
+    from quercus.estimators.active_forest import ActiveForestClassifier
+    from quercus.estimators.forest import EvidentialForestClassifier
+    from quercus.estimators.trees import (
+        BeliefEntropyTreeClassifier,
+        BeliefTreeClassifier,
+        C45Classifier,
+        E2MTreeClassifier,
+        ID3Classifier,
+        TotalUncertaintyTreeClassifier,
+    )
+
+if find_spec("sklearn") is None:  # the base install is the client alone
+    raise ModuleNotFoundError(
+        "quercus.estimators needs scikit-learn: pip install 'quercus[estimators]'", name="sklearn"
+    )
 
 __all__ = [
     "ActiveBeliefTreeClassifier",
@@ -33,3 +39,18 @@ __all__ = [
     "ID3Classifier",
     "TotalUncertaintyTreeClassifier",
 ]
+_PLACES = {
+    "ActiveBeliefTreeClassifier": "active",
+    "ActiveForestClassifier": "active_forest",
+    "EvidentialForestClassifier": "forest",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'trees')}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -4,11 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from joblib import effective_n_jobs
-from joblib.externals.loky import get_reusable_executor
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.compute import open_executor
 from quercus.estimators.base import TableClassifier, seed_of
+from quercus.estimators.executors import open_executor
 from quercus.estimators.trees import BeliefEntropyTreeClassifier
 from quercus.specification.parameters import MAX_FEATURES, TREES, VOTE
 from quercus.trees import Forest, LearnedModel, Learner, Share, Table, TreeLearner, Vote, fit
@@ -72,9 +71,8 @@ class EvidentialForestClassifier(TableClassifier):
         return Forest(tree, self.n_estimators, self.vote, self.max_features, seed)
 
     def _learn_model(self, table: Table) -> LearnedModel:
-        if self.executor is not None:
-            with open_executor(self.executor) as opened:
-                return fit(self._make_algorithm(), table, executor=opened)
-        jobs = effective_n_jobs(self.n_jobs)
-        executor = None if self.n_jobs is None or jobs == 1 else get_reusable_executor(max_workers=jobs)
-        return fit(self._make_algorithm(), table, executor=executor)
+        executor = self.executor
+        if executor is None:
+            executor = "local" if self.n_jobs is None else f"processes:{effective_n_jobs(self.n_jobs)}"
+        with open_executor(executor) as opened:
+            return fit(self._make_algorithm(), table, executor=opened)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
-from quercus.compute import Executor
+from quercus.estimators.executors import Executor
 from quercus.experiments.results import ExperimentJob, Measurement, Results
 
 

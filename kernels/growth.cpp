@@ -5,7 +5,6 @@
 #include "growth/earned.hpp"
 #include "growth/nodes.hpp"
 #include "growth/routing.hpp"
-#include "growth/sharded.hpp"
 #include "growth/splitting.hpp"
 #include "python.hpp"
 
@@ -70,26 +69,6 @@ static void bind_codes(nb::module_ module) {
         "codes"_a, "offsets"_a, "widths"_a, "cuts"_a, "first"_a, "slots"_a, "ids"_a, "rows"_a, "start"_a, "nodes"_a,
         "parent"_a, "split"_a, "spent"_a, "column"_a, "contours"_a, "counts"_a,
         "Count the rows of nodes: node, number and size of each populated cell, and where its entries begin.");
-    module.def(
-        "count_shard",
-        [](Codes<Code> codes, ConstIds ids, ConstInts begin, ConstInts end, Matrix<const bool> free, ConstInts offsets,
-           Index slots, Ids column) {
-            auto [first, slot, contour, count] = count_shard(codes, ids, begin, end, free, offsets, slots, column);
-            return std::tuple(std::move(first), std::move(slot), std::move(contour), std::move(count));
-        },
-        "codes"_a, "ids"_a, "begin"_a, "end"_a, "free"_a, "offsets"_a, "slots"_a, "column"_a,
-        "Count the rows of nodes by slot and contour: start of each node's entries; slot, contour and count of each "
-        "entry.");
-    module.def(
-        "divide_rows",
-        [](Matrix<Code> codes, Ids ids, ConstInts begin, ConstInts end, ConstIds split, ConstInts attribute,
-           ConstInts cut, ConstInts bins, ConstInts branches) {
-            auto [first, stop] = divide_rows(codes, ids, begin, end, split, attribute, cut, bins, branches);
-            return std::pair(std::move(first), std::move(stop));
-        },
-        "codes"_a, "ids"_a, "begin"_a, "end"_a, "split"_a, "attribute"_a, "cut"_a, "bins"_a, "branches"_a,
-        "Put the rows of each split node in order of branch; return where each node's branches begin, and where each "
-        "branch ends.");
 }
 
 void bind_growth(nb::module_ module) {
@@ -152,18 +131,6 @@ void bind_growth(nb::module_ module) {
         },
         "was"_a, "opened"_a, "start"_a,
         "Return of each group the number of new rows, and the change in those to ask about.");
-    module.def(
-        "add_counts",
-        [](Index nodes, Matrix<const int64_t> first, ConstIds slot_of, ConstIds contour_of, ConstIds count_of,
-           Matrix<const bool> free, ConstInts offsets, ConstInts widths, ConstInts cuts, ConstInts first_cell,
-           Index slots, Ids column, Ids contours, Vector<int64_t> counts) {
-            return unpacked(add_counts(nodes, first, slot_of, contour_of, count_of, free, offsets, widths, cuts,
-                                       first_cell, slots, column, contours, counts));
-        },
-        "nodes"_a, "first"_a, "slot_of"_a, "contour_of"_a, "count_of"_a, "free"_a, "offsets"_a, "widths"_a, "cuts"_a,
-        "first_cell"_a, "slots"_a, "column"_a, "contours"_a, "counts"_a,
-        "Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns "
-        "them.");
     module.def("keep_one_cut", &keep_one_cut, "first"_a, "bounds"_a, "size"_a, "entropy"_a, "standing"_a,
                "Leave in `standing` one split of each attribute: the cut of largest gain, the middle one of ties.");
     module.def("compare_splits", &compare_splits, "first"_a, "size"_a, "information"_a, "lower"_a, "upper"_a,

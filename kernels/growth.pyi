@@ -56,24 +56,6 @@ def count_cells(codes: numpy.typing.NDArray[numpy.int16], offsets: numpy.typing.
     Count the rows of nodes: node, number and size of each populated cell, and where its entries begin.
     """
 
-@overload
-def count_shard(codes: numpy.typing.NDArray[numpy.int8], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]: ...
-
-@overload
-def count_shard(codes: numpy.typing.NDArray[numpy.int16], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
-    """
-    Count the rows of nodes by slot and contour: start of each node's entries; slot, contour and count of each entry.
-    """
-
-@overload
-def divide_rows(codes: numpy.typing.NDArray[numpy.int8], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], split: numpy.typing.NDArray[numpy.int32], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], branches: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]: ...
-
-@overload
-def divide_rows(codes: numpy.typing.NDArray[numpy.int16], ids: numpy.typing.NDArray[numpy.int32], begin: numpy.typing.NDArray[numpy.int64], end: numpy.typing.NDArray[numpy.int64], split: numpy.typing.NDArray[numpy.int32], attribute: numpy.typing.NDArray[numpy.int64], cut: numpy.typing.NDArray[numpy.int64], bins: numpy.typing.NDArray[numpy.int64], branches: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
-    """
-    Put the rows of each split node in order of branch; return where each node's branches begin, and where each branch ends.
-    """
-
 def merge_changes(rows: numpy.typing.NDArray[numpy.int32], was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDArray[numpy.int8], start: numpy.typing.NDArray[numpy.int64], chosen: numpy.typing.NDArray[numpy.bool_], more: numpy.typing.NDArray[numpy.int32], group: numpy.typing.NDArray[numpy.int32], ids: numpy.typing.NDArray[numpy.int32], askable: numpy.typing.NDArray[numpy.bool_], precise: numpy.typing.NDArray[numpy.bool_]) -> tuple[numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int8]]:
     """
     Add rows to groups of changes, as new ones; drop the changes of earlier rows in the chosen groups.
@@ -110,11 +92,6 @@ def preorder(root: int, split: numpy.typing.NDArray[numpy.int32], width: numpy.t
 def sum_groups(was: numpy.typing.NDArray[numpy.int32], opened: numpy.typing.NDArray[numpy.int8], start: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
     """
     Return of each group the number of new rows, and the change in those to ask about.
-    """
-
-def add_counts(nodes: int, first: numpy.typing.NDArray[numpy.int64], slot_of: numpy.typing.NDArray[numpy.int32], contour_of: numpy.typing.NDArray[numpy.int32], count_of: numpy.typing.NDArray[numpy.int32], free: numpy.typing.NDArray[numpy.bool_], offsets: numpy.typing.NDArray[numpy.int64], widths: numpy.typing.NDArray[numpy.int64], cuts: numpy.typing.NDArray[numpy.int64], first_cell: numpy.typing.NDArray[numpy.int64], slots: int, column: numpy.typing.NDArray[numpy.int32], contours: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.int64]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]:
-    """
-    Add the counts of the same nodes in all shards: the cells of their candidates, as `count_cells` returns them.
     """
 
 def keep_one_cut(first: numpy.typing.NDArray[numpy.int64], bounds: numpy.typing.NDArray[numpy.int64], size: numpy.typing.NDArray[numpy.float64], entropy: numpy.typing.NDArray[numpy.float64], standing: numpy.typing.NDArray[numpy.bool_]) -> None:

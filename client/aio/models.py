@@ -7,14 +7,12 @@ from contextlib import aclosing
 
 from quercus.client import requests, resources
 from quercus.client.aio.connection import Connection
-from quercus.client.algorithms import learners_from_proto
 from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
-from quercus.client.results import Caller, Model, Status
+from quercus.client.results import Caller, Learner, Model, Status
 from quercus.client.specifications import Specification
-from quercus.specification.algorithms import Declaration
 from quercus.v1 import admin_pb2, model_pb2
 
 
@@ -39,11 +37,10 @@ class ModelCalls(Connection):
         previous: str = (await self._call(self._stubs.admin.SetLogLevel, request)).previous
         return previous
 
-    async def learners(self) -> tuple[Declaration, ...]:
+    async def learners(self) -> tuple[Learner, ...]:
         """Return the learners that the server has, each with its parameters."""
-        return learners_from_proto(
-            await self._call(self._stubs.models.ListLearners, model_pb2.ListLearnersRequest())
-        )
+        found = await self._call(self._stubs.models.ListLearners, model_pb2.ListLearnersRequest())
+        return tuple(map(Learner.from_message, found.learners))
 
     async def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
         """Create a model.

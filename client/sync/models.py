@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from quercus.client import requests, resources
-from quercus.client.algorithms import learners_from_proto
 from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.messages import filled
-from quercus.client.results import Caller, Model, Status
+from quercus.client.results import Caller, Learner, Model, Status
 from quercus.client.specifications import Specification
 from quercus.client.sync.connection import Connection
-from quercus.specification.algorithms import Declaration
 from quercus.v1 import admin_pb2, model_pb2
 
 
@@ -36,11 +34,10 @@ class ModelCalls(Connection):
         previous: str = self._call(self._stubs.admin.SetLogLevel, request).previous
         return previous
 
-    def learners(self) -> tuple[Declaration, ...]:
+    def learners(self) -> tuple[Learner, ...]:
         """Return the learners that the server has, each with its parameters."""
-        return learners_from_proto(
-            self._call(self._stubs.models.ListLearners, model_pb2.ListLearnersRequest())
-        )
+        found = self._call(self._stubs.models.ListLearners, model_pb2.ListLearnersRequest())
+        return tuple(map(Learner.from_message, found.learners))
 
     def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
         """Create a model.

@@ -21,6 +21,7 @@ from starlette.responses import HTMLResponse, RedirectResponse, Response
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.places import faults_of, plain_text
+from quercus.client.results import Learner
 from quercus.client.specifications import Specification
 from quercus.console.learner_form import LearnerForm
 from quercus.console.model_plan import KEEP, LEFT_OUT, NO_ROWS, FileGuess, ModelPlan, guess_file
@@ -38,7 +39,6 @@ from quercus.files.schema import Binding, FileSchema, infer_schema
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification import parameters
-from quercus.specification.algorithms import Declaration
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameter import Parameter
 
@@ -65,7 +65,7 @@ class Upload:
     path: Path
     name: str
     guess: FileGuess
-    learners: tuple[Declaration, ...]
+    learners: tuple[Learner, ...]
 
     def remove(self) -> None:
         """Delete it."""

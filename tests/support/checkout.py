@@ -8,7 +8,6 @@ FOLDERS = (
     "belief",
     "cli",
     "client",
-    "compute",
     "console",
     "crowds",
     "demo",

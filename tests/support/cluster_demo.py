@@ -3,12 +3,8 @@
     python tests/support/cluster_demo.py
 
 The same rows, queries and answers go through one server on a SQLite file, and through two servers on a PostgreSQL of
-their own. A third of the way the grower of the model is killed, at two thirds a server. Then two workers of a Dask
-cluster grow the tree of the rows as the second server has them; one of them is killed when it has read its rows.
-
-The two served trees must be equal in every number. That of the workers must be the same node for node, up to rounding:
-growth adds up the events of the log, and the workers the rows that they lead to. Without PostgreSQL nothing is shown,
-and what to install is said.
+their own. A third of the way the grower of the model is killed, at two thirds a server. The two served trees must be
+equal in every number. Without PostgreSQL nothing is shown, and what to install is said.
 """
 
 from __future__ import annotations
@@ -20,12 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Final
-
-import numpy as np
 
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -34,26 +27,15 @@ from integration.client.serving import Serving
 from integration.service.play import settle
 from integration.service.problems import Problem, doubter, iris
 
-from quercus.client import Client, Instance, Tree
-from quercus.client.specification_messages import message_of_specification
-from quercus.client.tree_nodes import TreeNode
-from quercus.compute.sharded import grow_sharded
-from quercus.server.wire.models import complete_specification, decode_specification
-from quercus.server.wire.trees import encode_head, encode_nodes
-from quercus.specification.model import Specification
-from quercus.trees import FlatTree
-from support.dask_cluster import DaskCluster
+from quercus.client import Client, Tree
 from support.postgres import Cluster, binaries
 from support.processes import children
-from support.tasks import given, rows_of_a_mortal_worker
 
 INSTALL: Final = "skipped: PostgreSQL is not installed: apt-get install postgresql"
 MODEL: Final = "iris"
 TTL_S: Final = 1.0
 SETTINGS: Final = ("env", f"QUERCUS_GROWER_TTL_S={TTL_S}")
 WAIT_S: Final = 60.0
-ROUNDING: Final = 1e-9
-"""Bits, and probabilities, by which estimates may differ that were added up in another order."""
 
 Event = Callable[[list[Client]], None]
 
@@ -103,8 +85,8 @@ def on_sqlite(problem: Problem) -> Tree:
         return labelled(connected(stack, [server]), problem, {})
 
 
-def on_postgresql(problem: Problem, database: Cluster) -> tuple[Tree, list[Instance]]:
-    """The tree of two servers, of which one dies, and the rows as the other one has them."""
+def on_postgresql(problem: Problem, database: Cluster) -> Tree:
+    """The tree of two servers, of which one dies."""
     url = database.url(database.create())
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         servers = [Serving(Path(folder), before=SETTINGS, store=url) for _ in range(2)]
@@ -123,78 +105,11 @@ def on_postgresql(problem: Problem, database: Cluster) -> tuple[Tree, list[Insta
 
         third = problem.specification.budget // 3
         clients = connected(stack, servers)
-        tree = labelled(clients, problem, {third: kill_growers, 2 * third: kill_server})
-        return tree, list(clients[0].instances(MODEL))
-
-
-def on_dask(problem: Problem, rows: Sequence[Instance], served: Tree) -> Tree:
-    """The tree that two workers grow of the rows, of which one dies; names and edges are those of the served tree."""
-    specification = decode_specification(
-        complete_specification(message_of_specification(problem.specification))
-    )
-    values = np.array([[row.values[name] for name in problem.names] for row in rows], dtype=np.float64)
-    contours = np.array([row.contour for row in rows])
-    half = len(rows) // 2
-    with tempfile.TemporaryDirectory() as folder:
-        deaths = Path(folder) / "deaths"
-        deaths.mkdir()
-        shards = [
-            partial(rows_of_a_mortal_worker, deaths, values[:half], contours[:half]),
-            partial(given, values[half:], contours[half:]),
-        ]
-        cluster = DaskCluster(Path(folder), 2)
-        try:
-            with cluster.trusted():
-                grown = grow_sharded(specification, shards, cluster.name)
-            dead = sum(worker.poll() is not None for worker in cluster.workers)
-        finally:
-            cluster.stop()
-    print(f"  {len(rows)} rows in two shards; {dead} worker was killed, and the other one grew the tree")
-    assert dead == 1
-    return _named(specification, grown, served)
-
-
-def _named(specification: Specification, grown: FlatTree, served: Tree) -> Tree:
-    """The tree as a client sees it."""
-    attributes = served.attributes
-    message = encode_head(
-        specification, [each.edges for each in attributes], [each.branches for each in attributes]
-    )
-    message.nodes.CopyFrom(encode_nodes(grown))
-    message.name = f"models/{MODEL}/trees/{served.version}"
-    return Tree.from_message(message)
-
-
-def shape(node: TreeNode) -> tuple[object, ...]:
-    """All of a node that is no estimate."""
-    return (
-        node.parent,
-        node.branch,
-        node.attribute,
-        node.class_name,
-        node.count,
-        node.undecided,
-        node.stop,
-        *node.intervals,
-    )
-
-
-def estimates(node: TreeNode) -> np.ndarray:
-    """The estimates of a node."""
-    ends = [end for interval in node.intervals.values() for end in interval]
-    return np.array([*node.theta, *node.belief, *node.plausibility, *ends])
-
-
-def difference(one: Tree, other: Tree) -> float:
-    """The largest difference of two trees' estimates; infinite where a node is another one."""
-    if list(map(shape, one.nodes)) != list(map(shape, other.nodes)):
-        return np.inf
-    pairs = zip(map(estimates, one.nodes), map(estimates, other.nodes), strict=True)
-    return max(float(np.abs(left - right).max()) for left, right in pairs)
+        return labelled(clients, problem, {third: kill_growers, 2 * third: kill_server})
 
 
 def main() -> int:
-    """Run all three, and compare; 1 where they differ."""
+    """Run both, and compare; 1 where they differ."""
     programs = binaries()
     if programs is None:
         print(INSTALL)
@@ -205,16 +120,13 @@ def main() -> int:
     print("two servers on PostgreSQL:")
     database = Cluster(programs)
     try:
-        together, rows = on_postgresql(problem, database)
+        together = on_postgresql(problem, database)
     finally:
         database.remove()
-    print("two workers of a Dask cluster:")
-    off = difference(together, on_dask(problem, rows, together))
-    is_same, is_near = list(map(repr, alone.nodes)) == list(map(repr, together.nodes)), off <= ROUNDING
+    is_same = list(map(repr, alone.nodes)) == list(map(repr, together.nodes))
     print(f"SQLite and PostgreSQL: {'equal in every number' if is_same else 'the trees DIFFER'}")
-    print(f"Dask: {'the same' if is_near else 'OTHER'} nodes, estimates at most {off:.1g} apart")
     print(f"{len(together.nodes)} nodes; {time.monotonic() - started:.0f} s")
-    return 0 if is_same and is_near else 1
+    return 0 if is_same else 1
 
 
 if __name__ == "__main__":

@@ -28,13 +28,16 @@ class DaskCluster:
         For certificates and the workers' files.
     workers
         How many.
+    allowed_failures
+        Number of times that a task may lose its worker.
     """
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, allowed_failures: int = 3) -> None:
         self.folder = folder
         self.environment = {
             **os.environ,
             **_certificates(folder),
+            "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": str(allowed_failures),
             "DASK_DISTRIBUTED__WORKER__DAEMON": "False",
         }
         self.environment["PYTHONPATH"] = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])

@@ -2,13 +2,15 @@
 
 import os
 import signal
-import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
+from threadpoolctl import threadpool_info
 
 from quercus.belief.errors import InvalidInput
+from quercus.estimators.executors import open_executor
 
 
 def draw(seed):
@@ -58,15 +60,18 @@ def process_of(_number):
     return os.getpid()
 
 
-def given(values, contours):
-    """Rows in blocks of unequal length."""
-    return [(values[:7], contours[:7]), (values[7:], contours[7:])]
+def count_blas_threads(_number):
+    """The numbers of threads of all libraries of linear algebra here."""
+    np.ones((2, 2)) @ np.ones((2, 2))
+    return {each["num_threads"] for each in threadpool_info() if each["user_api"] == "blas"}
 
 
-def rows_of_a_mortal_worker(folder, values, contours):
-    """Rows whose worker dies a moment after it has read them for the first time."""
-    marker = Path(folder) / "died"
-    if not marker.exists():
-        marker.touch()
-        threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGKILL)).start()
-    return [(values, contours)]
+def is_mapped(array, _number):
+    """Return whether an array lies in a file that processes share."""
+    return isinstance(array, np.memmap)
+
+
+def lead(folder):
+    """Wait for tasks of two processes."""
+    with open_executor("processes:2") as there:
+        list(there.map(partial(say_and_wait, folder), range(4)))

@@ -78,7 +78,7 @@ def test_what_is_only_read_may_be_read_only() -> None:
 
 
 @pytest.mark.parametrize(
-    "module", ["server.app", "server.growth.grower", "estimators", "compute.names", "cli.main"]
+    "module", ["server.app", "server.growth.grower", "estimators", "estimators.executors", "cli.main"]
 )
 def test_no_process_compiles(module: str) -> None:
     code = (

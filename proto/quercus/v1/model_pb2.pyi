@@ -405,12 +405,15 @@ class Learner(_message.Message):
     STRATEGIES_FIELD_NUMBER: _builtins.int
     PACKAGE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    """Its name."""
     summary: _builtins.str
     """What it is, in a sentence."""
     package: _builtins.str
     """The package that brings it, with its version; empty for learners of Quercus itself."""
     @_builtins.property
-    def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParameterDeclaration]: ...
+    def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParameterDeclaration]:
+        """Those that a model gives it."""
+
     @_builtins.property
     def bases(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The learners that may grow its trees; empty if it lets none choose."""

@@ -1,5 +1,6 @@
 """A model of every learner on a live server: what it serves is what is learned offline from the same evidence."""
 
+from dataclasses import fields
 from typing import Any
 from xml.etree import ElementTree as ET
 
@@ -11,7 +12,7 @@ from quercus.belief.frame import Frame
 from quercus.belief.label import Label as DomainLabel
 from quercus.belief.label import Masses, Plausibilities, class_set, precise, vacuous
 from quercus.belief.mass import MassFunction
-from quercus.client import Between, Client, InvalidArgument, Nominal, Numeric, Pruning, Specification
+from quercus.client import Between, Client, InvalidArgument, Learner, Nominal, Numeric, Pruning, Specification
 from quercus.client.results import Tree
 from quercus.client.tree_nodes import TreeNode
 from quercus.server.growth.regrowing import regrow_model
@@ -236,7 +237,10 @@ def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str)
 def test_every_learner_is_declared_with_its_parameters(client: Client, name: str) -> None:
     """A form that is made of a declaration creates the learner that the declaration describes."""
     declared = {each.name: each for each in client.learners()}
-    assert declared == {each.name: each for each in algorithms.declarations()}
+    assert declared == {
+        each.name: Learner(**{one.name: getattr(each, one.name) for one in fields(each)})
+        for each in algorithms.declarations()
+    }
     forest = declared["forest"]
     assert forest.bases == tuple(
         name for name, each in algorithms.algorithm_classes().items() if each.is_base

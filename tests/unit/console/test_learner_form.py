@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.client import Learner
 from quercus.console.learner_form import LearnerForm, Setting
-from quercus.specification.algorithms import Declaration, declarations
+from quercus.specification.algorithms import declarations
 from quercus.specification.parameter import Parameter
 
-NEAREST = Declaration(
+NEAREST = Learner(
     "nearest",
     "Classes of the nearest rows.",
     (
@@ -23,8 +24,8 @@ NEAREST = Declaration(
     strategies={"first": "The first row.", "last": "The last row."},
     package="far 1.0",
 )
-FOREST = Declaration("wood", "Many of another.", (), ("nearest", "other"))
-OTHER = Declaration("other", "Without parameters.", ())
+FOREST = Learner("wood", "Many of another.", (), ("nearest", "other"))
+OTHER = Learner("other", "Without parameters.", ())
 
 
 def form(**given: str) -> LearnerForm:
@@ -52,7 +53,7 @@ def test_empty_is_the_default() -> None:
     empty = {f"algorithm__{each.name}": " " for each in NEAREST.parameters} | {"strategy": ""}
     assert form(**empty).fields() == {"algorithm": {"name": "nearest"}, "strategy": None}
     assert LearnerForm((OTHER,), {}, {}).fields() == {"algorithm": None, "strategy": None}
-    assert not LearnerForm((Declaration("active-forest", "", ()),), {"algorithm.trees": ""}, {}).is_touched
+    assert not LearnerForm((Learner("active-forest", "", ()),), {"algorithm.trees": ""}, {}).is_touched
     assert form(strategy="last").fields()["strategy"] == "last"
 
 

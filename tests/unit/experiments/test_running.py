@@ -4,7 +4,7 @@ import multiprocessing
 
 import pytest
 
-from quercus.compute import open_executor
+from quercus.estimators.executors import open_executor
 from quercus.experiments.datasets import built_in
 from quercus.experiments.protocols import LabelProtocol, QueryProtocol
 from quercus.experiments.results import RESULTS, Results

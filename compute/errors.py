@@ -1,9 +1,0 @@
-"""Errors of an executor itself, as opposed to those of its tasks."""
-
-
-class ExecutorError(RuntimeError):
-    """An executor cannot run its tasks: a lost scheduler, a task that ends its workers, a worker of another version."""
-
-
-class WorkerLostError(RuntimeError):
-    """A worker was lost, with the objects that it kept."""
