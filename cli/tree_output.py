@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import typer
 
-from quercus.cli.common import StandardOutput, print_json
+from quercus.cli.common import StandardOutput, out, print_json
 from quercus.cli.output_files import refuse_other_ending
 from quercus.cli.whole_files import write_picture
 from quercus.client.results import Tree
 from quercus.client.treeview import RenderFormat
 from quercus.specification.conditions import path_text
+from quercus.view.terminal.trees import DrawnTree
+from quercus.view.trees.served import served_words
+from quercus.view.trees.text import tree_lines
+from quercus.view.trees.words import NodeWords
 
 
 def _file_option(option: str, help_text: str, *endings: str) -> Any:
@@ -91,7 +95,23 @@ class TreeOutput:
             lines = rule_lines(source.tree(self.member or 0))
             StandardOutput().write("".join(f"{line}\n" for line in lines))
         elif self.dot is None and self.svg is None:
-            StandardOutput().write(source.draw("text", self.member, self.depth).rstrip("\n") + "\n")
+            self._print_tree(source)
+
+    def _print_tree(self, source: TreeSource) -> None:
+        """Print the tree; without a member an overview, if there are several."""
+        tree = source.tree(self.member or 0)
+        if self.member is None and len(tree.members) > 1:
+            StandardOutput().write(source.draw("text", None, self.depth).rstrip("\n") + "\n")
+        else:
+            print_nodes(served_words(tree, self.depth))
+
+
+def print_nodes(nodes: Iterable[tuple[int, NodeWords]]) -> None:
+    """Print a tree: for people at a terminal, as plain lines in a file."""
+    if out.is_terminal:
+        out.print(DrawnTree(nodes), crop=False)
+    else:
+        StandardOutput().write("".join(f"{line}\n" for line in tree_lines(nodes)))
 
 
 def _tree_json(tree: Tree) -> dict[str, Any]:

@@ -181,7 +181,7 @@ def _page_context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any
         "panel": _node_panel(tree, selected, nominal),
         "oldest": max(1, model.tree_version - LISTED_VERSIONS + 1),
         "newest": max(model.tree_version, tree.version),
-        "legend": _shown_classes(tree),
+        "legend": tree.node_classes,
         "leaves": len(tree.leaves),
         "undecided": len(tree.undecided),
     }
@@ -238,7 +238,7 @@ def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
 
 def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the description of one node."""
-    believed = zip(_shown_classes(tree), node.theta, node.belief, node.plausibility, strict=True)
+    believed = zip(tree.node_classes, node.theta, node.belief, node.plausibility, strict=True)
     intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))
     return {
         "node": node,
@@ -253,11 +253,6 @@ def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str
         "test": None if node.attribute is None else _test_text(node),
         "stop": STOPS.get(node.stop or "", ""),
     }
-
-
-def _shown_classes(tree: Tree) -> tuple[str, ...]:
-    """Return the classes that a tree distinguishes: the frame, or one class and all the others."""
-    return tree.members[tree.member].classes if tree.members else tree.classes
 
 
 def _test_text(node: TreeNode) -> str:

@@ -11,16 +11,15 @@ FOLDERS = (
     "compute",
     "console",
     "crowds",
-    "demo",
     "estimators",
     "experiments",
     "files",
     "kernels",
-    "plot",
     "server",
     "specification",
     "storage",
     "trees",
+    "view",
 )
 """The folders at the top that are packages, by their own names."""
 

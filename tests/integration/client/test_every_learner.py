@@ -34,6 +34,8 @@ from quercus.trees import (
 from quercus.trees.learners.cells import Between as Range
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.tree.node import Node
+from quercus.view.trees.served import served_words
+from quercus.view.trees.text import tree_lines
 
 CLASSES = ("setosa", "versicolor", "virginica")
 FRAME = Frame(CLASSES)
@@ -197,13 +199,18 @@ def drawings(client: Client, name: str, tree: Tree) -> None:
     ET.fromstring(svg)  # noqa: S314 - our own server's
     if len(tree.members) > 1:
         assert text.startswith(f"{len(tree.members)} trees")
-        text = client.render(name, "text", member=1)
+        assert list(tree_lines(served_words(client.tree(name, member=1)))) == client.render(
+            name, "text", member=1
+        ).split("\n")
         with pytest.raises(InvalidArgument, match="member"):
             client.render(name, "text", member=len(tree.members))
         with pytest.raises(InvalidArgument, match="want_paths"):
             client.classify(name, [["red", 1.0]], want_paths=True)
         return
     assert text.count("\n") + 1 == len(tree.nodes)
+    for depth in (None, 0, 1):  # at a terminal, the client's own drawing says the same
+        drawn = "\n".join(tree_lines(served_words(tree, depth)))
+        assert drawn == client.render(name, "text", depth=depth)
     for node in tree.nodes:
         if node.threshold is not None:
             assert f"< {node.threshold:.6g}" in text
