@@ -27,9 +27,9 @@ from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.filters import ANY, Filter
-from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Query
 from quercus.client.shown import shown_text
+from quercus.view.models import why_it_stopped
 
 Answerer = Callable[[Query], Answer]
 

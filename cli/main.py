@@ -15,8 +15,8 @@ import typer
 import typer.core
 import typer.main
 
-from quercus.cli import ascii_form
 from quercus.cli.failures import error_json, hints_of, message_of, print_error_json, wants_json
+from quercus.view.terminal import ascii_form
 
 _FOLDER = "quercus.cli"
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,6 @@ from quercus.cli.common import (
     NumericOption,
     ServerOption,
     connect,
-    model_json,
     out,
     print_json,
     report,
@@ -32,16 +31,17 @@ from quercus.cli.common import (
 )
 from quercus.cli.look import class_choice
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
-from quercus.cli.model_tables import print_model, table_of_models
 from quercus.cli.remarks import print_remarks, remark_json
-from quercus.cli.specfile import read_presentation
+from quercus.cli.specfile import read_presentation, to_dict
 from quercus.client.places import naming_places
+from quercus.client.results import Model, RecentAccuracy
 from quercus.client.specifications import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark
 from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.specification.model import CHANGEABLE
+from quercus.view.terminal.models import model_page, models_table
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
 
@@ -65,7 +65,7 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
     if not models:
         out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
         return
-    out.print(table_of_models(models))
+    out.print(models_table(models))
 
 
 @app.command("show")
@@ -86,7 +86,7 @@ def show_model(
     if as_json:
         print_json(model_json(model))
     else:
-        print_model(model)
+        out.print(model_page(model))
 
 
 @app.command("create")
@@ -175,7 +175,7 @@ def create_model(
     if as_json:
         print_json(model_json(model) | {"remarks": [remark_json(each) for each in remarks]})
         return
-    print_model(model)
+    out.print(model_page(model))
     if remarks:
         out.print()
         print_remarks(remarks, out)
@@ -267,7 +267,7 @@ def update_model(
     if as_json:
         print_json(model_json(model))
     else:
-        print_model(model)
+        out.print(model_page(model))
 
 
 @app.command("delete")
@@ -294,3 +294,40 @@ def delete_model(
             typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
         client.delete_model(name)
     report(as_json, {"deleted": name}, f"deleted {name}")
+
+
+def model_json(model: Model) -> dict[str, Any]:
+    """Return a model as JSON; its specification has the form that ``models create`` reads."""
+    return {
+        "name": model.name,
+        "specification": to_dict(model.specification),
+        "created_at": model.created_at.isoformat(),
+        "sequence_committed": model.sequence_committed,
+        "sequence_grown": model.sequence_grown,
+        "tree_version": model.tree_version,
+        "instance_count": model.instance_count,
+        "queries_answered": model.queries_answered,
+        "queries_leased": model.queries_leased,
+        "queries_refused": model.queries_refused,
+        "queries_open": model.queries_open,
+        "conflicts": model.conflicts,
+        "lag": model.lag,
+        "lag_s": model.lag_s,
+        "accuracy": _accuracy_json(model.accuracy),
+        "average_confidence": model.average_confidence and asdict(model.average_confidence),
+        "other_names": dict(model.other_names),
+        "growth_stopped": model.growth_stopped,
+    }
+
+
+def _accuracy_json(recent: RecentAccuracy | None) -> dict[str, Any] | None:
+    """Return the accuracy of recent predictions as JSON; None if it is not known."""
+    if recent is None:
+        return None
+    return {
+        "rows": recent.rows,
+        "precise_rows": recent.precise_rows,
+        "accuracy": recent.accuracy,
+        "expected": recent.expected,
+        "blocks": [asdict(block) for block in recent.blocks],
+    }

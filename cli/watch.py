@@ -18,10 +18,10 @@ from quercus.cli.common import (
     out,
     print_json_line,
 )
-from quercus.cli.watch_picture import MAX_MOMENTS, WatchedMoment, watch_picture
 from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model, TreeUpdate
+from quercus.view.terminal.watch import MAX_MOMENTS, WatchedMoment, watch_picture
 
 
 def watch(

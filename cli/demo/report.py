@@ -10,11 +10,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from quercus.cli.common import accuracy_text
 from quercus.cli.demo import curve, stream
 from quercus.cli.demo.curve import Curves
 from quercus.cli.demo.play import MODEL, STORE, Outcome
 from quercus.cli.demo.tables import HOLDOUT, read_table
+from quercus.view.models import accuracy_line
 
 TREE_TEXT, TREE_SVG, CURVE_PNG, CURVE_CSV = "tree.txt", "tree.svg", "learning_curve.png", "learning_curve.csv"
 
@@ -53,7 +53,7 @@ def report(outcome: Outcome, folder: Path, console: Console) -> None:
         prose=True,
     )
     for name, accuracy in outcome.stream.items():
-        print_text(f"  {name:15}{accuracy_text(accuracy)}")
+        print_text(f"  {name:15}{accuracy_line(accuracy)}")
     print_text()
     print_text(f"In {folder.resolve()}:")
     print_text(f"  {CURVE_PNG}  {CURVE_CSV}  {TREE_SVG}  {TREE_TEXT}  a log of each process")

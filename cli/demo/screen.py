@@ -14,10 +14,11 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from quercus.cli.common import bar, sparkline
 from quercus.cli.demo.classifier import ClassifierState
 from quercus.client.results import Model, Query, Tree
 from quercus.specification.reasons import SIMILAR_ROWS
+from quercus.view.bars import bar, sparkline
+from quercus.view.words import counted
 
 LINE_EVERY_S = 1.0
 SPARKS_SHOWN = 40
@@ -149,12 +150,12 @@ def _state_table(scene: DemoState, width: int) -> Table:
 
     pushed = model.instance_count / scene.rows
     add_row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
-    lag = f"{_counted_noun(model.lag, 'event')} behind" if model.lag else "up to date"
+    lag = f"{counted(model.lag, 'event')} behind" if model.lag else "up to date"
     undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "none undecided"
     add_row(
         "tree",
         None,
-        f"version {model.tree_version}, {lag}; {_counted_noun(len(tree.nodes), 'node')}, {undecided}",
+        f"version {model.tree_version}, {lag}; {counted(len(tree.nodes), 'node')}, {undecided}",
     )
     spent = model.queries_answered / model.budget if model.budget else 0.0
     add_row("budget", spent, f"{model.queries_answered} of {model.budget} answers", "yellow")
@@ -173,21 +174,17 @@ def _add_classifier_row(scene: DemoState, row: Callable[[str, float | None, str,
     row(
         "classifier",
         last.accuracy,
-        f"accuracy {last.accuracy:.2f} by tree {last.version} ({_counted_noun(last.answers, 'answer')})",
+        f"accuracy {last.accuracy:.2f} by tree {last.version} ({counted(last.answers, 'answer')})",
         "green",
     )
-    requests = _counted_noun(last.requests, "request")
+    requests = counted(last.requests, "request")
     times = f"{requests}, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
     row(
         "",
         None,
-        f"{times}  {sparkline([reading.accuracy for reading in scene.readings[-SPARKS_SHOWN:]])}",
+        f"{times}  {sparkline([reading.accuracy for reading in scene.readings[-SPARKS_SHOWN:]], ends=(0.0, 1.0))}",
         "green",
     )
-
-
-def _counted_noun(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _activity_text(query: Query | None, short: bool = False) -> str:

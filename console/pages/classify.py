@@ -14,13 +14,13 @@ from quercus.client.classifications import Classification
 from quercus.client.places import plain_text
 from quercus.client.unseen import UnseenNames
 from quercus.client.values import Between
-from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
+from quercus.view.svg.intervals import interval_bar
 
 MAX_ATTRIBUTES = 300
 MAX_BOXES = 12

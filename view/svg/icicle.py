@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import escape
 
-from quercus.console.draw.classes import has_pattern, pattern_definitions
+from quercus.view.svg.classes import has_pattern, pattern_definitions
 
 WIDTH, LEVEL = 1000.0, 26
 MAX_LEVELS = 16

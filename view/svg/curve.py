@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from markupsafe import escape
 
-from quercus.console.web import number_text
+from quercus.view.rows import Curve
 
 WIDTH, HEIGHT = 600.0, 120.0
-LARGEST_FLOAT = sys.float_info.max
 MAX_POINTS = 1_200
 """More are thinned: of each piece the least and the largest value stay."""
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Values at equal steps; NaN is a gap."""
-
-    title: str
-    values: Sequence[float]
-    start: float = 0.0
-    step: float = 1.0
-    unit: str = ""
-    step_unit: str = ""
-
-    @property
-    def end(self) -> float:
-        """Position of the last value on the axis."""
-        return self.position(len(self.values) - 1)
-
-    def position(self, number: int) -> float:
-        """Return the position of a value on the axis, finite also where the sum is not."""
-        return max(-LARGEST_FLOAT, min(LARGEST_FLOAT, self.start + number * self.step))
 
 
 def draw_curves(given: Sequence[Curve]) -> str:
@@ -55,20 +31,12 @@ def draw_curves(given: Sequence[Curve]) -> str:
         for k, curve in enumerate(given)
         for points in _runs_of_points(curve, (first, last), (least, most))
     ]
+    label = "; ".join(f"{curve.title}: {curve.span}" for curve in given)
     return (
         f'<svg class="curve" viewBox="0 0 {WIDTH:.0f} {HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{escape(_describe_curves(given))}"><line class="axis" x1="0" '
+        f'aria-label="{escape(label)}"><line class="axis" x1="0" '
         f'x2="{WIDTH:.0f}" y1="{HEIGHT}" y2="{HEIGHT}"/>' + "".join(lines) + "</svg>"
     )
-
-
-def _describe_curves(given: Sequence[Curve]) -> str:
-    parts = []
-    for curve in given:
-        known = [value for value in curve.values if not math.isnan(value)]
-        span = f"{number_text(min(known))} to {number_text(max(known))} {curve.unit}" if known else "no value"
-        parts.append(f"{curve.title}: {span}".rstrip())
-    return "; ".join(parts)
 
 
 def _runs_of_points(curve: Curve, across: tuple[float, float], up: tuple[float, float]) -> Iterator[str]:

@@ -9,12 +9,12 @@ from typing import Final
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
-from rich.tree import Tree as Branches
 
-from quercus.cli.common import accuracy_text, bar, lag_text, sparkline
-from quercus.client.results import Model, Tree, TreeUpdate
-from quercus.client.tree_nodes import TreeNode
-from quercus.specification.shares import percent_text
+from quercus.client.results import Model, TreeUpdate
+from quercus.view.bars import bar, sparkline
+from quercus.view.models import accuracy_line, lag_text
+from quercus.view.terminal.trees import DrawnTree
+from quercus.view.trees.served import served_words
 
 MAX_MOMENTS: Final = 40
 """Most trees in one line of a picture; older ones leave it."""
@@ -40,18 +40,6 @@ class WatchedMoment:
     model: Model
 
 
-def rising_line(values: Sequence[float]) -> str:
-    """Draw numbers as a line of blocks, from the smallest to the largest of them.
-
-    Examples
-    --------
-    >>> rising_line([0, 1, 2, 4, 8]), rising_line([3, 3])
-    ('▁▂▃▅█', '▁▁')
-    """
-    low, high = min(values), max(values)
-    return sparkline([(value - low) / (high - low) if high > low else 0.0 for value in values])
-
-
 def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
     """Return the picture of the newest moment and those before it."""
     return Group(
@@ -59,7 +47,7 @@ def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
         Text(),
         _numbers_table(moments),
         Text(),
-        _top_of_tree(moments[-1].update.tree),
+        DrawnTree(served_words(moments[-1].update.tree, DRAWN_LEVELS, DRAWN_BRANCHES)),
     )
 
 
@@ -71,7 +59,7 @@ def _head_table(now: WatchedMoment) -> RenderableType:
     head.add_row("model", Text(model.name))
     head.add_row("answers", f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}")
     head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
-    head.add_row("accuracy", accuracy_text(model.accuracy))
+    head.add_row("accuracy", accuracy_line(model.accuracy))
     head.add_row("tree", f"version {now.update.tree.version:,}, {lag_text(model)}")
     return head
 
@@ -89,40 +77,10 @@ def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
     table.add_column(justify="right")
     table.add_column()
     for name, values in series.items():
-        table.add_row(name, f"{values[-1]:,}", Text(rising_line(values), style="cyan"))
+        table.add_row(name, f"{values[-1]:,}", Text(sparkline(values), style="cyan"))
     begin, end = moments[0].seconds, moments[-1].seconds
     count = len(moments)
     table.add_row(
         "", "", Text(f"{count:,} tree{'' if count == 1 else 's'} in {end - begin:.1f} s", style="dim")
     )
     return table
-
-
-def _top_of_tree(tree: Tree) -> RenderableType:
-    drawn = Branches(_node_text(tree.root, ""), guide_style="dim")
-    _add_below(drawn, tree, tree.root)
-    return drawn
-
-
-def _add_below(drawn: Branches, tree: Tree, node: TreeNode) -> None:
-    children = [tree.nodes[k] for k in node.children]
-    for child in children[:DRAWN_BRANCHES]:
-        below = drawn.add(_node_text(child, child.branch or ""))
-        if child.depth < DRAWN_LEVELS:
-            _add_below(below, tree, child)
-    if len(children) > DRAWN_BRANCHES:
-        drawn.add(Text(f"{len(children) - DRAWN_BRANCHES:,} more", style="dim"))
-
-
-def _node_text(node: TreeNode, branch: str) -> Text:
-    text = Text(f"{branch}: " if branch else "", no_wrap=True, overflow="ellipsis")
-    text.append(node.class_name, style="bold")
-    share = max(node.theta)
-    text.append(f" {bar(share, 8):<8} {percent_text(share)} of {node.count:,}", style="green")
-    if node.attribute is not None:
-        text.append(f", by {node.attribute}")
-    if node.undecided:
-        text.append(", undecided", style="yellow")
-    if node.depth == DRAWN_LEVELS and node.children:
-        text.append(", more below", style="dim")
-    return text

@@ -6,12 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
 from quercus.specification.conditions import path_text
-from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 from quercus.specification.reasons import FactValue, Shares
 from quercus.specification.shares import decimal_text, percent_text
+from quercus.view.words import counted
 
 if TYPE_CHECKING:  # its module imports numpy
-    from quercus.client.results import Model, Query, Reason, Rival
+    from quercus.client.results import Query, Reason, Rival
 
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""
@@ -20,24 +20,11 @@ NEGLIGIBLE_SHARE: Final = 0.005
 """A class with a smaller share is not named, and shares that differ by less are alike."""
 
 
-def why_it_stopped(model: Model) -> str:
-    """Return why a model with budget left makes no queries, in words; empty if it does, or may do so again soon."""
-    waits = model.lag or model.queries_open or model.queries_leased
-    spent = model.queries_answered >= model.budget
-    if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
-        return ""
-    if model.settled is False:
-        return "it asks nothing now: no row that it may ask about is left"
-    settled = "no split is contested and every leaf has a label"
-    why = settled if model.settled else f"{settled}, or no row is left"
-    return f"it stopped asking: {why}; --ask {TO_THE_BUDGET} goes on"
-
-
 def why_text(query: Query) -> str:
-    """Return why a query asks about its row: a few sentences."""
+    """Return why a query asks about its row: a few sentences; empty if the reason is withheld."""
     reason = query.reason
     if not reason.node_count:
-        return "The reason is withheld."
+        return ""
     guesses = [fact.value for fact in reason.facts if isinstance(fact.value, Shares) and fact.value.who]
     said = [_rivals_text(reason.rivals)] if reason.attribute else []
     said += [_guess_text(guess, query) for guess in guesses]
@@ -74,7 +61,7 @@ def place_text(reason: Reason, nominal: Collection[str] = frozenset()) -> str:
     """Return where the row, or the contested node, is in the tree."""
     if not reason.node_count:
         return ""
-    rows = f"{reason.node_count:,} row{'' if reason.node_count == 1 else 's'}"
+    rows = counted(reason.node_count, "row")
     path = path_text(reason.path, nominal)
     if reason.rivals or reason.attribute:
         where = f"where {path}" if path else "at the root"

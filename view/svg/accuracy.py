@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from markupsafe import Markup
 
 from quercus.client.results import RecentAccuracy
-from quercus.specification.shares import decimal_text
+from quercus.specification.shares import percent_text
+from quercus.view.models import accuracy_text
 
 WIDTH, HEIGHT = 600, 120
 GRID = (0.25, 0.5, 0.75)
@@ -35,7 +36,7 @@ def accuracy_picture(recent: RecentAccuracy) -> Markup:
     mean = (1.0 - recent.expected) * HEIGHT
     return Markup(  # noqa: S704 - numbers alone
         f'<svg class="curve accuracy" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{accuracy_text(recent)}">{grid}'
+        f'aria-label="{_label_text(recent)}">{grid}'
         f'<line class="mean" x1="0" x2="{WIDTH}" y1="{mean:.1f}" y2="{mean:.1f}"/>'
         f'<polyline class="line" points="{" ".join(corners)}"/></svg>'
     )
@@ -57,10 +58,8 @@ def _block_shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
             yield block.rows, min(1.0, max(0.0, block.expected / block.rows))
 
 
-def accuracy_text(recent: RecentAccuracy) -> str:
-    """Return the accuracy in words."""
-    shares = [share for _, share in _block_shares(recent)]
-    text = f"Accuracy {decimal_text(recent.expected)} on the last {recent.rows:,} rows"
-    if len(shares) > 1:
-        text += f": from {decimal_text(shares[0])} in the oldest block to {decimal_text(shares[-1])} in the newest"
-    return text
+def _label_text(recent: RecentAccuracy) -> str:
+    """Return the accuracy in words, and how it moved, for those who do not see the picture."""
+    shares = [percent_text(share, 1) for _, share in _block_shares(recent)]
+    moved = f": from {shares[0]} in the oldest block to {shares[-1]} in the newest" if len(shares) > 1 else ""
+    return accuracy_text(recent) + moved

@@ -1,17 +1,10 @@
-"""Texts for labellers: the evidence about a class in words, and explanations of the terms on the screen."""
+"""Words that several things share: numbers with nouns, the evidence about a class, the terms on a labeller's screen."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from quercus.client.results import AverageConfidence
-from quercus.specification.attributes import Nominal
-from quercus.specification.shares import percent_text
-
-ASKED_ARE_HARDEST: Final = (
-    "rows that were asked about are the hardest: on all rows the accuracy is usually higher"
-)
 TERMS: Final = {
     "query": "A row whose label the model wants. It is yours until you answer it, give it back, or the lease ends.",
     "plausibility": (
@@ -50,13 +43,24 @@ TERMS: Final = {
 """The terms on a labeller's screen, each explained in at most two sentences."""
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(1234, "row")
+    ('1 row', '1,234 rows')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def is_vacuous(contour: Sequence[float]) -> bool:
     """Return whether a contour is vacuous: every class is fully plausible."""
     return bool(contour) and all(value >= 1.0 for value in contour)
 
 
 def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
-    """Return the evidence of a row's class, in one line.
+    """Return the evidence of a row's class in a sentence; empty if it is withheld.
 
     Parameters
     ----------
@@ -70,12 +74,12 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 1.0, 1.0))
     'No label of this row yet.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 0.4, 0.0))
-    'ruled out: Barbera; less plausible: Grignolino; open: Barolo'
+    'Ruled out: Barbera; less plausible: Grignolino; open: Barolo.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (0.0, 1.0, 0.0))
     'It is known to be Grignolino.'
     """
     if not contour:
-        return "What is known is withheld."
+        return ""
     if is_vacuous(contour):
         return "No label of this row yet."
     top = max(contour, default=0.0)
@@ -84,27 +88,5 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
         groups["ruled out" if value <= 0.0 else "open" if value >= top else "less plausible"].append(name)
     if len(groups["open"]) == 1 and not groups["less plausible"]:
         return f"It is known to be {groups['open'][0]}."
-    return "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items() if names)
-
-
-def confidence_text(own: AverageConfidence) -> str:
-    """Return how right a model takes itself to be, in words.
-
-    Examples
-    --------
-    >>> confidence_text(AverageConfidence(178, 0.85214))
-    '85.2 % right by its own estimate, the mean over 178 rows'
-    """
-    return f"{percent_text(own.mean, 1)} right by its own estimate, the mean over {own.rows:,} rows"
-
-
-def bound_text(attribute: Nominal, others: int) -> str:
-    """Return the bound of an attribute's names in words, if it matters, and how many rows are beyond it.
-
-    Examples
-    --------
-    >>> bound_text(Nominal("X", "ab", max_values=2), 1)
-    '2 names, the most it may have; others count as (other names), so far in 1 row'
-    """
-    so_far = f", so far in {others:,} row{'' if others == 1 else 's'}" if others else ""
-    return f"{attribute.bound_text}{so_far}"
+    said = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items() if names)
+    return f"{said[0].upper()}{said[1:]}."
