@@ -72,6 +72,13 @@ def lag_text(model: Model) -> str:
     return f"{counted(model.lag, 'event')} and {model.lag_s:.1f} s behind"
 
 
+def tree_text(model: Model) -> str:
+    """Return which tree is the newest, and its lag."""
+    if not model.tree_version:
+        return f"none yet, {lag_text(model)}" if model.lag else "none yet"
+    return f"version {model.tree_version:,}, {lag_text(model)}"
+
+
 def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     """Yield the numbers of a model, each with its name."""
     yield "rows", f"{model.instance_count:,}"
@@ -82,9 +89,8 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "refused", f"{model.queries_refused:,}"
     yield "open queries", f"{model.queries_open:,}"
     yield "leased queries", f"{model.queries_leased:,}"
-    yield "answers that contradict earlier labels", f"{model.conflicts:,}"
-    version = f"version {model.tree_version:,}" if model.tree_version else "none yet"
-    yield "tree", f"{version}, {lag_text(model)}"
+    yield "contradicting answers", f"{model.conflicts:,}"
+    yield "tree", tree_text(model)
     if model.growth_stopped:
         yield "growth stopped", model.growth_stopped
 

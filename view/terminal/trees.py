@@ -28,13 +28,16 @@ class DrawnTree:
     ----------
     nodes
         In pre-order: the number of each node's parent, -1 for the root, and its words.
+    cut
+        Whether a line that is too long is cut, so that each node has one line.
     """
 
-    def __init__(self, nodes: Iterable[tuple[int, NodeWords]]) -> None:
+    def __init__(self, nodes: Iterable[tuple[int, NodeWords]], *, cut: bool = False) -> None:
         drawn: list[Branches] = []
         levels: list[int] = []
         for parent, words in nodes:
-            label = Text.assemble(*((text, _STYLES.get(name, "")) for name, text in words.parts))
+            styled = ((text, _STYLES.get(name, "")) for name, text in words.parts)
+            label = Text.assemble(*styled, no_wrap=cut, overflow="ellipsis" if cut else None)
             drawn.append(drawn[parent].add(label) if drawn else Branches(label, guide_style="dim"))
             levels.append(levels[parent] + 1 if levels else 0)
         self._root, self._depth = drawn[0], max(levels)

@@ -22,6 +22,8 @@ DRAWN_LEVELS: Final = 2
 """Levels of the tree below its root that are drawn."""
 DRAWN_BRANCHES: Final = 4
 """Branches of a node that are drawn; more are counted."""
+DRAWN_CLASSES: Final = 2
+"""Classes of a frame whose probabilities are drawn; of a larger one, only the likeliest."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,9 @@ def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
         Text(),
         _numbers_table(moments),
         Text(),
-        DrawnTree(served_words(moments[-1].update.tree, DRAWN_LEVELS, DRAWN_BRANCHES)),
+        DrawnTree(
+            served_words(moments[-1].update.tree, DRAWN_LEVELS, DRAWN_BRANCHES, DRAWN_CLASSES), cut=True
+        ),
     )
 
 

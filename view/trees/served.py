@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from quercus.client.results import Tree
 from quercus.client.tree_nodes import TreeNode
-from quercus.view.trees.words import NodeWords, estimate_text, mass_text
+from quercus.view.trees.words import SHOWN_CLASSES, NodeWords, estimate_text, mass_text
 
 
 def served_words(
-    tree: Tree, depth: int | None = None, branches: int | None = None
+    tree: Tree, depth: int | None = None, branches: int | None = None, classes: int = SHOWN_CLASSES
 ) -> Iterator[tuple[int, NodeWords]]:
     """Yield the nodes in pre-order: the place of each one's parent, -1 for the root, and its words.
 
@@ -20,6 +20,8 @@ def served_words(
         The tree.
     depth, branches
         Levels below the root, and branches of a node, that are shown; None: all. A node counts what it hides.
+    classes
+        Classes of an estimate, see `estimate_text`.
 
     Examples
     --------
@@ -52,7 +54,7 @@ def served_words(
                 node.branch or "",
                 node.class_name,
                 node.count,
-                estimate_text(node.theta, tree.node_classes, as_parent=as_parent),
+                estimate_text(node.theta, tree.node_classes, classes, as_parent=as_parent),
                 node.attribute or "",
                 mass_text(mass, len(tree.node_classes), conflict=node.conflict),
                 node.undecided,

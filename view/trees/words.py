@@ -99,13 +99,17 @@ def shortened_text(text: str, limit: int = MAX_LABEL_CHARS) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-def estimate_text(theta: Sequence[float], classes: Sequence[str], *, as_parent: bool = False) -> str:
+def estimate_text(
+    theta: Sequence[float], classes: Sequence[str], most: int = SHOWN_CLASSES, *, as_parent: bool = False
+) -> str:
     """Return the class probabilities in words: all of a small frame, the likeliest of a large one.
 
     Parameters
     ----------
     theta, classes
         Each class's probability and name.
+    most
+        Largest frame of which all classes are shown; of a larger one, the likeliest, one fewer.
     as_parent
         Whether the node has no evidence, and predicts like its parent.
 
@@ -117,10 +121,10 @@ def estimate_text(theta: Sequence[float], classes: Sequence[str], *, as_parent: 
     'a 0.10  b 0.50  d 0.30  …, as its parent'
     """
     shown: Iterable[int] = range(len(classes))
-    if len(classes) > SHOWN_CLASSES:
-        shown = sorted(sorted(shown, key=lambda c: (-theta[c], c))[: SHOWN_CLASSES - 1])
+    if len(classes) > most:
+        shown = sorted(sorted(shown, key=lambda c: (-theta[c], c))[: most - 1])
     text = "  ".join(f"{shortened_text(classes[c], 12)} {decimal_text(theta[c])}" for c in shown)
-    more = "  …" if len(classes) > SHOWN_CLASSES else ""
+    more = "  …" if len(classes) > most else ""
     return f"{text}{more}{', as its parent' if as_parent else ''}"
 
 
