@@ -29,9 +29,8 @@ from quercus.cli.common import (
     report,
     words_of,
 )
-from quercus.cli.look import class_choice
+from quercus.cli.look import class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
-from quercus.cli.remarks import print_remarks, remark_json
 from quercus.cli.specfile import read_presentation, to_dict
 from quercus.client.places import naming_places
 from quercus.client.results import Model, RecentAccuracy

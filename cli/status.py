@@ -13,6 +13,7 @@ from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect
 from quercus.cli.completion import complete_from
 from quercus.client.results import Status
 from quercus.specification.server import LOG_LEVELS
+from quercus.view.words import counted
 
 
 def status(
@@ -89,7 +90,7 @@ def _store_size(state: Status) -> str:
 def _growers_line(state: Status) -> str:
     """Return a line about the growers that share the store."""
     return "; ".join(
-        f"{each.place}: {each.models:,} model{'' if each.models == 1 else 's'}{' (this server)' if each.own else ''}"
+        f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
         for each in state.growers
     )
 

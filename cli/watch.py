@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -50,7 +51,9 @@ def watch(
     with connect(server) as client:
         view = _View(client, model, as_json)
         try:
-            with Live(console=out, auto_refresh=False, transient=False) if view.live else _NoLive() as live:
+            with (
+                Live(console=out, auto_refresh=False, transient=False) if view.live else nullcontext() as live
+            ):
                 for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):
                     view.show_update(update, live)
                     if count == limit:
@@ -61,16 +64,6 @@ def watch(
         except DeadlineExceeded:
             if timeout_s is None:
                 raise
-
-
-class _NoLive:
-    """Replaces Live if nothing is drawn."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
 
 
 class _View:

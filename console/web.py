@@ -28,6 +28,7 @@ from quercus.view.models import deviation_text
 from quercus.view.queries import gain_text
 from quercus.view.svg.classes import mark_name
 from quercus.view.svg.curve import draw_curves
+from quercus.view.words import counted
 
 FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
@@ -108,6 +109,7 @@ _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
 _templates.filters["share"] = decimal_text
 _templates.filters["mark"] = mark_name
+_templates.filters["counted"] = counted
 _templates.filters["curves"] = draw_curves
 _templates.filters["deviation"] = deviation_text
 _templates.filters["gain"] = gain_text

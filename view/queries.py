@@ -15,6 +15,17 @@ from quercus.view.rows import MAX_VALUES, ShownItem, ShownValue, shown_items, sh
 from quercus.view.words import is_vacuous, known_text
 
 MOST_RIVALS: Final = 8
+IDLE: Final = {
+    "nothing_to_ask": "There are no queries now. New rows may change that.",
+    "all_leased": "Other labellers hold all open queries.",
+    "budget_spent": "The budget is spent. To raise it: quercus models update {model} --budget N",
+    "growing": "The tree is learning from your last answer.",
+    "not_for_you": "You have answered or skipped every open query, or it is postponed.",
+    "share_spent": "You have given the maximum number of answers of one labeller.",
+    "hour_spent": "The maximum number of answers of this hour is reached.",
+    "hands_full": "You hold the maximum number of queries. Is another page open?",
+}
+"""Reasons why a labeller gets no query now."""
 
 
 @dataclass(frozen=True)
@@ -105,3 +116,14 @@ def gain_text(lower: float, upper: float) -> str:
     if lower >= 0:
         return f"{lower:.3f} to {upper:.3f}"
     return f"at most {upper:.3f}" if upper >= 0 else "below 0"
+
+
+def idle_text(reason: str, model: str) -> str:
+    """Return why there is no query now, in a sentence; empty if the server gave no reason.
+
+    Examples
+    --------
+    >>> idle_text("all_leased", "wine")
+    'Other labellers hold all open queries.'
+    """
+    return IDLE.get(reason, reason).format(model=model)

@@ -14,12 +14,13 @@ from rich.table import Table
 from quercus.cli.demo.classifier import ClassifierState
 from quercus.cli.demo.tables import write_table
 from quercus.client.values import Floats
+from quercus.view.plots.curves import learning_curve
+from quercus.view.plots.style import INK
 
 TOLERANCE = 0.02
 """Accuracies nearer than this are called about the same."""
 ROWS_SHOWN = 8
 TIE = 1e-9
-BLUE, GREY = "#0072B2", "#777777"
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,34 +152,18 @@ def draw_png(curves: Curves, path: Path, title: str) -> None:
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     labels = np.arange(curves.random.shape[1])
-    repeats = len(curves.random)
-    axes.fill_between(
+    learning_curve(
         labels,
-        curves.low,
-        curves.high,
-        color=GREY,
-        alpha=0.2,
-        linewidth=0,
-        label=f"range of {repeats} random orders",
+        curves.random,
+        label=f"random rows: mean and range of {len(curves.random)} orders",
+        band="range",
+        ax=axes,
     )
-    axes.plot(labels, curves.mean, color=GREY, linestyle="--", linewidth=1.8, label="random rows, mean")
-    axes.plot(
-        curves.answers,
-        curves.asked,
-        color=BLUE,
-        marker="o",
-        markersize=4,
-        linewidth=2,
-        label="rows Quercus asked about",
-    )
-    axes.axhline(curves.chance, color="black", linestyle=":", linewidth=1)
+    learning_curve(curves.answers, curves.asked, label="rows Quercus asked about", ax=axes)
+    axes.axhline(curves.chance, color=INK, linestyle=":", linewidth=1)
     axes.annotate(
         "always the most frequent class", (labels[-1], curves.chance), xytext=(0, 4),
-        textcoords="offset points", ha="right", fontsize=9,
+        textcoords="offset points", ha="right",
     )  # fmt: skip
-    axes.set(xlabel="answers", ylabel="accuracy on held-out rows", title=title)
-    axes.set_xlim(0, labels[-1] + 0.4)
-    axes.set_ylim(0, 1.02)
-    axes.grid(alpha=0.3)
-    axes.legend(loc="lower right", framealpha=0.9, bbox_to_anchor=(1, 0.02))
+    axes.set(ylabel="accuracy on held-out rows", ylim=(0, 1.02), title=title)
     figure.savefig(path, dpi=150)

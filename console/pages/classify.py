@@ -20,7 +20,8 @@ from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
-from quercus.view.svg.intervals import interval_bar
+from quercus.view.models import nominal_names
+from quercus.view.svg.intervals import share_bars
 
 MAX_ATTRIBUTES = 300
 MAX_BOXES = 12
@@ -48,9 +49,7 @@ async def classify(request: Request) -> Response:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
             has_one_tree = not _has_members(model.specification.algorithm)
             found = await session.client.classify(name, [row], want_paths=has_one_tree)
-            answer = _shown_prediction(
-                found[0], frozenset(each.name for each in attributes if isinstance(each, Nominal))
-            )
+            answer = _shown_prediction(found[0], nominal_names(model))
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
         except (InvalidInput, ValueError) as error:
             fault = plain_text(error)
@@ -148,12 +147,7 @@ def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> di
         "label": prediction.label,
         "classes": prediction.classes,
         "set": prediction.label_set,
-        "bars": [
-            (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
-            for name, share, lower, upper in zip(
-                prediction.classes, prediction.theta, prediction.belief, prediction.plausibility, strict=True
-            )
-        ],
+        "bars": share_bars(prediction.classes, prediction.theta, prediction.belief, prediction.plausibility),
         "path": [each.text for each in merge_conditions(prediction.path or (), nominal)],
         "version": prediction.version,
         "node": prediction.node,

@@ -24,7 +24,7 @@ from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
 from quercus.specification.values import finite_number
-from quercus.view.queries import describe_query
+from quercus.view.queries import describe_query, idle_text
 from quercus.view.rows import ShownItem, value_text
 from quercus.view.svg.intervals import interval_bars
 from quercus.view.words import TERMS
@@ -32,16 +32,6 @@ from quercus.view.words import TERMS
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100
 MAX_MODELS = 20
-IDLE = {
-    "nothing_to_ask": "There are no queries now. New rows may change that.",
-    "all_leased": "Other labellers hold all open queries.",
-    "budget_spent": "The budget is spent. To raise it: quercus models update {model} --budget N",
-    "growing": "The tree is learning from your last answer.",
-    "not_for_you": "You have answered or skipped every open query, or it is postponed.",
-    "share_spent": "You have given the maximum number of answers of one labeller.",
-    "hour_spent": "The maximum number of answers of this hour is reached.",
-    "hands_full": "You hold the maximum number of queries. Is another page open?",
-}
 
 
 def queue_of(request: Request, session: Session) -> LabellerQueue:
@@ -54,11 +44,6 @@ def queue_of(request: Request, session: Session) -> LabellerQueue:
         lease_s = console_of(request).config.lease_s
         session.queues[model] = LabellerQueue(session.client, model, labeller, lease_s)
     return session.queues[model]
-
-
-def _idle_text(request: Request, queue: LabellerQueue) -> str:
-    """Return why a queue has no query."""
-    return IDLE.get(queue.idle_reason, queue.idle_reason).format(model=request.path_params["model"])
 
 
 async def model_of(request: Request, session: Session) -> Model | None:
@@ -80,7 +65,7 @@ async def label(request: Request) -> Response:
         model=request.path_params["model"],
         tab="label",
         article="" if query is None else await query_article(request, session, query, model),
-        idle=_idle_text(request, queue),
+        idle=idle_text(queue.idle_reason, request.path_params["model"]),
         progress=progress(model),
         commands=keys.commands,
         commands_json=_commands_json(keys),
@@ -229,7 +214,10 @@ async def _query_response(
     model = await model_of(request, session)
     content: dict[str, Any] = {"progress": progress(model)}
     if query is None:
-        content |= {"idle": queue.idle_reason, "why": _idle_text(request, queue)}
+        content |= {
+            "idle": queue.idle_reason,
+            "why": idle_text(queue.idle_reason, request.path_params["model"]),
+        }
     else:
         content |= {"name": query.name, "html": await query_article(request, session, query, model)}
     return JSONResponse(content)

@@ -25,7 +25,7 @@ from quercus.specification.shares import percent_text
 from quercus.view.models import nominal_names
 from quercus.view.svg.classes import mark_name
 from quercus.view.svg.icicle import Box, Cell, draw_icicle
-from quercus.view.svg.intervals import interval_bar, interval_bars
+from quercus.view.svg.intervals import interval_bars, share_bars
 
 PING_S = 15.0
 MAX_STREAMS = 4
@@ -239,16 +239,12 @@ def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
 
 def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the description of one node."""
-    believed = zip(tree.node_classes, node.theta, node.belief, node.plausibility, strict=True)
     intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))
     return {
         "node": node,
         "classes": tree.classes,
         "where": path_text(tree.path(node), nominal),
-        "believed": [
-            (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
-            for name, share, lower, upper in believed
-        ],
+        "believed": share_bars(tree.node_classes, node.theta, node.belief, node.plausibility),
         "intervals": interval_bars([(name, lower, upper) for name, (lower, upper) in intervals[:12]]),
         "more": max(0, len(intervals) - 12),
         "test": None if node.attribute is None else _test_text(node),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 WIDTH = 100
 
@@ -32,3 +32,11 @@ def interval_bars(rows: Sequence[tuple[str, float, float]]) -> list[tuple[str, f
         return []
     least, most = min(lower for _, lower, _ in rows), max(upper for _, _, upper in rows)
     return [(name, lower, upper, interval_bar(lower, upper, least, most)) for name, lower, upper in rows]
+
+
+def share_bars(
+    classes: Sequence[str], theta: Iterable[float], belief: Iterable[float], plausibility: Iterable[float]
+) -> list[tuple[str, float, float, float, str]]:
+    """Return for each class its name, estimate, belief and plausibility, and the picture of these two."""
+    rows = zip(classes, theta, belief, plausibility, strict=True)
+    return [(name, share, low, high, interval_bar(low, high, 0.0, 1.0)) for name, share, low, high in rows]

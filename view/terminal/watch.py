@@ -15,6 +15,7 @@ from quercus.view.bars import bar, sparkline
 from quercus.view.models import accuracy_line, lag_text
 from quercus.view.terminal.trees import DrawnTree
 from quercus.view.trees.served import served_words
+from quercus.view.words import counted
 
 MAX_MOMENTS: Final = 40
 """Most trees in one line of a picture; older ones leave it."""
@@ -84,7 +85,5 @@ def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
         table.add_row(name, f"{values[-1]:,}", Text(sparkline(values), style="cyan"))
     begin, end = moments[0].seconds, moments[-1].seconds
     count = len(moments)
-    table.add_row(
-        "", "", Text(f"{count:,} tree{'' if count == 1 else 's'} in {end - begin:.1f} s", style="dim")
-    )
+    table.add_row("", "", Text(f"{counted(count, 'tree')} in {end - begin:.1f} s", style="dim"))
     return table

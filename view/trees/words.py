@@ -8,6 +8,7 @@ from typing import Final
 
 from quercus.specification.shares import decimal_text
 from quercus.trees import FlatTree, FoldedTree, TreeNames
+from quercus.view.words import counted
 
 MAX_LABEL_CHARS: Final = 28
 SHOWN_CLASSES: Final = 4
@@ -85,7 +86,7 @@ class NodeWords:
     @property
     def hidden_text(self) -> str:
         """The number of nodes that are not shown; empty if all are."""
-        return f"… {self.hidden:,} node{'' if self.hidden == 1 else 's'} below" if self.hidden else ""
+        return f"… {counted(self.hidden, 'node')} below" if self.hidden else ""
 
 
 def one_line(text: str) -> str:
