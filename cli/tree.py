@@ -27,8 +27,7 @@ from quercus.client.treeview import RenderFormat
 from quercus.specification.conditions import path_text
 from quercus.view.terminal.trees import DrawnTree
 from quercus.view.trees.served import served_words
-from quercus.view.trees.text import tree_lines
-from quercus.view.trees.words import NodeWords
+from quercus.view.trees.words import NodeWords, tree_lines
 from quercus.view.words import counted
 
 

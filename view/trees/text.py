@@ -3,10 +3,8 @@
 Rich needs six times as long, and server and estimators need no Rich.
 """
 
-from collections.abc import Iterable, Iterator
-
 from quercus.trees import FlatTree, Node, TreeNames, fold_tree
-from quercus.view.trees.words import NodeWords
+from quercus.view.trees.words import NodeWords, tree_lines
 
 
 def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
@@ -29,19 +27,3 @@ def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -
     parents = folded.flat.parent.tolist()
     words = (NodeWords.of(folded, index, names) for index in range(folded.flat.size))
     return "\n".join(tree_lines(zip(parents, words, strict=True)))
-
-
-def tree_lines(nodes: Iterable[tuple[int, NodeWords]]) -> Iterator[str]:
-    """Yield a line for each node; they come in pre-order: the number of its parent, -1 for the root, and its words."""
-    listed = list(nodes)
-    last_child = {parent: index for index, (parent, _) in enumerate(listed)}
-    indent: list[str] = []
-    for index, (parent, words) in enumerate(listed):
-        line = "".join(text for _, text in words.parts)
-        if parent < 0:
-            indent.append("")
-            yield line
-        else:
-            is_last = last_child[parent] == index
-            indent.append(indent[parent] + ("    " if is_last else "│   "))
-            yield indent[parent] + ("└── " if is_last else "├── ") + line

@@ -35,7 +35,7 @@ from quercus.trees.learners.cells import Between as Range
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.tree.node import Node
 from quercus.view.trees.served import served_words
-from quercus.view.trees.text import tree_lines
+from quercus.view.trees.words import tree_lines
 
 CLASSES = ("setosa", "versicolor", "virginica")
 FRAME = Frame(CLASSES)

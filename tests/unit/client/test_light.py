@@ -29,6 +29,17 @@ def test_the_command_line() -> None:
     assert not modules.intersection(HEAVY + PARTS)
 
 
+def test_commands_that_show_what_a_server_has() -> None:
+    names = ("answers", "label", "labellers", "models", "tree", "watch")
+    modules = imported_by(f"import {', '.join(f'quercus.cli.{name}' for name in names)}")
+    assert not modules.intersection(HEAVY + PARTS)
+
+
+def test_pages_need_no_terminal() -> None:
+    modules = imported_by("import quercus.console.app")
+    assert not modules.intersection((*HEAVY, *PARTS, "rich", "typer"))
+
+
 HELP = "sys.argv[1:] = ['--help']"
 COMPLETION = (
     "import os; os.environ |= dict(_QUERCUS_COMPLETE='complete_bash', COMP_WORDS='quercus p', COMP_CWORD='1')"
