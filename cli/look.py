@@ -121,7 +121,7 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
             each.seen.name,
             "refused" if any(remark.outcome == "refused" for remark in each.remarks) else ROLES[each.role],
             "" if ignored else f"{each.seen.known:,}",
-            "" if ignored else _distinct_text(each),
+            "" if ignored else f"{'more than ' if each.seen.at_full else ''}{_distinct(each):,}",
             ", ".join(_examples(each)),
         )
     return found
@@ -130,11 +130,6 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
 def _distinct(look: ColumnLook) -> int:
     """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
     return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
-
-
-def _distinct_text(look: ColumnLook) -> str:
-    count = _distinct(look)
-    return f"{count:,}" if not look.seen.at_full else f"more than {count:,}"
 
 
 def _examples(look: ColumnLook) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Protocol
@@ -27,7 +27,6 @@ from quercus.client.treeview import RenderFormat
 from quercus.specification.conditions import path_text
 from quercus.view.terminal.trees import DrawnTree
 from quercus.view.trees.served import served_words
-from quercus.view.trees.words import NodeWords, tree_lines
 from quercus.view.words import counted
 
 
@@ -158,20 +157,13 @@ class TreeOutput:
             self._print_tree(source)
 
     def _print_tree(self, source: TreeSource) -> None:
-        """Print the tree; without a member an overview, if there are several."""
-        tree = source.tree(self.member or 0)
-        if self.member is None and len(tree.members) > 1:
-            StandardOutput().write(source.draw("text", None, self.depth).rstrip("\n") + "\n")
-        else:
-            print_nodes(served_words(tree, self.depth))
-
-
-def print_nodes(nodes: Iterable[tuple[int, NodeWords]]) -> None:
-    """Print a tree: for people at a terminal, as plain lines in a file."""
-    if out.is_terminal:
-        out.print(DrawnTree(nodes), crop=False)
-    else:
-        StandardOutput().write("".join(f"{line}\n" for line in tree_lines(nodes)))
+        """Print the tree, without a member an overview if there are several; at a terminal in colours, and wrapped."""
+        if out.is_terminal:
+            tree = source.tree(self.member or 0)
+            if self.member is not None or len(tree.members) <= 1:
+                out.print(DrawnTree(served_words(tree, self.depth)), crop=False)
+                return
+        StandardOutput().write(source.draw("text", self.member, self.depth).rstrip("\n") + "\n")
 
 
 def _tree_json(tree: Tree) -> dict[str, Any]:

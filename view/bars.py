@@ -34,13 +34,11 @@ def sparkline(values: Sequence[float], width: int = 60, ends: tuple[float, float
     if not known:
         return " " * count
     low, high = ends or (min(known), max(known))
-    return "".join(" " if math.isnan(mean) else _level_character(mean, low, high) for mean in means)
-
-
-def _level_character(value: float, low: float, high: float) -> str:
-    if high <= low:
-        return _LEVELS[3]
-    return _LEVELS[max(0, min(len(_LEVELS) - 1, int((value - low) / (high - low) * len(_LEVELS))))]
+    drawn = ""
+    for mean in means:
+        height = 3.0 if high <= low else (mean - low) / (high - low) * len(_LEVELS)
+        drawn += " " if math.isnan(mean) else _LEVELS[int(max(0.0, min(len(_LEVELS) - 1.0, height)))]
+    return drawn
 
 
 def _known_mean(values: Sequence[float]) -> float:

@@ -30,7 +30,7 @@ def why_text(query: Query) -> str:
     said += [_guess_text(guess, query) for guess in guesses]
     if reason.sentence:
         said.append(reason.sentence)
-    elif any(_is_sure(_likely_shares(guess.theta, query.contour)) for guess in guesses):
+    elif any(max(_likely_shares(guess.theta, query.contour)) > 1 - NEGLIGIBLE_SHARE for guess in guesses):
         said.append("Your answer checks that.")
     return " ".join(filter(None, said)) or f"Its label is worth most by the strategy {reason.strategy}."
 
@@ -106,11 +106,6 @@ def _guess_text(guess: Shares, query: Query) -> str:
         )
         return f"{guess.who} cannot tell {which} apart here."
     return f"{guess.who} guesses {shares_text(query.classes, theta)}."
-
-
-def _is_sure(theta: Sequence[float]) -> bool:
-    """Return whether one class has all but a negligible share."""
-    return max(theta) > 1 - NEGLIGIBLE_SHARE
 
 
 def _rivals_text(rivals: Sequence[Rival]) -> str:

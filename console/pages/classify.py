@@ -47,7 +47,8 @@ async def classify(request: Request) -> Response:
         given = await read_posted(request, session)
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
-            has_one_tree = not _has_members(model.specification.algorithm)
+            # of several trees, no single one is there to read
+            has_one_tree = name_of(model.specification.algorithm) not in {"forest", "total-uncertainty"}
             found = await session.client.classify(name, [row], want_paths=has_one_tree)
             answer = _shown_prediction(found[0], nominal_names(model))
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
@@ -93,12 +94,12 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
     86400.0
     """
     if isinstance(attribute, Nominal):
-        names = [
-            text.strip()
-            for each in given.get(f"value-{position}", [])
-            for text in _value_parts(attribute, str(each))
-        ]
-        names = [name for name in names if name]
+        known = Spellings(attribute.values)
+        typed = map(str, given.get(f"value-{position}", []))
+        parts = (
+            text for each in typed for text in ([each] if known.of(each) is not None else each.split("|"))
+        )
+        names = [name for text in parts if (name := text.strip())]
         return None if not names else names[0] if len(names) == 1 else frozenset(names)
     low, high = (
         _parse_number(attribute.name, given.get(f"{end}-{position}", [""])) for end in ("low", "high")
@@ -108,10 +109,6 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
     if low > high:
         raise InvalidInput(attribute.name, f"is from {low:g} to {high:g}, must be in rising order")
     return low if low == high else Between(low, high)
-
-
-def _value_parts(attribute: Nominal, text: str) -> list[str]:
-    return [text] if Spellings(attribute.values).of(text) is not None else text.split("|")
 
 
 def _parse_number(name: str, texts: Any) -> float | None:
@@ -134,11 +131,6 @@ def _form_field(
         return named | {"kind": kind, "options": attribute.values[:MAX_BOXES], "chosen": chosen}
     limits = {end: str(given.get(f"{end}-{position}", [""])[0]) for end in ("low", "high")}
     return named | {"kind": "number"} | limits
-
-
-def _has_members(algorithm: Any) -> bool:
-    """Return whether a row has several paths because the model has several trees, and no single tree to read."""
-    return name_of(algorithm) in ("forest", "total-uncertainty")
 
 
 def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> dict[str, Any]:

@@ -34,9 +34,11 @@ def accuracy_picture(recent: RecentAccuracy) -> Markup:
         for y in ((1.0 - share) * HEIGHT for share in GRID)
     )
     mean = (1.0 - recent.expected) * HEIGHT
+    shares = [percent_text(share, 1) for _, share in _block_shares(recent)]
+    moved = f": from {shares[0]} in the oldest block to {shares[-1]} in the newest" if len(shares) > 1 else ""
     return Markup(  # noqa: S704 - numbers alone
         f'<svg class="curve accuracy" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none" role="img" '
-        f'aria-label="{_label_text(recent)}">{grid}'
+        f'aria-label="{accuracy_text(recent)}{moved}">{grid}'
         f'<line class="mean" x1="0" x2="{WIDTH}" y1="{mean:.1f}" y2="{mean:.1f}"/>'
         f'<polyline class="line" points="{" ".join(corners)}"/></svg>'
     )
@@ -56,10 +58,3 @@ def _block_shares(recent: RecentAccuracy) -> Iterator[tuple[int, float]]:
     for block in recent.blocks:
         if block.rows:
             yield block.rows, min(1.0, max(0.0, block.expected / block.rows))
-
-
-def _label_text(recent: RecentAccuracy) -> str:
-    """Return the accuracy in words, and how it moved, for those who do not see the picture."""
-    shares = [percent_text(share, 1) for _, share in _block_shares(recent)]
-    moved = f": from {shares[0]} in the oldest block to {shares[-1]} in the newest" if len(shares) > 1 else ""
-    return accuracy_text(recent) + moved

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from quercus.client import algorithms
 from quercus.client.results import Labeller, Model
-from quercus.specification.algorithms import Pruning
 from quercus.specification.model import Specification
 from quercus.specification.parameter import Parameter, parameters_of
 from quercus.view.models import (
@@ -72,7 +71,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     for each in parameters_of(Specification):
         if each.name != "budget":  # it stands beside the number of answers
             yield each.name.replace("_", " "), _value_text(each, getattr(spec, each.name))
-    yield "pruning", _pruning_text(spec.pruning)
+    pruning = spec.pruning
+    yield "pruning", "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
     yield "state", state_text(model)
     yield from number_rows(model)
     yield "accuracy", accuracy_line(model.accuracy)
@@ -87,10 +87,6 @@ def _value_text(parameter: Parameter, value: object) -> str:
     if value is None:
         return parameter.meaning_of_none
     return f"{value:,}" if isinstance(value, int) else str(value)
-
-
-def _pruning_text(pruning: Pruning | None) -> str:
-    return "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
 
 
 def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:

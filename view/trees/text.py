@@ -4,7 +4,7 @@ Rich needs six times as long, and server and estimators need no Rich.
 """
 
 from quercus.trees import FlatTree, Node, TreeNames, fold_tree
-from quercus.view.trees.words import NodeWords, tree_lines
+from quercus.view.trees.words import NodeWords
 
 
 def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
@@ -25,5 +25,13 @@ def to_text(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -
     """
     folded = fold_tree(tree, depth)
     parents = folded.flat.parent.tolist()
-    words = (NodeWords.of(folded, index, names) for index in range(folded.flat.size))
-    return "\n".join(tree_lines(zip(parents, words, strict=True)))
+    last_child = {parent: index for index, parent in enumerate(parents)}
+    indent, lines = [""], []
+    for index, parent in enumerate(parents):
+        line = "".join(text for _, text in NodeWords.of(folded, index, names).parts)
+        if index:
+            is_last = last_child[parent] == index
+            indent.append(indent[parent] + ("    " if is_last else "│   "))
+            line = f"{indent[parent]}{'└── ' if is_last else '├── '}{line}"
+        lines.append(line)
+    return "\n".join(lines)

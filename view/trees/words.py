@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -89,22 +89,6 @@ class NodeWords:
     def hidden_text(self) -> str:
         """The number of nodes that are not shown; empty if all are."""
         return f"… {counted(self.hidden, 'node')} below" if self.hidden else ""
-
-
-def tree_lines(nodes: Iterable[tuple[int, NodeWords]]) -> Iterator[str]:
-    """Yield a line for each node; they come in pre-order: the number of its parent, -1 for the root, and its words."""
-    listed = list(nodes)
-    last_child = {parent: index for index, (parent, _) in enumerate(listed)}
-    indent: list[str] = []
-    for index, (parent, words) in enumerate(listed):
-        line = "".join(text for _, text in words.parts)
-        if parent < 0:
-            indent.append("")
-            yield line
-        else:
-            is_last = last_child[parent] == index
-            indent.append(indent[parent] + ("    " if is_last else "│   "))
-            yield indent[parent] + ("└── " if is_last else "├── ") + line
 
 
 def one_line(text: str) -> str:
