@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,7 +33,7 @@ from quercus.cli.look import class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.specfile import read_presentation, to_dict
 from quercus.client.places import naming_places
-from quercus.client.results import Model, RecentAccuracy
+from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.faults import naming_columns
@@ -297,36 +297,14 @@ def delete_model(
 
 def model_json(model: Model) -> dict[str, Any]:
     """Return a model as JSON; its specification has the form that ``models create`` reads."""
-    return {
-        "name": model.name,
+    recent = model.accuracy
+    return {each.name: getattr(model, each.name) for each in fields(model)} | {
         "specification": to_dict(model.specification),
         "created_at": model.created_at.isoformat(),
-        "sequence_committed": model.sequence_committed,
-        "sequence_grown": model.sequence_grown,
-        "tree_version": model.tree_version,
-        "instance_count": model.instance_count,
-        "queries_answered": model.queries_answered,
-        "queries_leased": model.queries_leased,
-        "queries_refused": model.queries_refused,
-        "queries_open": model.queries_open,
-        "conflicts": model.conflicts,
         "lag": model.lag,
-        "lag_s": model.lag_s,
-        "accuracy": _accuracy_json(model.accuracy),
+        "accuracy": recent
+        and {name: getattr(recent, name) for name in ("rows", "precise_rows", "accuracy", "expected")}
+        | {"blocks": [asdict(block) for block in recent.blocks]},
         "average_confidence": model.average_confidence and asdict(model.average_confidence),
         "other_names": dict(model.other_names),
-        "growth_stopped": model.growth_stopped,
-    }
-
-
-def _accuracy_json(recent: RecentAccuracy | None) -> dict[str, Any] | None:
-    """Return the accuracy of recent predictions as JSON; None if it is not known."""
-    if recent is None:
-        return None
-    return {
-        "rows": recent.rows,
-        "precise_rows": recent.precise_rows,
-        "accuracy": recent.accuracy,
-        "expected": recent.expected,
-        "blocks": [asdict(block) for block in recent.blocks],
     }

@@ -13,6 +13,7 @@ from rich.text import Text
 from quercus.client.results import Model, TreeUpdate
 from quercus.view.bars import bar, sparkline
 from quercus.view.models import accuracy_line, lag_text
+from quercus.view.terminal.models import pairs_table
 from quercus.view.terminal.trees import DrawnTree
 from quercus.view.trees.served import served_words
 from quercus.view.words import counted
@@ -60,13 +61,15 @@ def _head_table(now: WatchedMoment) -> RenderableType:
     model = now.model
     spent = model.queries_answered / model.budget if model.budget else 0.0
     refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
-    head = RichTable(box=None, show_header=False, pad_edge=False)
-    head.add_row("model", Text(model.name))
-    head.add_row("answers", f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}")
-    head.add_row("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased")
-    head.add_row("accuracy", accuracy_line(model.accuracy))
-    head.add_row("tree", f"version {now.update.tree.version:,}, {lag_text(model)}")
-    return head
+    return pairs_table(
+        [
+            ("model", model.name),
+            ("answers", f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}"),
+            ("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased"),
+            ("accuracy", accuracy_line(model.accuracy)),
+            ("tree", f"version {now.update.tree.version:,}, {lag_text(model)}"),
+        ]
+    )
 
 
 def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
