@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import typer
 
@@ -28,6 +28,9 @@ from quercus.specification.conditions import path_text
 from quercus.view.terminal.trees import DrawnTree
 from quercus.view.trees.served import served_words
 from quercus.view.words import counted
+
+MOST_DRAWN: Final = 5_000
+"""Nodes that are drawn for a terminal, which takes a second; a larger tree is printed as it is written to files."""
 
 
 def _file_option(option: str, help_text: str, *endings: str) -> Any:
@@ -160,8 +163,9 @@ class TreeOutput:
         """Print the tree, without a member an overview if there are several; at a terminal in colours, and wrapped."""
         if out.is_terminal:
             tree = source.tree(self.member or 0)
-            if self.member is not None or len(tree.members) <= 1:
-                out.print(DrawnTree(served_words(tree, self.depth)), crop=False)
+            nodes = list(served_words(tree, self.depth))
+            if len(nodes) <= MOST_DRAWN and (self.member is not None or len(tree.members) <= 1):
+                out.print(DrawnTree(nodes), crop=False)
                 return
         StandardOutput().write(source.draw("text", self.member, self.depth).rstrip("\n") + "\n")
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import matplotlib as mpl
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
@@ -15,7 +16,7 @@ from quercus.cli.demo.classifier import ClassifierState
 from quercus.cli.demo.tables import write_table
 from quercus.client.values import Floats
 from quercus.view.plots.curves import learning_curve
-from quercus.view.plots.style import INK
+from quercus.view.plots.style import INK, STYLE
 
 TOLERANCE = 0.02
 """Accuracies nearer than this are called about the same."""
@@ -148,22 +149,23 @@ def write_csv(curves: Curves, path: Path) -> None:
 
 def draw_png(curves: Curves, path: Path, title: str) -> None:
     """Draw the curves as PNG."""
-    figure = Figure(figsize=(8, 5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    labels = np.arange(curves.random.shape[1])
-    learning_curve(
-        labels,
-        curves.random,
-        label=f"random rows: mean and range of {len(curves.random)} orders",
-        band="range",
-        ax=axes,
-    )
-    learning_curve(curves.answers, curves.asked, label="rows Quercus asked about", ax=axes)
-    axes.axhline(curves.chance, color=INK, linestyle=":", linewidth=1)
-    axes.annotate(
-        "always the most frequent class", (labels[-1], curves.chance), xytext=(0, 4),
-        textcoords="offset points", ha="right",
-    )  # fmt: skip
-    axes.set(ylabel="accuracy on held-out rows", ylim=(0, 1.02), title=title)
-    figure.savefig(path, dpi=150)
+    with mpl.rc_context(fname=STYLE):
+        figure = Figure(figsize=(8, 5), layout="constrained")
+        FigureCanvasAgg(figure)
+        axes = figure.add_subplot()
+        labels = np.arange(curves.random.shape[1])
+        learning_curve(
+            labels,
+            curves.random,
+            label=f"random rows: mean and range of {len(curves.random)} orders",
+            band="range",
+            ax=axes,
+        )
+        learning_curve(curves.answers, curves.asked, label="rows Quercus asked about", ax=axes)
+        axes.axhline(curves.chance, color=INK, linestyle=":", linewidth=1)
+        axes.annotate(
+            "always the most frequent class", (labels[-1], curves.chance), xytext=(0, 4),
+            textcoords="offset points", ha="right",
+        )  # fmt: skip
+        axes.set(ylabel="accuracy on held-out rows", ylim=(0, 1.02), title=title)
+        figure.savefig(path, dpi=150)
