@@ -38,6 +38,7 @@ from quercus.files import writing
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
 from quercus.specification.written_labels import read_label, write_name
+from quercus.view.answers import answer_text, moment_text, remarks_on
 
 DEFAULT_ANSWERS = 20  # answers on a screen by default
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
@@ -172,11 +173,13 @@ def answers(
     with connect(server) as client:
         if correct is not None:
             previous, number = _correct_answer(client, model, correct[0], correct[1], name, comment)
-            text = f"{previous.instance}: {correct[1]} in the place of {previous.text or 'nothing'} (number {number})"
+            text = (
+                f"{previous.instance}: {correct[1]} in the place of {answer_text(previous)} (number {number})"
+            )
             report(as_json, {"item": previous.instance, "corrected": previous.number, "number": number}, text)
         elif undo is not None:
             previous, number = _undo_answer(client, model, undo, name, comment)
-            text = f"{previous.instance}: {previous.text or previous.kind} is taken back (number {number})"
+            text = f"{previous.instance}: {answer_text(previous)} is taken back (number {number})"
             report(as_json, {"item": previous.instance, "undone": previous.number, "number": number}, text)
         elif target is None:
             _show_answers(client, model, wanted, limit or DEFAULT_ANSWERS, has_limit=limit is not None)
@@ -247,28 +250,12 @@ def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, 
         table.add_column(title, overflow="fold")
     table.add_column("")
     for each in answers:
-        when = f"{each.at.astimezone(UTC):%Y-%m-%d %H:%M}"
-        table.add_row(str(each.number), when, each.instance, each.labeller, each.text, _remarks_on(each))
+        remarks = ": ".join(filter(None, [", ".join(remarks_on(each)), each.comment]))
+        when, said = moment_text(each.at), answer_text(each)
+        table.add_row(str(each.number), when, each.instance, each.labeller, said, remarks)
     out.print(table)
     if not has_limit and len(answers) == limit:
         out.print(f"the newest {limit}; more with --newest, all with -o FILE", style="dim")
-
-
-def _remarks_on(each: Answer) -> str:
-    """Return the remarks on an answer, in a few words."""
-    words: list[str] = [] if each.kind == "answered" else [each.kind]
-    if each.former is not None:
-        words.append(f"was {each.former_text} ({each.former})" if each.former_text else f"({each.former})")
-    if each.state == "pending":
-        words.append("wants more answers")
-    elif each.later is not None:
-        words.append(f"{each.state} by {each.later}")
-    if each.reliability < 1.0:
-        words.append(f"reliability {each.reliability:.2g}")
-    if each.conflict:
-        words.append("contradicts")
-    text = ", ".join(words)
-    return f"{text}: {each.comment}" if each.comment and text else text or each.comment
 
 
 # In a file

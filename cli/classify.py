@@ -25,7 +25,6 @@ from quercus.cli.common import (
     ServerOption,
     SpreadsheetOption,
     StandardOutput,
-    bar,
     connect,
     err,
     fail,
@@ -47,6 +46,7 @@ from quercus.files.writing import OutputTable, TextTarget
 from quercus.specification.names import check_id
 from quercus.specification.shares import decimal_text
 from quercus.specification.written_labels import write_label, write_name, write_set
+from quercus.view.bars import bar
 
 CHUNK_ROWS = 5000
 

@@ -6,9 +6,8 @@ import getpass
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -18,14 +17,8 @@ from rich.segment import Segment
 
 from quercus.cli.completion import complete_model
 from quercus.client.client import Client
-from quercus.client.results import Model, RecentAccuracy
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.client.unseen import UnseenNames
-from quercus.client.words import bound_text
-from quercus.specification.attributes import Attribute, Nominal, plain_number
-from quercus.specification.shares import percent_text
-
-SPARKS = "▁▂▃▄▅▆▇█"
 
 
 class PlainConsole(Console):
@@ -229,96 +222,10 @@ def default_labeller() -> str:
         return "labeller"
 
 
-def bar(value: float, width: int = 20) -> str:
-    """Return a bar for a number in [0, 1], in eighths of a character."""
-    eighths = round(max(0.0, min(1.0, value)) * width * 8)
-    full, rest = divmod(eighths, 8)
-    return "█" * full + (" ▏▎▍▌▋▊▉"[rest] if rest else "")
-
-
 def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
     """Print which names of the rows the model had never seen."""
     for each in unseen:
         err.print(f"warning: {each.text}", style="yellow", soft_wrap=True)
-
-
-def attribute_text(attribute: Attribute, others: int = 0) -> str:
-    """Return the description of an attribute in one line; `others`: rows with a name beyond its bound."""
-    if isinstance(attribute, Nominal):
-        shown = ", ".join(attribute.values[:8]) + (", ..." if len(attribute.values) > 8 else "")
-        text = f"nominal: {shown}" if shown else "nominal"
-        bound = bound_text(attribute, others)
-        text += f" ({bound})" if bound else ""
-    elif attribute.cuts is not None and not attribute.edges:
-        text = f"numeric, thresholds among {attribute.cuts} cuts"
-    elif attribute.edges:
-        text = f"numeric, edges {', '.join(map(plain_number, attribute.edges))}"
-        text += " as thresholds" if attribute.cuts is not None else ""
-    else:
-        text = f"numeric, {attribute.bins} bins"
-    return text + (" (never missing)" if attribute.missing == "reject" else "")
-
-
-def model_json(model: Model) -> dict[str, Any]:
-    """Return a model as JSON; its specification has the form that ``models create`` reads."""
-    from quercus.cli.specfile import to_dict  # noqa: PLC0415  (only commands that print JSON need it)
-
-    return {
-        "name": model.name,
-        "specification": to_dict(model.specification),
-        "created_at": model.created_at.isoformat(),
-        "sequence_committed": model.sequence_committed,
-        "sequence_grown": model.sequence_grown,
-        "tree_version": model.tree_version,
-        "instance_count": model.instance_count,
-        "queries_answered": model.queries_answered,
-        "queries_leased": model.queries_leased,
-        "queries_refused": model.queries_refused,
-        "queries_open": model.queries_open,
-        "conflicts": model.conflicts,
-        "lag": model.lag,
-        "lag_s": model.lag_s,
-        "accuracy": accuracy_json(model.accuracy),
-        "average_confidence": model.average_confidence and asdict(model.average_confidence),
-        "other_names": dict(model.other_names),
-        "growth_stopped": model.growth_stopped,
-    }
-
-
-def accuracy_json(recent: RecentAccuracy | None) -> dict[str, Any] | None:
-    """Return the accuracy of recent predictions as JSON; None if it is not known."""
-    if recent is None:
-        return None
-    return {
-        "rows": recent.rows,
-        "precise_rows": recent.precise_rows,
-        "accuracy": recent.accuracy,
-        "expected": recent.expected,
-        "blocks": [asdict(block) for block in recent.blocks],
-    }
-
-
-def accuracy_text(recent: RecentAccuracy | None) -> str:
-    """Return the accuracy of recent predictions in one line, with a sparkline of one character per 50 rows."""
-    if recent is None:
-        return "not known yet"
-    line = sparkline([block.expected / block.rows for block in recent.blocks])
-    rows = f"of the last {recent.rows:,} labels that came after a prediction"
-    if recent.accuracy is None or recent.precise_rows < recent.rows:
-        return f"{percent_text(recent.expected, 1)} expected right {rows}  {line}"
-    return f"{percent_text(recent.accuracy, 1)} right {rows}  {line}"
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """Draw values in [0, 1] as a line of blocks, the newest last."""
-    return "".join(SPARKS[min(int(value * len(SPARKS)), len(SPARKS) - 1)] for value in values)
-
-
-def lag_text(model: Model) -> str:
-    """Return the lag of a model's tree behind its log in words: events and seconds, or "up to date"."""
-    if not model.lag:
-        return "up to date"
-    return f"{model.lag:,} event{'' if model.lag == 1 else 's'} and {model.lag_s:.1f} s behind"
 
 
 @contextmanager

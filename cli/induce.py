@@ -27,9 +27,9 @@ from quercus.cli.common import (
     out,
     words_of,
 )
+from quercus.cli.look import print_remarks
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
-from quercus.cli.remarks import print_remarks
-from quercus.cli.tree_output import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
+from quercus.cli.tree import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
 from quercus.cli.whole_files import refuse_input
 from quercus.client.places import plain_text
 from quercus.client.specifications import Specification

@@ -11,7 +11,17 @@ from typing import Self
 from rich.console import Console, RenderableType
 
 from quercus.cli.label_queue import TerminalQueue
-from quercus.cli.label_screen import (
+from quercus.cli.terminal import END, ENTER, ESCAPE, open_keyboard
+from quercus.client.answers import AnswerFilter
+from quercus.client.client import Client
+from quercus.client.errors import QuercusError
+from quercus.client.keys import UNSEEN_S, LabellingKeys, labelling_keys
+from quercus.client.labels import LabelLike
+from quercus.client.results import Answer as GivenAnswer
+from quercus.client.results import Query
+from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
+from quercus.view.answers import CANNOT_TELL
+from quercus.view.terminal.queries import (
     MOST_KEYS,
     TERMS_TEXT,
     answer_list,
@@ -23,15 +33,6 @@ from quercus.cli.label_screen import (
     query_screen,
     set_line,
 )
-from quercus.cli.terminal import END, ENTER, ESCAPE, open_keyboard
-from quercus.client.answers import AnswerFilter
-from quercus.client.client import Client
-from quercus.client.errors import QuercusError
-from quercus.client.keys import UNSEEN_S, LabellingKeys, labelling_keys
-from quercus.client.labels import LabelLike
-from quercus.client.results import Answer as GivenAnswer
-from quercus.client.results import Query
-from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 
 OWN_ANSWERS = 20
 """Number of own answers in the list."""
@@ -303,7 +304,7 @@ class TerminalLabeller:
         """Ask for another answer; None: the old one is unchanged."""
         commands = labelling_keys(classes).commands
         self._console.print(
-            f"\nback to instance {instance}; your answer was: {previous or 'nobody can tell'}. Give another one, "
+            f"\nback to instance {instance}; your answer was: {previous or CANNOT_TELL}. Give another one, "
             f"or {commands['refuse'][0]} to take it back; {commands['skip'][0]} leaves it as it is",
             style="cyan",
             markup=False,
@@ -396,7 +397,7 @@ def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | s
             return f"{word} is not between 0 and 1"
     if not any(numbers):
         refuse = labelling_keys(classes).commands["refuse"][0]
-        return f"all are 0, but some class must be possible; press {refuse} (after Escape) if nobody can tell"
+        return f"all are 0, but some class must be possible; press {refuse} (after Escape) if {CANNOT_TELL}"
     return numbers
 
 

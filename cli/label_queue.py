@@ -170,6 +170,11 @@ class TerminalQueue:
         with self._changed:
             return self._ended
 
+    @property
+    def idle_reason(self) -> str:
+        """The server's reason why there is no query; empty if it gave none."""
+        return self._queries.idle
+
     def note_key_press(self, pressed_at: float) -> None:
         """Note when (monotonic) the person last pressed a key."""
         with self._changed:

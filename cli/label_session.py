@@ -27,9 +27,10 @@ from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.filters import ANY, Filter
-from quercus.client.reasons import why_it_stopped
 from quercus.client.results import Query
 from quercus.client.shown import shown_text
+from quercus.view.models import state_text, why_it_stopped
+from quercus.view.queries import idle_text
 
 Answerer = Callable[[Query], Answer]
 
@@ -168,18 +169,20 @@ def _next_query(session: LabellingSession, queue: TerminalQueue, person: Termina
     while (query := person.wait_for_query(SENT_POLL_S)) is None and not queue.is_over:
         if not is_shown and time.monotonic() - since > TELL_AFTER_S:
             is_shown = True
-            session.print_note(_waiting_text(session), "dim")
+            session.print_note(_waiting_text(session, queue.idle_reason), "dim")
     return query
 
 
-def _waiting_text(session: LabellingSession) -> str:
-    """Return the text for a waiting person."""
+def _waiting_text(session: LabellingSession, idle_reason: str) -> str:
+    """Return the text for a waiting person: a line, and below it the reason, if there is one."""
     text = f"waiting for a query of {session.model} ... (Ctrl-C stops)"
     if session.model == ANY:
         return text
+    why = idle_text(idle_reason, session.model)
     with contextlib.suppress(QuercusError):
-        text = "; ".join(filter(None, [text, why_it_stopped(session.client.get_model(session.model))]))
-    return text
+        model = session.client.get_model(session.model)
+        why = state_text(model) if why_it_stopped(model) else why
+    return f"{text}\n{why}" if why else text
 
 
 def _send_rest(session: LabellingSession, queue: TerminalQueue, person: TerminalLabeller) -> None:

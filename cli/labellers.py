@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 import typer.core
-from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
@@ -23,7 +21,10 @@ from quercus.cli.common import (
 )
 from quercus.cli.completion import complete_labeller, complete_model
 from quercus.client.errors import FailedPrecondition
-from quercus.client.results import Labeller, LabellingPolicy, QueryStep
+from quercus.client.results import QueryStep
+from quercus.view.models import policy_rows
+from quercus.view.terminal.models import labellers_table, pairs_table
+from quercus.view.words import counted
 
 if TYPE_CHECKING:
     from quercus.client import Client
@@ -84,7 +85,7 @@ def evict(
             for query in client.list_queries(each, ["leased"]):
                 if query.labeller == name:
                     ended += _end_lease(client, query.name, name, comment)
-    text = f"ended {ended:,} lease{'' if ended == 1 else 's'} of {name}"
+    text = f"ended {counted(ended, 'lease')} of {name}"
     report(as_json, {"labeller": name, "ended": ended}, text)
 
 
@@ -118,43 +119,7 @@ def labellers(
     if not statistics:
         out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
         return
-    print_labellers(statistics)
-
-
-def _with_deviation(share: float | None, deviation: float | None) -> str:
-    """Return a share and its standard deviation as text, `.82±.05`."""
-    if share is None:
-        return "-"
-    return f"{share:.2f}±{deviation or 0.0:.2f}".replace("0.", ".")
-
-
-COUNT_COLUMNS = ("answered", "refused", "held")
-RARE_COUNTS = ("skipped", "postponed", "expired", "corrected", "undone")
-
-
-def print_labellers(statistics: Sequence[Labeller]) -> None:
-    """Print the common counts in columns of 60 characters, and rare ones in words below."""
-    table = RichTable(box=None, pad_edge=False)
-    table.add_column("labeller", overflow="fold")
-    for head in (*COUNT_COLUMNS, "agree", "reliable", "median"):
-        table.add_column(head, justify="right", no_wrap=True)
-    for each in statistics:
-        shares = [
-            _with_deviation(each.agreement, each.agreement_deviation),
-            _with_deviation(each.reliability, each.reliability_deviation),
-        ]
-        median = "-" if each.median_s is None else f"{each.median_s:.1f} s"
-        table.add_row(each.name, *(f"{getattr(each, name):,}" for name in COUNT_COLUMNS), *shares, median)
-    out.print(table)
-    rare = {
-        each.name: [f"{getattr(each, n):,} {n}" for n in RARE_COUNTS if getattr(each, n)]
-        for each in statistics
-    }
-    if any(rare.values()):
-        out.print()
-    for name, counts in rare.items():
-        if counts:
-            out.print(f"{name}: also {', '.join(counts)}", style="dim")
+    out.print(labellers_table(statistics))
 
 
 def policy(
@@ -236,24 +201,7 @@ def policy(
     if as_json:
         print_json(asdict(now))
     else:
-        _print_policy(now)
-
-
-def _print_policy(now: LabellingPolicy) -> None:
-    grid = RichTable(box=None, show_header=False, pad_edge=False)
-    several = now.answers_per_query > 1
-    conflict = f", one more above a conflict of {now.max_conflict:g}" if several else ""
-    for key, value in (
-        ("answers", f"{now.answers_per_query} a row{conflict}"),
-        ("reliability", now.reliability),
-        ("per labeller", "no bound" if now.per_labeller is None else f"{now.per_labeller:,} answers"),
-        ("per hour", "no bound" if now.per_hour is None else f"{now.per_hour:,} answers"),
-        ("held at once", f"{now.max_held} rows"),
-        ("corrections", f"by {now.corrections if now.corrections != 'own' else 'who answered'}"),
-        ("tags", ", ".join(now.tags) or "none"),
-    ):
-        grid.add_row(key, value)
-    out.print(grid)
+        out.print(pairs_table(policy_rows(now)))
 
 
 def history(

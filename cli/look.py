@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from itertools import islice
 from typing import Any, Final
 
 import typer
 from rich.table import Table as RichTable
+from rich.text import Text
 
 from quercus.cli.common import (
     AttributeOption,
@@ -19,13 +21,13 @@ from quercus.cli.common import (
     MissingOption,
     NominalOption,
     NumericOption,
+    PlainConsole,
     out,
     print_json,
     words_of,
 )
-from quercus.cli.remarks import print_remarks, remark_json
 from quercus.files import FileTable, open_table
-from quercus.files.looking import Choices, ColumnLook
+from quercus.files.looking import Choices, ColumnLook, Remark
 from quercus.files.schema import FileSchema, class_column, names_of, survey_file
 from quercus.files.table import listed_names
 from quercus.files.words import typed_classes
@@ -36,6 +38,12 @@ ROLES: Final = {
     "time": "numbers: seconds since 1970 UTC",
     "names": "names",
     "left out": "left out",
+}
+_ORDER: Final = ("refused", "left out", "said")
+_SHOWN: Final = {
+    "refused": ("refused", "bold red"),
+    "left out": ("left out", "yellow"),
+    "said": ("note", "cyan"),
 }
 _EXAMPLES: Final = 3
 _EXAMPLE_CHARS: Final = 14
@@ -113,7 +121,7 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
             each.seen.name,
             "refused" if any(remark.outcome == "refused" for remark in each.remarks) else ROLES[each.role],
             "" if ignored else f"{each.seen.known:,}",
-            "" if ignored else _distinct_text(each),
+            "" if ignored else f"{'more than ' if each.seen.at_full else ''}{_distinct(each):,}",
             ", ".join(_examples(each)),
         )
     return found
@@ -122,11 +130,6 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
 def _distinct(look: ColumnLook) -> int:
     """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
     return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
-
-
-def _distinct_text(look: ColumnLook) -> str:
-    count = _distinct(look)
-    return f"{count:,}" if not look.seen.at_full else f"more than {count:,}"
 
 
 def _examples(look: ColumnLook) -> list[str]:
@@ -153,4 +156,23 @@ def _schema_json(schema: FileSchema) -> dict[str, Any]:
             for each in schema.columns
         ],
         "remarks": [remark_json(each) for each in schema.remarks],
+    }
+
+
+def print_remarks(remarks: Iterable[Remark], console: PlainConsole) -> None:
+    """Print remarks, a line for each: first what is refused, then what is left out."""
+    for each in sorted(remarks, key=lambda each: _ORDER.index(each.outcome)):
+        word, style = _SHOWN[each.outcome]
+        console.print(Text.assemble((f"{word}:", style), f" {each}"), soft_wrap=True)
+
+
+def remark_json(remark: Remark) -> dict[str, Any]:
+    """Return a remark as JSON."""
+    return {
+        "kind": remark.kind,
+        "column": remark.column or None,
+        "line": remark.line or None,
+        "outcome": remark.outcome,
+        "says": remark.says,
+        "advice": remark.advice,
     }

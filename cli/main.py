@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import inspect
 import io
 import os
@@ -16,8 +15,8 @@ import typer
 import typer.core
 import typer.main
 
-from quercus.cli import ascii_form
 from quercus.cli.failures import error_json, hints_of, message_of, print_error_json, wants_json
+from quercus.view.terminal import ascii_form
 
 _FOLDER = "quercus.cli"
 _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException")
@@ -98,7 +97,7 @@ COMMANDS = {
         "Create models from an archive: each completely, or not at all if a file is wrong.",
     ),
     "demo": (
-        "demo",
+        "demo.command",
         "demo",
         "Run a complete example: a server, a sensor, two labellers and a classifier, each a process.",
     ),
@@ -127,19 +126,15 @@ class _LazyCommand(typer.core.TyperCommand):
 
 
 class _Commands(typer.core.TyperGroup):
-    """The commands, each imported when it is used; ``demo`` is not part of the base install."""
+    """The commands, each imported when it is used."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return [name for name, (module, _, _) in COMMANDS.items() if _is_there(module)]
+        return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        if cmd_name not in COMMANDS or not _is_there(COMMANDS[cmd_name][0]):
+        if cmd_name not in COMMANDS:
             return None
         return _LazyCommand(cmd_name, callback=lambda: None, help=COMMANDS[cmd_name][2])
-
-
-def _is_there(module: str) -> bool:
-    return module != "demo" or importlib.util.find_spec(f"{_FOLDER}.{module}") is not None
 
 
 def load_command(name: str) -> Any:

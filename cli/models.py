@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,24 +24,23 @@ from quercus.cli.common import (
     NumericOption,
     ServerOption,
     connect,
-    model_json,
     out,
     print_json,
     report,
     words_of,
 )
-from quercus.cli.look import class_choice
+from quercus.cli.look import class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
-from quercus.cli.model_tables import print_model, table_of_models
-from quercus.cli.remarks import print_remarks, remark_json
-from quercus.cli.specfile import read_presentation
+from quercus.cli.specfile import read_presentation, to_dict
 from quercus.client.places import naming_places
+from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.files import FileTable, open_table
 from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark
 from quercus.files.schema import FileSchema, class_column, infer_schema
 from quercus.specification.model import CHANGEABLE
+from quercus.view.terminal.models import model_page, models_table
 
 app = typer.Typer(no_args_is_help=True, help="List, show, create, change and delete models.")
 
@@ -65,7 +64,7 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
     if not models:
         out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
         return
-    out.print(table_of_models(models))
+    out.print(models_table(models))
 
 
 @app.command("show")
@@ -86,7 +85,7 @@ def show_model(
     if as_json:
         print_json(model_json(model))
     else:
-        print_model(model)
+        out.print(model_page(model))
 
 
 @app.command("create")
@@ -175,7 +174,7 @@ def create_model(
     if as_json:
         print_json(model_json(model) | {"remarks": [remark_json(each) for each in remarks]})
         return
-    print_model(model)
+    out.print(model_page(model))
     if remarks:
         out.print()
         print_remarks(remarks, out)
@@ -267,7 +266,7 @@ def update_model(
     if as_json:
         print_json(model_json(model))
     else:
-        print_model(model)
+        out.print(model_page(model))
 
 
 @app.command("delete")
@@ -294,3 +293,18 @@ def delete_model(
             typer.confirm(f"delete {name!r} with its {rows} and {answers}?", abort=True)
         client.delete_model(name)
     report(as_json, {"deleted": name}, f"deleted {name}")
+
+
+def model_json(model: Model) -> dict[str, Any]:
+    """Return a model as JSON; its specification has the form that ``models create`` reads."""
+    recent = model.accuracy
+    return {each.name: getattr(model, each.name) for each in fields(model)} | {
+        "specification": to_dict(model.specification),
+        "created_at": model.created_at.isoformat(),
+        "lag": model.lag,
+        "accuracy": recent
+        and {name: getattr(recent, name) for name in ("rows", "precise_rows", "accuracy", "expected")}
+        | {"blocks": [asdict(block) for block in recent.blocks]},
+        "average_confidence": model.average_confidence and asdict(model.average_confidence),
+        "other_names": dict(model.other_names),
+    }

@@ -21,6 +21,7 @@ from quercus.client.specifications import Specification
 from quercus.files import FileError, FileTable
 from quercus.files.answers import AnswerColumns, AnswerFile, FileAnswer
 from quercus.specification.bounds import MAX_STATEMENTS
+from quercus.view.words import counted
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,7 @@ def state_answers(
         return
     known = f" ({report.known:,} were there already)" if report.known else ""
     out.print(
-        f"stated {len(answers):,} answers of {len(who):,} labeller{'' if len(who) == 1 else 's'} "
-        f"on {len(items):,} rows{known}"
+        f"stated {len(answers):,} answers of {counted(len(who), 'labeller')} on {len(items):,} rows{known}"
     )
 
 

@@ -13,6 +13,7 @@ from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect
 from quercus.cli.completion import complete_from
 from quercus.client.results import Status
 from quercus.specification.server import LOG_LEVELS
+from quercus.view.words import counted
 
 
 def status(
@@ -55,10 +56,11 @@ def _print_status(address: str, state: Status) -> None:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
     access = "TLS, " if state.tls else "no TLS, "
     access += "tokens asked for" if state.tokens else "no tokens asked for"
+    size = "" if state.restricted else f"{_size_text(state.store_bytes)}, "
     rows = [
         ("server", f"{address}, quercus {state.version}, up {_duration_text(state.uptime_s)}"),
         ("access", access),
-        ("store", state.store_trouble or f"{_store_size(state)}schema {state.store_revision}"),
+        ("store", state.store_trouble or f"{size}schema {state.store_revision}"),
         ("grower", state.grower_text),
         *([("growers", _growers_line(state))] if state.growers else []),
         *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
@@ -82,14 +84,10 @@ def _print_status(address: str, state: Status) -> None:
     out.print(grid)
 
 
-def _store_size(state: Status) -> str:
-    return "" if state.restricted else f"{_size_text(state.store_bytes)}, "
-
-
 def _growers_line(state: Status) -> str:
     """Return a line about the growers that share the store."""
     return "; ".join(
-        f"{each.place}: {each.models:,} model{'' if each.models == 1 else 's'}{' (this server)' if each.own else ''}"
+        f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
         for each in state.growers
     )
 

@@ -1,17 +1,65 @@
-"""``quercus tree``: a tree as text, Graphviz, SVG or JSON."""
+"""``quercus tree``: a tree as text, rules, Graphviz, SVG or JSON; ``quercus induce`` prints its trees likewise."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any, Final, Protocol
 
 import typer
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ModelArgument, ServerOption, connect
-from quercus.cli.tree_output import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    StandardOutput,
+    connect,
+    out,
+    print_json,
+)
+from quercus.cli.output_files import refuse_other_ending
+from quercus.cli.whole_files import write_picture
 from quercus.client.client import Client
 from quercus.client.results import Tree
 from quercus.client.treeview import RenderFormat
+from quercus.specification.conditions import path_text
+from quercus.view.terminal.trees import DrawnTree
+from quercus.view.trees.served import served_words
+from quercus.view.words import counted
+
+MOST_DRAWN: Final = 5_000
+"""Nodes that are drawn for a terminal, which takes a second; a larger tree is printed as it is written to files."""
+
+
+def _file_option(option: str, help_text: str, *endings: str) -> Any:
+    """Return an option for a file of one format, whose name must not promise another one."""
+
+    def checked(file: Path | None) -> Path | None:
+        refuse_other_ending(option, file, endings)
+        return file
+
+    return typer.Option(option, metavar="FILE", help=help_text, dir_okay=False, callback=checked)
+
+
+DotOption = Annotated[
+    Path | None, _file_option("--dot", "Write the tree to this file for Graphviz.", ".dot", ".gv")
+]
+SvgOption = Annotated[Path | None, _file_option("--svg", "Write the tree to this file as SVG.", ".svg")]
+MemberOption = Annotated[
+    int | None,
+    typer.Option(
+        "--member", min=0, help="Number of the tree, if there are several (default: an overview of all)."
+    ),
+]
+DepthOption = Annotated[
+    int | None, typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all).")
+]
+RulesOption = Annotated[
+    bool,
+    typer.Option("--rules", help="Print one line per leaf: the conditions that lead to it, and its class."),
+]
 
 
 def tree(
@@ -62,3 +110,82 @@ class _ServedTrees:
 
     def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
         return self.client.render(self.model, form, self.version, member, depth)
+
+
+class TreeSource(Protocol):
+    """The trees of one version of a model, wherever they grew."""
+
+    def tree(self, member: int) -> Tree:
+        """Return a tree by its number."""
+
+    def draw(self, form: RenderFormat, member: int | None, depth: int | None) -> str:
+        """Draw a tree; without a member an overview, if there are several."""
+
+
+@dataclass(frozen=True)
+class TreeOutput:
+    """The form in which trees are printed, and the files that they are written to.
+
+    Parameters
+    ----------
+    dot, svg
+        Files to write.
+    member, depth
+        Number of the tree, and the levels to show.
+    rules, as_json
+        The form of what is printed: a line for each leaf, or JSON; else the drawing, unless a file is written.
+    """
+
+    dot: Path | None
+    svg: Path | None
+    member: int | None
+    depth: int | None
+    rules: bool
+    as_json: bool
+
+    def write(self, source: TreeSource, **more: object) -> None:
+        """Write the trees of a source; `more` are further parts of the JSON."""
+        if self.as_json:
+            print_json(_tree_json(source.tree(self.member or 0)) | more)
+        files: tuple[tuple[Path | None, RenderFormat], ...] = ((self.dot, "dot"), (self.svg, "svg"))
+        for path, form in files:
+            if path is not None:
+                write_picture(path, source.draw(form, self.member, self.depth))
+        if self.as_json:
+            return
+        if self.rules:
+            lines = rule_lines(source.tree(self.member or 0))
+            StandardOutput().write("".join(f"{line}\n" for line in lines))
+        elif self.dot is None and self.svg is None:
+            self._print_tree(source)
+
+    def _print_tree(self, source: TreeSource) -> None:
+        """Print the tree, without a member an overview if there are several; at a terminal in colours, and wrapped."""
+        if out.is_terminal:
+            tree = source.tree(self.member or 0)
+            nodes = list(served_words(tree, self.depth))
+            if len(nodes) <= MOST_DRAWN and (self.member is not None or len(tree.members) <= 1):
+                out.print(DrawnTree(nodes), crop=False)
+                return
+        StandardOutput().write(source.draw("text", self.member, self.depth).rstrip("\n") + "\n")
+
+
+def _tree_json(tree: Tree) -> dict[str, Any]:
+    served = {"model": tree.model, "version": tree.version, "as_of": tree.as_of} if tree.version else {}
+    return served | {
+        "classes": list(tree.classes),
+        "algorithm": tree.algorithm,
+        "members": len(tree.members),
+        "member": tree.member,
+        "tree": tree.to_dict(),
+    }
+
+
+def rule_lines(tree: Tree) -> Iterator[str]:
+    """Yield a line for each leaf: at most one condition for each attribute, then the class and the rows."""
+    nominal = {each.attribute for each in tree.attributes if not each.numeric}
+    for leaf in tree.leaves:
+        where = path_text(tree.path(leaf), nominal) or "always"
+        rows = counted(leaf.count, "row")
+        known = max(leaf.belief) > 0 or min(leaf.plausibility) < 1
+        yield f"{where}: {leaf.class_name if known else 'nothing is known'} ({rows})"

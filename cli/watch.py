@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from contextlib import nullcontext
 from typing import Annotated
 
 import typer
@@ -18,10 +20,9 @@ from quercus.cli.common import (
     out,
     print_json_line,
 )
-from quercus.cli.watch_picture import MAX_MOMENTS, WatchedMoment, watch_picture
-from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model, TreeUpdate
+from quercus.view.terminal.watch import MAX_MOMENTS, WatchedMoment, watch_picture
 
 
 def watch(
@@ -47,52 +48,32 @@ def watch(
         quercus watch wine
         quercus watch wine --json | jq .undecided
     """
-    with connect(server) as client:
-        view = _View(client, model, as_json)
-        try:
-            with Live(console=out, auto_refresh=False, transient=False) if view.live else _NoLive() as live:
-                for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):
-                    view.show_update(update, live)
-                    if count == limit:
-                        break
-        except KeyboardInterrupt:
-            err.print("stopped", style="dim")
-            raise typer.Exit(130) from None
-        except DeadlineExceeded:
-            if timeout_s is None:
-                raise
-
-
-class _NoLive:
-    """Replaces Live if nothing is drawn."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-class _View:
-    """Draws updates at a terminal, prints a line each elsewhere."""
-
-    def __init__(self, client: Client, model: str, as_json: bool) -> None:
-        self._client, self._model, self._json = client, model, as_json
-        self.live = out.is_terminal and not as_json
-        self._moments: list[WatchedMoment] = []
-        self._started = time.monotonic()
-
-    def show_update(self, update: TreeUpdate, live: Live | None) -> None:
-        """Show one update."""
-        model = self._client.get_model(self._model)
-        now = time.monotonic() - self._started
-        self._moments = [*self._moments[-MAX_MOMENTS + 1 :], WatchedMoment(now, update, model)]
-        if self._json:
-            print_json_line(_update_numbers(update, model))
-        elif live is None:
-            out.print(_update_line(update, model), markup=False, soft_wrap=True)
-        else:
-            live.update(watch_picture(self._moments), refresh=True)
+    started, moments = time.monotonic(), deque[WatchedMoment](maxlen=MAX_MOMENTS)
+    is_live = out.is_terminal and not as_json
+    try:
+        with (
+            connect(server) as client,
+            Live(console=out, auto_refresh=False) if is_live else nullcontext() as live,
+        ):
+            for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):
+                now = client.get_model(model)
+                moments.append(WatchedMoment(time.monotonic() - started, update, now))
+                numbers = _update_numbers(update, now)
+                if as_json:
+                    print_json_line(numbers)
+                elif live is None:
+                    said = (f"{key} {value}" for key, value in numbers.items() if key != "model")
+                    out.print("  ".join(said), soft_wrap=True)
+                else:
+                    live.update(watch_picture(moments), refresh=True)
+                if count == limit:
+                    break
+    except KeyboardInterrupt:
+        err.print("stopped", style="dim")
+        raise typer.Exit(130) from None
+    except DeadlineExceeded:
+        if timeout_s is None:
+            raise
 
 
 def _update_numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
@@ -115,8 +96,3 @@ def _update_numbers(update: TreeUpdate, model: Model) -> dict[str, object]:
         "root": tree.root.attribute,
         "accuracy": None if model.accuracy is None else round(model.accuracy.expected, 4),
     }
-
-
-def _update_line(update: TreeUpdate, model: Model) -> str:
-    numbers = _update_numbers(update, model)
-    return "  ".join(f"{key} {value}" for key, value in numbers.items() if key != "model")

@@ -13,7 +13,7 @@ from quercus.specification.attributes import plain_number
 from quercus.specification.written_labels import write_set
 
 if TYPE_CHECKING:
-    from quercus.client.results import AccuracyBlock, Evidence, Tree
+    from quercus.client.results import AccuracyBlock, Evidence, Member, Tree
     from quercus.client.specifications import Specification
     from quercus.client.tree_nodes import TreeNode
     from quercus.specification.reasons import Fact, FactValue
@@ -168,6 +168,14 @@ class TreeAdditions:
     """The nodes of a tree by what they are, and paths between them."""
 
     nodes: tuple[TreeNode, ...]
+    classes: tuple[str, ...]
+    members: tuple[Member, ...]
+    member: int
+
+    @property
+    def node_classes(self) -> tuple[str, ...]:
+        """The classes that its nodes distinguish: the frame, or one class and all the others."""
+        return self.members[self.member].classes if self.members else self.classes
 
     @property
     def root(self) -> TreeNode:

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from quercus.client.reading import Words
-from quercus.specification.attributes import plain_number
+from quercus.specification.attributes import threshold_branch
 from quercus.v1 import tree_pb2
 
 _STOPS: Final = Words(
@@ -110,8 +110,7 @@ def _branch_name(
     parent, code = columns.parents[index], columns.branches[index]
     threshold = _node_threshold(columns, parent)
     if threshold is not None:
-        text = plain_number(threshold)
-        return (f"< {text}", f"≥ {text}", "?")[code]
+        return threshold_branch(threshold, code)
     return attributes[columns.attributes[parent]].branches[code]
 
 

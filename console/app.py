@@ -19,11 +19,11 @@ from quercus.belief.errors import InvalidInput
 from quercus.client import errors
 from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
-from quercus.console.draw.classes import class_styles
 from quercus.console.guard import RequestGuard
 from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
+from quercus.view.svg.classes import class_styles
 
 EXPIRY_S = 60.0
 _TITLES = {

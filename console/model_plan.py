@@ -16,6 +16,7 @@ from quercus.files.table import FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification.parameters import MAX_CLASSES
 from quercus.specification.written_labels import set_parts
+from quercus.view.words import counted
 
 MAX_COLUMNS: Final = 500
 MAX_ROWS: Final = 200_000
@@ -266,7 +267,7 @@ class ModelPlan:
 
     def _label_lines(self) -> list[str]:
         column, rows = self._class_column(), self.guess.rows
-        said = f"{rows:,} row{'' if rows == 1 else 's'}"
+        said = counted(rows, "row")
         if self.labels == NO_ROWS:
             return [f"{said} in the file; the model gets none of them."]
         if column is None:

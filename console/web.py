@@ -21,10 +21,14 @@ from quercus.client import errors
 from quercus.client.aio import Client
 from quercus.client.keys import aria_shortcut
 from quercus.console.config import ConsoleConfig
-from quercus.console.draw.classes import mark_name
 from quercus.console.sessions import FailureThrottle, Session, Sessions
 from quercus.specification.attributes import plain_number
 from quercus.specification.shares import decimal_text
+from quercus.view.models import deviation_text
+from quercus.view.queries import gain_text
+from quercus.view.svg.classes import mark_name
+from quercus.view.svg.curve import draw_curves
+from quercus.view.words import counted
 
 FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
@@ -105,6 +109,10 @@ _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
 _templates.filters["share"] = decimal_text
 _templates.filters["mark"] = mark_name
+_templates.filters["counted"] = counted
+_templates.filters["curves"] = draw_curves
+_templates.filters["deviation"] = deviation_text
+_templates.filters["gain"] = gain_text
 _templates.filters["shortcut"] = aria_shortcut
 
 

@@ -31,10 +31,10 @@ from quercus.trees import (
     UncertainValues,
     expected_accuracy,
     fit,
-    to_dot,
-    to_svg,
-    to_text,
 )
+from quercus.view.trees.dot import to_dot
+from quercus.view.trees.svg import to_svg
+from quercus.view.trees.text import to_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -220,7 +220,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         ValueError
             As in `export_svg`.
         """
-        from quercus.plot.trees import tree as draw  # noqa: PLC0415 - matplotlib, for those who plot
+        from quercus.view.plots.trees import tree as draw  # noqa: PLC0415 - matplotlib, for those who plot
 
         return draw(self.export_svg(tree, depth=depth), ax)
 

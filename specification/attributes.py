@@ -21,6 +21,7 @@ from quercus.specification.parameters import (
 )
 
 MISSING_NAME = "?"  # of the branch that missing values take
+THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds
 
 OTHER_NAMES = (
     "(other names)"  # of the bucket of names beyond the bound of an attribute, unless a value has this name
@@ -41,6 +42,17 @@ def plain_number(value: float) -> str:
     """
     whole = len(str(int(abs(value)))) if 1.0 <= abs(value) < LARGEST_PLAIN else 0
     return f"{value:.{max(6, whole + 2)}g}"
+
+
+def threshold_branch(threshold: float, code: int) -> str:
+    """Return the name of a branch of a node that splits a number at a threshold.
+
+    Examples
+    --------
+    >>> [threshold_branch(1.5, code) for code in range(3)]
+    ['< 1.5', '≥ 1.5', '?']
+    """
+    return (*(f"{side} {plain_number(threshold)}" for side in THRESHOLD_SIDES), MISSING_NAME)[code]
 
 
 @with_parameter_docs

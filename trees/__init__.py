@@ -3,7 +3,7 @@
 ``likelihood`` evidential likelihood, its maximiser, certified intervals of entropy
 ``rules``      the rules of a split: gain, dominance, significance
 ``growth``     trees from a sample (`batch`), and from a log (`stream`, `incremental`)
-``tree``       a tree as a value: nodes, arrays, branch codes, text and pictures
+``tree``       a tree as a value: nodes, arrays, branch codes, names
 ``ask``        which label to ask for: queries, candidates, strategies
 ``learners``   the trees of the literature behind one interface
 ``memory_forest``  the forest of many memories: members, weights, queries
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
     from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
     from quercus.trees.memory_forest.strategies import Margin
     from quercus.trees.tree.encoding import (
-        THRESHOLD_SIDES,
         Edges,
         SplitName,
         branch_names,
@@ -72,10 +71,9 @@ if TYPE_CHECKING:
         split_names,
     )
     from quercus.trees.tree.flat import FlatTree
+    from quercus.trees.tree.folding import FoldedTree, fold_tree
+    from quercus.trees.tree.names import TreeNames
     from quercus.trees.tree.node import Node
-    from quercus.trees.tree.overview import Overview
-    from quercus.trees.tree.svg_drawing import to_svg
-    from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
 
 _PLACES = {
     "ask.query": ["Query", "QueryContext", "QueryPosition"],
@@ -117,17 +115,15 @@ _PLACES = {
     "tree.encoding": [
         "Edges",
         "SplitName",
-        "THRESHOLD_SIDES",
         "branch_names",
         "check_values",
         "cut_counts",
         "split_names",
     ],
     "tree.flat": ["FlatTree"],
+    "tree.folding": ["FoldedTree", "fold_tree"],
+    "tree.names": ["TreeNames"],
     "tree.node": ["Node"],
-    "tree.overview": ["Overview"],
-    "tree.svg_drawing": ["to_svg"],
-    "tree.text_drawing": ["TreeNames", "to_dot", "to_text"],
 }
 _PLACE_OF = {name: place for place, names in _PLACES.items() for name in names}
 
@@ -135,7 +131,6 @@ __all__ = [
     "C45",
     "CHILD",
     "FORESTS",
-    "THRESHOLD_SIDES",
     "Abc45",
     "AccuracyBlock",
     "ActiveForest",
@@ -151,6 +146,7 @@ __all__ = [
     "E2m",
     "Edges",
     "FlatTree",
+    "FoldedTree",
     "Forest",
     "ForestModel",
     "GrowthState",
@@ -165,7 +161,6 @@ __all__ = [
     "Node",
     "Observed",
     "OneAgainstRest",
-    "Overview",
     "Predictions",
     "Query",
     "QueryContext",
@@ -200,6 +195,7 @@ __all__ = [
     "expected_accuracy",
     "first_most_likely",
     "fit",
+    "fold_tree",
     "forest_of",
     "grow",
     "induce",
@@ -212,9 +208,6 @@ __all__ = [
     "split_names",
     "spread_rows",
     "strategy_named",
-    "to_dot",
-    "to_svg",
-    "to_text",
     "undominated",
     "undominated_mask",
 ]

@@ -14,13 +14,14 @@ from quercus.client.classifications import Classification
 from quercus.client.places import plain_text
 from quercus.client.unseen import UnseenNames
 from quercus.client.values import Between
-from quercus.console.draw.intervals import interval_bar
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
+from quercus.view.models import nominal_names
+from quercus.view.svg.intervals import share_bars
 
 MAX_ATTRIBUTES = 300
 MAX_BOXES = 12
@@ -46,11 +47,10 @@ async def classify(request: Request) -> Response:
         given = await read_posted(request, session)
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
-            has_one_tree = not _has_members(model.specification.algorithm)
+            # of several trees, no single one is there to read
+            has_one_tree = name_of(model.specification.algorithm) not in {"forest", "total-uncertainty"}
             found = await session.client.classify(name, [row], want_paths=has_one_tree)
-            answer = _shown_prediction(
-                found[0], frozenset(each.name for each in attributes if isinstance(each, Nominal))
-            )
+            answer = _shown_prediction(found[0], nominal_names(model))
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
         except (InvalidInput, ValueError) as error:
             fault = plain_text(error)
@@ -94,12 +94,12 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
     86400.0
     """
     if isinstance(attribute, Nominal):
-        names = [
-            text.strip()
-            for each in given.get(f"value-{position}", [])
-            for text in _value_parts(attribute, str(each))
-        ]
-        names = [name for name in names if name]
+        known = Spellings(attribute.values)
+        typed = map(str, given.get(f"value-{position}", []))
+        parts = (
+            text for each in typed for text in ([each] if known.of(each) is not None else each.split("|"))
+        )
+        names = [name for text in parts if (name := text.strip())]
         return None if not names else names[0] if len(names) == 1 else frozenset(names)
     low, high = (
         _parse_number(attribute.name, given.get(f"{end}-{position}", [""])) for end in ("low", "high")
@@ -109,10 +109,6 @@ def value_of(attribute: Attribute, position: int, given: Mapping[str, Any]) -> A
     if low > high:
         raise InvalidInput(attribute.name, f"is from {low:g} to {high:g}, must be in rising order")
     return low if low == high else Between(low, high)
-
-
-def _value_parts(attribute: Nominal, text: str) -> list[str]:
-    return [text] if Spellings(attribute.values).of(text) is not None else text.split("|")
 
 
 def _parse_number(name: str, texts: Any) -> float | None:
@@ -137,23 +133,13 @@ def _form_field(
     return named | {"kind": "number"} | limits
 
 
-def _has_members(algorithm: Any) -> bool:
-    """Return whether a row has several paths because the model has several trees, and no single tree to read."""
-    return name_of(algorithm) in ("forest", "total-uncertainty")
-
-
 def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the prediction for a row in the form for the page."""
     return {
         "label": prediction.label,
         "classes": prediction.classes,
         "set": prediction.label_set,
-        "bars": [
-            (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
-            for name, share, lower, upper in zip(
-                prediction.classes, prediction.theta, prediction.belief, prediction.plausibility, strict=True
-            )
-        ],
+        "bars": share_bars(prediction.classes, prediction.theta, prediction.belief, prediction.plausibility),
         "path": [each.text for each in merge_conditions(prediction.path or (), nominal)],
         "version": prediction.version,
         "node": prediction.node,

@@ -10,23 +10,9 @@ from starlette.responses import Response
 from quercus.client.answers import AnswerFilter
 from quercus.client.results import Answer
 from quercus.console.web import render_page, session_of
+from quercus.view.answers import answer_text, remarks_on
 
 MAX_ANSWERS = 200
-KINDS = {
-    "answered": "answered",
-    "refused": "nobody can tell",
-    "corrected": "corrected",
-    "undone": "taken back",
-    "stated": "stated",
-    "retracted": "taken back",
-}
-STATES = {
-    "counts": "counts",
-    "pending": "waits for others",
-    "replaced": "replaced later",
-    "undone": "taken back",
-    "empty": "",
-}
 
 
 async def history(request: Request) -> Response:
@@ -47,8 +33,8 @@ async def history(request: Request) -> Response:
         classes=tuple(model.specification.classes),
         can_change=can_change,
         is_chosen=is_chosen,
-        kinds=KINDS,
-        states=STATES,
+        said=answer_text,
+        remarks_on=remarks_on,
         most=MAX_ANSWERS,
         flash=session.take_flash(),
     )

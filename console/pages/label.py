@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,9 +17,6 @@ from quercus.client.filters import ANY
 from quercus.client.keys import COMMANDS, KEY_RULE, UNSEEN_S, LabellingKeys, labelling_keys
 from quercus.client.results import AnswerReport, Model, Query
 from quercus.client.shown import shown_text
-from quercus.client.words import TERMS
-from quercus.console.describe import describe_query
-from quercus.console.display import value_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of, waiting
@@ -25,20 +24,14 @@ from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
 from quercus.specification.values import finite_number
+from quercus.view.queries import describe_query, idle_text
+from quercus.view.rows import ShownItem, value_text
+from quercus.view.svg.intervals import interval_bars
+from quercus.view.words import TERMS
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100
 MAX_MODELS = 20
-IDLE = {
-    "nothing_to_ask": "There are no queries now. New rows may change that.",
-    "all_leased": "Other labellers hold all open queries.",
-    "budget_spent": "The budget is spent. To raise it: quercus models update {model} --budget N",
-    "growing": "The tree is learning from your last answer.",
-    "not_for_you": "You have answered or skipped every open query, or it is postponed.",
-    "share_spent": "You have given the maximum number of answers of one labeller.",
-    "hour_spent": "The maximum number of answers of this hour is reached.",
-    "hands_full": "You hold the maximum number of queries. Is another page open?",
-}
 
 
 def queue_of(request: Request, session: Session) -> LabellerQueue:
@@ -51,11 +44,6 @@ def queue_of(request: Request, session: Session) -> LabellerQueue:
         lease_s = console_of(request).config.lease_s
         session.queues[model] = LabellerQueue(session.client, model, labeller, lease_s)
     return session.queues[model]
-
-
-def _idle_text(request: Request, queue: LabellerQueue) -> str:
-    """Return why a queue has no query."""
-    return IDLE.get(queue.idle_reason, queue.idle_reason).format(model=request.path_params["model"])
 
 
 async def model_of(request: Request, session: Session) -> Model | None:
@@ -77,7 +65,7 @@ async def label(request: Request) -> Response:
         model=request.path_params["model"],
         tab="label",
         article="" if query is None else await query_article(request, session, query, model),
-        idle=_idle_text(request, queue),
+        idle=idle_text(queue.idle_reason, request.path_params["model"]),
         progress=progress(model),
         commands=keys.commands,
         commands_json=_commands_json(keys),
@@ -94,7 +82,7 @@ async def label(request: Request) -> Response:
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
     """Return a query as a piece of a page."""
     of = model or await session.client.get_model(query.model)
-    keys = labelling_keys(query.classes)
+    keys, shown = labelling_keys(query.classes), describe_query(query, of)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
     return render_fragment(
         "query.html",
@@ -105,11 +93,34 @@ async def query_article(request: Request, session: Session, query: Query, model:
         commands=keys.commands,
         commands_json=_commands_json(keys),
         uid=of.uid,
-        shown=describe_query(query, of, console_of(request).config.media, data_url),
+        shown=shown,
+        beside=[_address_of(item, console_of(request).config.media, data_url) for item in shown.beside],
+        rivals=interval_bars(shown.rivals),
         may_compare=_may_compare(session, of),
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
+
+
+def _address_of(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
+    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin."""
+    if item.kind not in {"image", "audio"}:
+        return item, item.url
+    if item.data:
+        return item, f"{data_url}/{item.place}"
+    return item, item.url if origin_of(item.url) in origins else ""
+
+
+def origin_of(url: str) -> str:
+    """Return scheme, host and port of a URL.
+
+    Examples
+    --------
+    >>> origin_of("https://cam.example:8443/a.jpg?x=1")
+    'https://cam.example:8443'
+    """
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def _commands_json(keys: LabellingKeys) -> str:
@@ -203,7 +214,10 @@ async def _query_response(
     model = await model_of(request, session)
     content: dict[str, Any] = {"progress": progress(model)}
     if query is None:
-        content |= {"idle": queue.idle_reason, "why": _idle_text(request, queue)}
+        content |= {
+            "idle": queue.idle_reason,
+            "why": idle_text(queue.idle_reason, request.path_params["model"]),
+        }
     else:
         content |= {"name": query.name, "html": await query_article(request, session, query, model)}
     return JSONResponse(content)

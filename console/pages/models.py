@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from quercus.client.results import Model
 from quercus.console.web import render_page, session_of
+from quercus.view.models import STATES, growth_state
 
 MAX_MODELS = 500
 
@@ -28,17 +29,11 @@ async def models(request: Request) -> Response:
         status = await session.client.status()
         grower = "" if status.is_grower_healthy else status.grower_text
     return render_page(
-        request, "models.html", models=usable, is_cut=is_cut, state_of=growth_state, grower=grower
+        request,
+        "models.html",
+        models=usable,
+        is_cut=is_cut,
+        state_of=growth_state,
+        states=STATES,
+        grower=grower,
     )
-
-
-def growth_state(model: Model) -> str:
-    """Return the state of growth in a word.
-
-    ``growing``: events wait for the tree; ``done``: the budget is spent; ``asking``: it has queries; else ``quiet``.
-    """
-    if model.lag:
-        return "growing"
-    if model.budget and model.queries_answered >= model.budget:
-        return "done"
-    return "asking" if model.queries_open or model.queries_leased else "quiet"

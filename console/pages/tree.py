@@ -17,14 +17,15 @@ from quercus.client.errors import QuercusError
 from quercus.client.results import Model, Tree
 from quercus.client.tree_nodes import TreeNode
 from quercus.client.treeview import RenderFormat
-from quercus.console.draw.classes import mark_name
-from quercus.console.draw.icicle import Box, Cell, draw_icicle
-from quercus.console.draw.intervals import interval_bar, interval_bars
 from quercus.console.sessions import Session
-from quercus.console.web import number_text, render_fragment, render_page, session_of
-from quercus.specification.attributes import Nominal
+from quercus.console.web import render_fragment, render_page, session_of
+from quercus.specification.attributes import plain_number
 from quercus.specification.conditions import condition_of, path_text
 from quercus.specification.shares import percent_text
+from quercus.view.models import nominal_names
+from quercus.view.svg.classes import mark_name
+from quercus.view.svg.icicle import Box, Cell, draw_icicle
+from quercus.view.svg.intervals import interval_bars, share_bars
 
 PING_S = 15.0
 MAX_STREAMS = 4
@@ -78,7 +79,7 @@ async def node(request: Request) -> Response:
     )
     selected = _selected_node(shown, _integer_parameter(request, "node"))
     return HTMLResponse(
-        render_fragment("tree_node.html", panel=_node_panel(shown, selected, _nominal_names(model)))
+        render_fragment("tree_node.html", panel=_node_panel(shown, selected, nominal_names(model)))
     )
 
 
@@ -163,7 +164,7 @@ async def _fetch_tree(session: Session, name: str, version: int | None, member: 
 
 
 def _page_context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
-    nominal = _nominal_names(model)
+    nominal = nominal_names(model)
     opened = opened_nodes(tree, selected)
     listed = [node.index for node in tree.nodes if node.parent is None]
     for node in tree.nodes:  # in pre-order: parents come first
@@ -181,7 +182,7 @@ def _page_context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any
         "panel": _node_panel(tree, selected, nominal),
         "oldest": max(1, model.tree_version - LISTED_VERSIONS + 1),
         "newest": max(model.tree_version, tree.version),
-        "legend": _shown_classes(tree),
+        "legend": tree.node_classes,
         "leaves": len(tree.leaves),
         "undecided": len(tree.undecided),
     }
@@ -207,7 +208,7 @@ def opened_nodes(tree: Tree, selected: TreeNode) -> frozenset[int]:
 
 def _list_context(tree: Tree, model: Model, listed: Sequence[int], opened: frozenset[int]) -> dict[str, Any]:
     """Return the content of the list of nodes."""
-    nominal = _nominal_names(model)
+    nominal = nominal_names(model)
     return {
         "tree": tree,
         "base": f"/m/{model.name}/tree",
@@ -238,16 +239,12 @@ def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
 
 def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the description of one node."""
-    believed = zip(_shown_classes(tree), node.theta, node.belief, node.plausibility, strict=True)
     intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))
     return {
         "node": node,
         "classes": tree.classes,
         "where": path_text(tree.path(node), nominal),
-        "believed": [
-            (name, share, lower, upper, interval_bar(lower, upper, 0.0, 1.0))
-            for name, share, lower, upper in believed
-        ],
+        "believed": share_bars(tree.node_classes, node.theta, node.belief, node.plausibility),
         "intervals": interval_bars([(name, lower, upper) for name, (lower, upper) in intervals[:12]]),
         "more": max(0, len(intervals) - 12),
         "test": None if node.attribute is None else _test_text(node),
@@ -255,18 +252,9 @@ def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str
     }
 
 
-def _shown_classes(tree: Tree) -> tuple[str, ...]:
-    """Return the classes that a tree distinguishes: the frame, or one class and all the others."""
-    return tree.members[tree.member].classes if tree.members else tree.classes
-
-
 def _test_text(node: TreeNode) -> str:
     attribute = node.attribute or ""
-    return attribute if node.threshold is None else f"{attribute} at {number_text(node.threshold)}"
-
-
-def _nominal_names(model: Model) -> frozenset[str]:
-    return frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
+    return attribute if node.threshold is None else f"{attribute} at {plain_number(node.threshold)}"
 
 
 def _selected_node(tree: Tree, number: int | None) -> TreeNode:

@@ -1,4 +1,4 @@
-"""Draw the pictures of the explanations, with `quercus.plot`, as PNG files beside this one."""
+"""Draw the pictures of the explanations, with `quercus.view.plots`, as PNG files beside this one."""
 
 import io
 from pathlib import Path
@@ -10,8 +10,8 @@ from PIL import Image
 from sklearn.datasets import load_wine
 from sklearn.model_selection import train_test_split
 
-from quercus import plot
 from quercus.estimators import ActiveBeliefTreeClassifier
+from quercus.view import plots
 
 FOLDER = Path(__file__).resolve().parent
 WINES = ("red", "white", "rosé")
@@ -28,15 +28,15 @@ def save(name: str, ax: Axes) -> None:
 def beliefs() -> None:
     """A witness who is right eight times in ten, and what follows for each class."""
     said = {("red",): 0.8, WINES: 0.2}
-    save("mass", plot.mass_function(said, WINES))
-    save("belief", plot.belief_intervals(WINES, (0.8, 0.0, 0.0), (1.0, 0.2, 0.2)))
+    save("mass", plots.mass_function(said, WINES))
+    save("belief", plots.belief_intervals(WINES, (0.8, 0.0, 0.0), (1.0, 0.2, 0.2)))
 
 
 def cuts() -> None:
     """The same labels once, and ten times."""
     labels = [[1, 0, 0], [0, 1, 0], [0, 1, 1]]
-    save("cut-few", plot.alpha_cut(labels, [1, 1, 1], alpha=0.8, classes=WINES))
-    save("cut-many", plot.alpha_cut(labels, [10, 10, 10], alpha=0.8, classes=WINES))
+    save("cut-few", plots.alpha_cut(labels, [1, 1, 1], alpha=0.8, classes=WINES))
+    save("cut-many", plots.alpha_cut(labels, [10, 10, 10], alpha=0.8, classes=WINES))
 
 
 def tree() -> None:
@@ -48,14 +48,14 @@ def tree() -> None:
     )
     known, _ = train_test_split(np.arange(len(values)), train_size=40, random_state=0, stratify=classes)
     fitted = ActiveBeliefTreeClassifier(bins=None).fit(values.iloc[known], classes.iloc[known])
-    save("tree", plot.tree(fitted, depth=2))
+    save("tree", plots.tree(fitted, depth=2))
     flat, names = fitted._named_tree(0)
     ends = range(flat.interval_start[0], flat.interval_start[1])  # of the root
     found = {
         names.attributes[flat.interval_attribute[k]]: (flat.interval_lower[k], flat.interval_upper[k])
         for k in ends
     }
-    save("intervals", plot.gain_ratio_intervals(found, chosen=names.attributes[flat.attribute[0]]))
+    save("intervals", plots.gain_ratio_intervals(found, chosen=names.attributes[flat.attribute[0]]))
 
 
 if __name__ == "__main__":

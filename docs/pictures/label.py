@@ -6,8 +6,8 @@ from pathlib import Path
 from rich.console import Console
 from sklearn.datasets import load_wine
 
-from quercus.cli.label_screen import prompt_line, query_screen
 from quercus.client import Client, Numeric, Specification
+from quercus.view.terminal.queries import prompt_line, query_screen
 
 WIDTH, ANSWERED = 88, 9
 WINES = ["Barolo", "Grignolino", "Barbera"]

@@ -17,11 +17,10 @@ from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier
-from quercus.specification.attributes import MISSING_NAME, Nominal
+from quercus.specification.attributes import MISSING_NAME, THRESHOLD_SIDES, Nominal
 from quercus.specification.model import Specification
 from quercus.storage import Event, InstanceColumns, ModelRecord, Store
 from quercus.trees import (
-    THRESHOLD_SIDES,
     AccuracyBlock,
     AverageConfidence,
     Edges,

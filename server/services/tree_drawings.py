@@ -7,9 +7,12 @@ from typing import Final
 from quercus.server.wire import snapshots
 from quercus.server.wire.trees import choose_member, member_classes, names_of
 from quercus.storage import Snapshot
-from quercus.trees import Overview, to_dot, to_svg, to_text
 from quercus.trees.learners.stored import part_trees
 from quercus.v1 import tree_pb2
+from quercus.view.trees.dot import to_dot
+from quercus.view.trees.overview import Overview
+from quercus.view.trees.svg import to_svg
+from quercus.view.trees.text import to_text
 
 _Request = tree_pb2.RenderTreeRequest
 

@@ -163,7 +163,7 @@ def test_pages_whose_scripts_do_not_come_are_accessible(visit: Visit, seen: str)
 
 def test_the_accuracy_over_the_recent_past_is_drawn(visit: Visit, seen: str) -> None:
     page = visit(f"/m/{seen}")
-    picture = page.get_by_role("img", name=re.compile(r"^Accuracy 0\.\d\d on the last 6 rows"))
+    picture = page.get_by_role("img", name=re.compile(r"^\d\S* % (expected )?right of the last 6 labels"))
     expect(picture).to_be_visible()
     page.get_by_text("As a table").click()
     expect(page.get_by_role("table", name="Accuracy by block")).to_be_visible()

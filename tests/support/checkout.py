@@ -10,16 +10,15 @@ FOLDERS = (
     "client",
     "console",
     "crowds",
-    "demo",
     "estimators",
     "experiments",
     "files",
     "kernels",
-    "plot",
     "server",
     "specification",
     "storage",
     "trees",
+    "view",
 )
 """The folders at the top that are packages, by their own names."""
 

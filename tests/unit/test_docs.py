@@ -35,7 +35,7 @@ def test_readme_opens_with_the_two_commands() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
 def test_paths_in_code_marks_exist(page: Path) -> None:
     named = re.findall(
-        r"`((?:belief|specification|trees|storage|proto|server|client|cli|files|demo|estimators|experiments|tests|docs|bench|src)/[\w./*-]*)`",
+        r"`((?:belief|specification|trees|storage|proto|server|client|cli|files|view|estimators|experiments|tests|docs|bench|src)/[\w./*-]*)`",
         page.read_text(),
     )
     missing = [name for name in named if not list(ROOT.glob(name.rstrip("/")))]

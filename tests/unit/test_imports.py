@@ -21,6 +21,8 @@ VIOLATIONS = {
     "estimators": "import quercus.client.client",
     "experiments": "import quercus.server",
     "files": "import quercus.trees",
+    "view": "import rich",
+    "console": "import quercus.view.terminal",
 }
 
 

@@ -23,4 +23,6 @@ def test_generated_code_is_current(tmp_path: Path) -> None:
         stale = [name for name in fresh if fresh[name] != checked_in[name]]
         assert not stale, "run `make proto`"
     for module in ("client/results.py", "client/specifications.py"):
-        assert (tmp_path / "quercus" / module).read_bytes() == (ROOT / module).read_bytes(), "run `make proto`"
+        assert (tmp_path / "quercus" / module).read_bytes() == (ROOT / module).read_bytes(), (
+            "run `make proto`"
+        )

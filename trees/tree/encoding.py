@@ -23,11 +23,12 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import (
     MISSING_NAME,
+    THRESHOLD_SIDES,
     Attribute,
     Nominal,
     Numeric,
     other_names,
-    plain_number,
+    threshold_branch,
 )
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUCKET, MAX_VALUES
@@ -35,8 +36,6 @@ from quercus.trees.tree.splits import midpoints
 
 UNKNOWN = -1
 EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
-
-THRESHOLD_SIDES = ("<", "≥")  # branches of a number that nodes split at thresholds
 
 Codes = NDArray[np.int16]
 Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attribute; () for a nominal one
@@ -299,7 +298,7 @@ def split_names(
             )
         for cut in range(cuts):  # one that is not in force is as good as the last
             threshold = edges[k][min(cut, len(edges[k]) - 1)]
-            sides = (f"{side} {plain_number(threshold)}" for side in THRESHOLD_SIDES)
+            sides = (threshold_branch(threshold, code) for code in range(len(THRESHOLD_SIDES)))
             lost = branches[k][len(THRESHOLD_SIDES) :]
             names.append(SplitName(attribute.name, threshold, (*sides, *lost)))
     return tuple(names)

@@ -291,6 +291,7 @@ def test_a_waiting_labeller_gets_the_reason(server: str, model: str) -> None:
         screen = Screen("label", model, "--labeller", "ann", server=server)
         try:
             screen.expect(f"waiting for a query of {model} ... (Ctrl-C stops)")
+            screen.expect("Other labellers hold all open queries.")
             client.refuse(held[0])
             assert "answer 1 of 6" in screen.expect(PROMPT)
             screen.press("q")

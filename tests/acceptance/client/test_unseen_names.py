@@ -57,7 +57,7 @@ def test_a_bound_of_an_attribute_in_a_specification(server: str, name: str, tmp_
     with Client(server) as client:
         client.wait_grown(name)
     shown = quercus("models", "show", name, server=server).stdout
-    assert "(3 names, the most it may have; others count as (other names), so far in 8 rows)" in " ".join(
+    assert "; 3 names, the most it may have; others count as (other names), so far in 8 rows" in " ".join(
         shown.split()
     )
     (attribute,) = json.loads(quercus("models", "show", name, "--json", server=server).stdout)[

@@ -1,5 +1,6 @@
 """A model of every learner on a live server: what it serves is what is learned offline from the same evidence."""
 
+import io
 from dataclasses import fields
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -7,6 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 from integration.client.serving import Serving
+from rich.console import Console
 
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label as DomainLabel
@@ -35,6 +37,8 @@ from quercus.trees import (
 from quercus.trees.learners.cells import Between as Range
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.tree.node import Node
+from quercus.view.terminal.trees import DrawnTree
+from quercus.view.trees.served import served_words
 
 CLASSES = ("setosa", "versicolor", "virginica")
 FRAME = Frame(CLASSES)
@@ -192,6 +196,12 @@ def test_a_model_of_every_learner(serving: Serving, client: Client, name: str, w
     client.delete_model(name)
 
 
+def at_a_terminal(tree: Tree, depth: int | None = None) -> str:
+    console = Console(file=io.StringIO(), width=1000, force_terminal=True, color_system=None)
+    console.print(DrawnTree(served_words(tree, depth)))
+    return console.file.getvalue().rstrip("\n")  # type: ignore[attr-defined]
+
+
 def drawings(client: Client, name: str, tree: Tree) -> None:
     text, dot, svg = (client.render(name, form) for form in ("text", "dot", "svg"))  # type: ignore[arg-type]
     assert dot.startswith("digraph")
@@ -199,12 +209,15 @@ def drawings(client: Client, name: str, tree: Tree) -> None:
     if len(tree.members) > 1:
         assert text.startswith(f"{len(tree.members)} trees")
         text = client.render(name, "text", member=1)
+        assert at_a_terminal(client.tree(name, member=1)) == text
         with pytest.raises(InvalidArgument, match="member"):
             client.render(name, "text", member=len(tree.members))
         with pytest.raises(InvalidArgument, match="want_paths"):
             client.classify(name, [["red", 1.0]], want_paths=True)
         return
     assert text.count("\n") + 1 == len(tree.nodes)
+    for depth in (None, 0, 1):  # at a terminal, the client's own drawing says the same
+        assert at_a_terminal(tree, depth) == client.render(name, "text", depth=depth)
     for node in tree.nodes:
         if node.threshold is not None:
             assert f"< {node.threshold:.6g}" in text

@@ -3,7 +3,7 @@
 from integration.client.serving import Serving
 
 from quercus.client import Client, Nominal, Specification
-from quercus.client.reasons import why_it_stopped
+from quercus.view.models import why_it_stopped
 
 
 def test_settled_and_without_rows(shared_server: Serving) -> None:

@@ -11,6 +11,7 @@ from support.consoles import Visitor
 
 from quercus.client import Client, Nominal, NotFound, Numeric, Specification
 from quercus.specification.class_marks import CLASS_MARKS
+from quercus.view.models import accuracy_text
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +118,7 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
         assert start == 0 or (found is not None and found.rows >= 70)
     page = ann.get(f"/m/{name}").text
     assert found is not None
-    assert f"Accuracy {found.expected:.2f} on the last {found.rows} rows" in page
+    assert f"{accuracy_text(found)}." in page
     own = client.get_model(name).average_confidence
     assert own is not None
     assert f"On all rows: {own.mean * 100:.1f} % right by its own estimate, the mean over 140 rows" in page

@@ -21,12 +21,12 @@ from prometheus_client.parser import text_string_to_metric_families
 from support.published import published_model
 
 from quercus import __version__
-from quercus.cli.common import accuracy_text, attribute_text
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.growth import supervisor
 from quercus.server.wire.errors import BadStart
 from quercus.v1 import instance_pb2, model_pb2
+from quercus.view.models import accuracy_line, attribute_words
 
 DEADLINE_S = 60.0
 
@@ -153,7 +153,7 @@ def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[
         66,
         63 / 66,
     )
-    assert accuracy_text(found) == "95.5 % right of the last 66 labels that came after a prediction  █▇"
+    assert accuracy_line(found) == "95.5 % right of the last 66 labels that came after a prediction  █▇"
 
 
 @pytest.mark.parametrize("algorithm", ["active-forest", "abc45", "e2m", "c45"])
@@ -175,9 +175,10 @@ def test_rows_with_names_beyond_the_bound_are_counted(growing: tuple[Any, int], 
     assert found.other_names == {"A": 16, "B": 15}
     assert Page(port)("quercus_model_other_names", model=name) == 31
     kinds = [
-        attribute_text(each, found.other_names.get(each.name, 0)) for each in found.specification.attributes
+        attribute_words(each, found.other_names.get(each.name, 0))[1]
+        for each in found.specification.attributes
     ]
-    assert "others count as (other names), so far in 16 rows)" in kinds[0]
+    assert "others count as (other names), so far in 16 rows" in kinds[0]
     assert "so far" not in kinds[2]
 
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 from support.checkout import ROOT
 
-from quercus.cli import demo, failures, main
+from quercus.cli import failures, main
+from quercus.cli.demo import command as demo
 from quercus.cli.main import COMMANDS, load_command
 
 WITHOUT_JSON = {

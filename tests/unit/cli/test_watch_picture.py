@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 
 from rich.console import Console
 
-from quercus.cli.watch_picture import DRAWN_BRANCHES, MAX_MOMENTS, WatchedMoment, rising_line, watch_picture
 from quercus.client.results import Model, Tree, TreeUpdate
 from quercus.client.specifications import Specification
 from quercus.client.tree_nodes import TreeNode
 from quercus.specification.attributes import Numeric
+from quercus.view.terminal.watch import DRAWN_BRANCHES, MAX_MOMENTS, WatchedMoment, watch_picture
 
 
 def node(index: int, parent: int | None, depth: int, children: tuple[int, ...] = ()) -> TreeNode:
@@ -70,13 +70,13 @@ def test_numbers_and_the_top_of_the_tree() -> None:
     ]
     assert "class-3" in text
     assert "class-4" not in text  # below what is drawn
-    assert "more below" in text or "…" in text
+    assert "class-3  n=31  (red 0.75  white 0.25)  by a very long name of an…" in text  # cut
 
 
 def test_many_branches_are_counted() -> None:
     wide = (node(0, None, 0, tuple(range(1, 12))), *(node(k, 0, 1) for k in range(1, 12)))
     text = "\n".join(drawn([moment(0.0, wide, 1)]))
-    assert f"{11 - DRAWN_BRANCHES} more" in text
+    assert sum("n=" in line for line in text.splitlines()) == 1 + DRAWN_BRANCHES
     assert "class-11" not in text
 
 
@@ -84,9 +84,3 @@ def test_a_line_of_many_trees_fits() -> None:
     lines = drawn([moment(float(k), DEEP, k) for k in range(MAX_MOMENTS)])
     assert max(map(len, lines)) <= 80
     assert any(len(line.split()[-1]) == MAX_MOMENTS for line in lines if line.startswith("answers"))
-
-
-def test_a_line_goes_from_least_to_most() -> None:
-    assert rising_line([5]) == "▁"
-    assert rising_line([0, 7]) == "▁█"
-    assert rising_line([2, 1, 0]) == "█▅▁"

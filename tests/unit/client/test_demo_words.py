@@ -8,11 +8,11 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
+from quercus.cli.demo.classifier import ClassifierState
+from quercus.cli.demo.curve import Curves, caution_text, saving_text, verdict_text
+from quercus.cli.demo.screen import DemoState, Screen
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
 from quercus.client.reading import to_datetime
-from quercus.demo.classifier import ClassifierState
-from quercus.demo.curve import Curves, caution_text, saving_text, verdict_text
-from quercus.demo.screen import DemoState, Screen
 
 RANDOM = np.array([[0.3, 0.5], [0.3, 0.6], [0.3, 0.7]])
 

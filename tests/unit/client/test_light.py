@@ -29,6 +29,17 @@ def test_the_command_line() -> None:
     assert not modules.intersection(HEAVY + PARTS)
 
 
+def test_commands_that_show_what_a_server_has() -> None:
+    names = ("answers", "label", "labellers", "models", "tree", "watch")
+    modules = imported_by(f"import {', '.join(f'quercus.cli.{name}' for name in names)}")
+    assert not modules.intersection(HEAVY + PARTS)
+
+
+def test_pages_need_no_terminal() -> None:
+    modules = imported_by("import quercus.console.app")
+    assert not modules.intersection((*HEAVY, *PARTS, "rich", "typer"))
+
+
 HELP = "sys.argv[1:] = ['--help']"
 COMPLETION = (
     "import os; os.environ |= dict(_QUERCUS_COMPLETE='complete_bash', COMP_WORDS='quercus p', COMP_CWORD='1')"
@@ -59,8 +70,13 @@ def test_help_and_completion_import_no_command(asked: str, shows: str) -> None:
             "quercus.client.client",
         )
     )
-    commands = {name for name in loaded if name.startswith("quercus.cli.")}
-    assert commands == {"quercus.cli.ascii_form", "quercus.cli.failures", "quercus.cli.main"}
+    modules_of_ours = {name for name in loaded if name.startswith(("quercus.cli.", "quercus.view."))}
+    assert modules_of_ours == {
+        "quercus.cli.failures",
+        "quercus.cli.main",
+        "quercus.view.terminal",
+        "quercus.view.terminal.ascii_form",
+    }
 
 
 def test_public_names_are_known_to_type_checkers_and_at_run_time() -> None:

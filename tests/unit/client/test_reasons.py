@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from quercus.client import Fact, Query, Reason, Rival, Shares
-from quercus.client.reasons import facts_text, place_text, why_text
-from quercus.client.words import TERMS, known_text
+from quercus.view.reasons import facts_text, place_text, why_text
+from quercus.view.words import TERMS, known_text
 
 CLASSES = ("Barolo", "Grignolino", "Barbera")
 RIVALS = (Rival("hue", 0.1, 0.5), Rival("alcohol", 0.2, 0.4, 13.3))
@@ -121,11 +121,11 @@ def test_the_place_has_one_condition_per_attribute() -> None:
     assert place_text(contested) == "The tree is undecided where alcohol < 13.38 (9 rows)."
 
 
-def test_withheld_parts_are_named() -> None:
+def test_withheld_parts_are_not_spoken_of() -> None:
     withheld = query("published", node_count=0)
-    assert why_text(withheld) == "The reason is withheld."
+    assert why_text(withheld) == ""
     assert place_text(withheld.reason) == ""
-    assert known_text(CLASSES, ()) == "What is known is withheld."
+    assert known_text(CLASSES, ()) == ""
 
 
 def test_terms_are_explained_in_at_most_two_sentences() -> None:

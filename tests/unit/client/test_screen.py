@@ -7,18 +7,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
-from quercus.cli.common import bar
 from quercus.cli.label_person import parse_plausibilities
-from quercus.cli.label_screen import (
-    _evidence_text,
-    answer_list,
-    answer_screen,
-    help_text,
-    print_parts,
-    prompt_line,
-    query_screen,
-    set_line,
-)
 from quercus.cli.terminal import BACKSPACE, ENTER, Keys
 from quercus.client import (
     Answer,
@@ -40,6 +29,18 @@ from quercus.client import (
 )
 from quercus.client.keys import KEY_RULE
 from quercus.client.reading import to_datetime
+from quercus.view.bars import bar
+from quercus.view.queries import describe_query
+from quercus.view.terminal.queries import (
+    _evidence_parts,
+    answer_list,
+    answer_screen,
+    help_text,
+    print_parts,
+    prompt_line,
+    query_screen,
+    set_line,
+)
 
 
 def model(attributes: list[Nominal | Numeric], classes: tuple[str, ...]) -> Model:
@@ -168,9 +169,10 @@ def test_nothing_breaks_on_a_narrow_screen() -> None:
 def test_known_evidence_comes_first_and_is_drawn_hollow() -> None:
     names = ("Barolo", "Grignolino", "Barbera")
     console = Console(file=io.StringIO(), width=80, force_terminal=False)
-    print_parts(console, [_evidence_text(names, (1.0, 0.4, 0.0))])
+    asked = replace(query({}, names, Reason((), (), "", "", 0.5, 9)), contour=(1.0, 0.4, 0.0))
+    print_parts(console, _evidence_parts(asked, describe_query(asked, model([Numeric("hue")], names))))
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
-    assert lines[0].rstrip() == "ruled out: Barbera; less plausible: Grignolino; open: Barolo"
+    assert lines[0].rstrip() == "Ruled out: Barbera; less plausible: Grignolino; open: Barolo."
     assert "plausibility" in lines[1]
     assert [line.count("▯") for line in lines[2:]] == [20, 8, 0]
 

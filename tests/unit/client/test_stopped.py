@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from quercus.client import Model, Numeric, Specification
-from quercus.client.reasons import why_it_stopped
+from quercus.view.models import why_it_stopped
 
 
 def model(

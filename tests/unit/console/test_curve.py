@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quercus.console.draw.curve import Curve, draw_curves
+from quercus.view.svg.curve import Curve, draw_curves
 
 LARGEST_FLOAT = sys.float_info.max
 NUMBERS = st.floats(allow_infinity=False)

@@ -30,8 +30,8 @@ def test_text() -> None:
     text = C45Classifier(confidence=None, min_branch=1).fit(FRAME, KIND).export_text()
     assert text.splitlines() == [
         "no  n=12  (no 0.75  yes 0.25)  by wind",
-        "├─ < 5.5: no  n=9  (no 1.00  yes 0.00)",
-        "└─ ≥ 5.5: yes  n=3  (no 0.00  yes 1.00)",
+        "├── < 5.5: no  n=9  (no 1.00  yes 0.00)",
+        "└── ≥ 5.5: yes  n=3  (no 0.00  yes 1.00)",
     ]
 
 
@@ -39,7 +39,7 @@ def test_bins_and_values_have_their_names() -> None:
     frame = FRAME.assign(wind=[1.0, 2.0, 1.0, 2.0] * 3)
     text = ActiveBeliefTreeClassifier(bins=2, alpha=1.0).fit(frame, KIND).export_text()
     assert "by sky" in text
-    assert "├─ rain: " in text
+    assert "├── rain: " in text
     assert "< 1.5: no" in text
     assert "≥ 1.5: yes" in text
 
@@ -56,7 +56,7 @@ def test_trees_of_one_class_against_the_rest() -> None:
 
 def test_branches_of_belief_entropy_trees() -> None:
     text = BeliefEntropyTreeClassifier().fit(X, np.array(["a", "b", "c"])[Y]).export_text()
-    assert "├─ most like a: " in text
+    assert "├── most like a: " in text
 
 
 def test_each_tree_of_a_forest() -> None:

@@ -2,8 +2,6 @@
 
 import pytest
 
-from quercus.cli.common import attribute_text
-from quercus.cli.label_row import value_text
 from quercus.client import Specification, Tree
 from quercus.client.comparing import differences
 from quercus.client.results import Rival
@@ -11,6 +9,8 @@ from quercus.specification.attributes import Numeric, plain_number
 from quercus.specification.conditions import condition_of, path_text
 from quercus.trees import branch_names, split_names
 from quercus.v1 import tree_pb2
+from quercus.view.models import attribute_words
+from quercus.view.rows import value_text
 
 TIMES = (1700000000.5, 1700000600.5, 1700001200.5)
 NONE = float("nan")
@@ -83,13 +83,14 @@ def test_bins_that_are_close_keep_their_bounds() -> None:
 
 
 def test_declared_edges_are_shown_apart() -> None:
-    assert attribute_text(Numeric("day", edges=(20231101, 20231115))) == "numeric, edges 20231101, 20231115"
+    kind, values = attribute_words(Numeric("day", edges=(20231101, 20231115)))
+    assert (kind, values) == ("numbers", "cut at 20231101, 20231115")
     few, many = (Specification([Numeric("x")], ["o", "s"], budget=each) for each in (10, 1_000_000))
     assert differences(many, few) == ["budget 1000000, given 10"]
 
 
 def test_a_labeller_sees_the_day_of_a_date() -> None:
-    assert value_text(20231101.0).plain == "20231101"
+    assert value_text(20231101.0) == "20231101"
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,11 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.folding import fold_tree
+from quercus.trees.tree.names import TreeNames
 from quercus.trees.tree.node import Node
-from quercus.trees.tree.svg_drawing import MAX_NODES, to_svg
-from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
+from quercus.view.trees.dot import to_dot
+from quercus.view.trees.svg import MAX_NODES, to_svg
+from quercus.view.trees.text import to_text
 
 NAMES = TreeNames(("yes", "no"), tuple(f"a{k}" for k in range(12)), (("x", "y"),) * 12)
 

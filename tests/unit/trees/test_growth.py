@@ -16,8 +16,10 @@ from quercus.trees.growth.batch import (
     grow_tree,
 )
 from quercus.trees.tree.flat import FlatTree
+from quercus.trees.tree.names import TreeNames
 from quercus.trees.tree.node import Node, Stop
-from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
+from quercus.view.trees.dot import to_dot
+from quercus.view.trees.text import to_text
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,11 @@ from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
+from quercus.trees.tree.names import TreeNames
 from quercus.trees.tree.node import Node
-from quercus.trees.tree.svg_drawing import to_svg
-from quercus.trees.tree.text_drawing import TreeNames, to_dot, to_text
+from quercus.view.trees.dot import to_dot
+from quercus.view.trees.svg import to_svg
+from quercus.view.trees.text import to_text
 
 COLOUR = Nominal("colour", ("red", "green", "blue"), missing="reject")
 NO, YES, ANY = (1.0, 0.0), (0.0, 1.0), (1.0, 1.0)
@@ -152,6 +154,6 @@ def test_drawings_say_as_its_parent() -> None:
     tree = state(0.9, CODES, LABELS).flat
     assert tree.as_parent.tolist() == [False, False, False, True]
     last = to_text(tree, NAMES).splitlines()[-1]
-    assert last == "└─ blue: yes  n=3  (no 0.43  yes 0.57, as its parent)"
+    assert last == "└── blue: yes  n=3  (no 0.43  yes 0.57, as its parent)"
     assert to_dot(tree, NAMES).count("as its parent") == 1
     assert to_svg(tree, NAMES).count("as its parent") == 2  # in the node, and in its title

@@ -1,0 +1,1 @@
+"""The parts of ``quercus demo``: a server, a sensor, two labellers and a classifier at work on real data."""

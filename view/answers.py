@@ -1,0 +1,50 @@
+"""An answer in words: what was said, and what came of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from quercus.client.results import Answer
+
+CANNOT_TELL: Final = "nobody can tell"
+KINDS: Final = {
+    "answered": "",
+    "refused": CANNOT_TELL,
+    "corrected": "corrected",
+    "undone": "taken back",
+    "stated": "stated",
+    "retracted": "taken back",
+}
+"""The kinds of an answer in words; an ordinary one needs none."""
+STATES: Final = {
+    "counts": "",
+    "pending": "waits for others",
+    "replaced": "replaced",
+    "undone": "taken back",
+    "empty": "",
+}
+"""The states of an answer in words; one that counts needs none."""
+
+
+def answer_text(answer: Answer) -> str:
+    """Return the label of an answer, or what it was in its place."""
+    return answer.text or KINDS[answer.kind] or CANNOT_TELL
+
+
+def remarks_on(answer: Answer) -> list[str]:
+    """Return the remarks on an answer: its kind, its state, and what else matters."""
+    kind = KINDS[answer.kind] if answer.text else ""
+    state = STATES[answer.state]
+    if state and answer.later is not None:
+        state += f" by {answer.later}"
+    former = ""
+    if answer.former is not None:
+        former = f"was {answer.former_text} ({answer.former})" if answer.former_text else f"({answer.former})"
+    trust = f"reliability {answer.reliability:.2g}" if answer.reliability < 1.0 else ""
+    return list(filter(None, [kind, former, state, trust, "contradicts" if answer.conflict else ""]))
+
+
+def moment_text(at: datetime) -> str:
+    """Return a time (UTC) to the minute."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M}"

@@ -1,0 +1,189 @@
+"""A model in words: its state, its numbers, its accuracy, its attributes, its labelling policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from quercus.specification.attributes import Attribute, Nominal, plain_number
+from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
+from quercus.specification.shares import percent_text
+from quercus.view.bars import sparkline
+from quercus.view.words import counted
+
+if TYPE_CHECKING:  # its module imports numpy
+    from quercus.client.results import AverageConfidence, LabellingPolicy, Model, RecentAccuracy
+
+MAX_NAMED: Final = 12
+"""Values or edges of an attribute that are listed."""
+ASKED_ARE_HARDEST: Final = (
+    "rows that were asked about are the hardest: on all rows the accuracy is usually higher"
+)
+STATES: Final = {
+    "growing": ("growing", "The tree is learning from new events."),
+    "done": ("budget spent", "The budget is spent."),
+    "asking": ("has queries", "It has queries for labellers."),
+    "quiet": ("no queries", "It has no queries now."),
+}
+"""The states of `growth_state`, each in two words and in a sentence."""
+_CORRECTORS: Final = {"own": "by their author", "anyone": "by anybody", "nobody": "by nobody"}
+
+
+def nominal_names(model: Model) -> frozenset[str]:
+    """Return the names of a model's nominal attributes."""
+    return frozenset(each.name for each in model.specification.attributes if isinstance(each, Nominal))
+
+
+def growth_state(model: Model) -> str:
+    """Return the state of growth in a word.
+
+    ``growing``: events wait for the tree; ``done``: the budget is spent; ``asking``: it has queries; else ``quiet``.
+    """
+    if model.lag:
+        return "growing"
+    if model.budget and model.queries_answered >= model.budget:
+        return "done"
+    return "asking" if model.queries_open or model.queries_leased else "quiet"
+
+
+def state_text(model: Model) -> str:
+    """Return what a model does now, in a sentence."""
+    why = why_it_stopped(model)
+    return f"{why[0].upper()}{why[1:]}." if why else STATES[growth_state(model)][1]
+
+
+def why_it_stopped(model: Model) -> str:
+    """Return why a model with budget left makes no queries, in words; empty if it does, or may do so again soon."""
+    waits = model.lag or model.queries_open or model.queries_leased
+    spent = model.queries_answered >= model.budget
+    if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
+        return ""
+    if model.settled is False:
+        return "it asks nothing now: no row that it may ask about is left"
+    settled = "no split is contested and every leaf has a label"
+    why = settled if model.settled else f"{settled}, or no row is left"
+    return f"it stopped asking: {why}; --ask {TO_THE_BUDGET} goes on"
+
+
+def lag_text(model: Model) -> str:
+    """Return the lag of a model's tree behind its log in words: events and seconds, or "up to date"."""
+    if not model.lag:
+        return "up to date"
+    return f"{counted(model.lag, 'event')} and {model.lag_s:.1f} s behind"
+
+
+def tree_text(model: Model) -> str:
+    """Return which tree is the newest, and its lag."""
+    if not model.tree_version:
+        return f"none yet, {lag_text(model)}" if model.lag else "none yet"
+    return f"version {model.tree_version:,}, {lag_text(model)}"
+
+
+def number_rows(model: Model) -> Iterator[tuple[str, str]]:
+    """Yield the numbers of a model, each with its name."""
+    yield "rows", f"{model.instance_count:,}"
+    yield (
+        "answers",
+        f"{model.queries_answered:,} of {model.budget:,}" if model.budget else "never asks (budget 0)",
+    )
+    yield "refused", f"{model.queries_refused:,}"
+    yield "open queries", f"{model.queries_open:,}"
+    yield "leased queries", f"{model.queries_leased:,}"
+    yield "contradicting answers", f"{model.conflicts:,}"
+    yield "tree", tree_text(model)
+    if model.growth_stopped:
+        yield "growth stopped", model.growth_stopped
+
+
+def accuracy_text(recent: RecentAccuracy | None) -> str:
+    """Return the accuracy of recent predictions in words."""
+    if recent is None or not recent.rows:
+        return "not known yet"
+    rows = f"of the last {counted(recent.rows, 'label')} that came after a prediction"
+    if recent.accuracy is None or recent.precise_rows < recent.rows:
+        return f"{percent_text(recent.expected, 1)} expected right {rows}"
+    return f"{percent_text(recent.accuracy, 1)} right {rows}"
+
+
+def accuracy_line(recent: RecentAccuracy | None) -> str:
+    """Return the accuracy of recent predictions in words, and a curve of one character per 50 rows."""
+    if recent is None or not recent.rows:
+        return accuracy_text(recent)
+    shares = [block.expected / block.rows for block in recent.blocks if block.rows]
+    return f"{accuracy_text(recent)}  {sparkline(shares, ends=(0.0, 1.0))}"
+
+
+def confidence_text(own: AverageConfidence) -> str:
+    """Return how right a model takes itself to be, in words.
+
+    Examples
+    --------
+    >>> from quercus.client.results import AverageConfidence
+    >>> confidence_text(AverageConfidence(178, 0.85214))
+    '85.2 % right by its own estimate, the mean over 178 rows'
+    """
+    return f"{percent_text(own.mean, 1)} right by its own estimate, the mean over {own.rows:,} rows"
+
+
+def attribute_words(attribute: Attribute, others: int = 0) -> tuple[str, str]:
+    """Return the kind of an attribute, and its values or cuts in words.
+
+    Parameters
+    ----------
+    attribute
+        The attribute.
+    others
+        Number of rows with a name beyond the bound of its names.
+
+    Examples
+    --------
+    >>> from quercus.specification.attributes import Numeric
+    >>> attribute_words(Nominal("X", "ab", max_values=2), 1)
+    ('names', 'a, b; 2 names, the most it may have; others count as (other names), so far in 1 row')
+    >>> attribute_words(Numeric("size", edges=(1.5, 2.5))), attribute_words(Numeric("size", cuts=32))
+    (('numbers', 'cut at 1.5, 2.5'), ('numbers', 'split at one of 32 cuts'))
+    """
+    missing = "never missing" if attribute.missing == "reject" else ""
+    if isinstance(attribute, Nominal):
+        so_far = f", so far in {counted(others, 'row')}" if others else ""
+        named = ", ".join(attribute.values[:MAX_NAMED])
+        more = len(attribute.values) - MAX_NAMED
+        named += f" and {more:,} more" if more > 0 else ""
+        return "names", "; ".join(filter(None, [named, attribute.bound_text + so_far, missing]))
+    edges = ", ".join(map(plain_number, attribute.edges[:MAX_NAMED]))
+    edges += " …" if len(attribute.edges) > MAX_NAMED else ""
+    if edges:
+        cut = f"split at one of {edges}" if attribute.cuts is not None else f"cut at {edges}"
+    elif attribute.cuts is not None:
+        cut = f"split at one of {attribute.cuts:,} cuts"
+    else:
+        cut = f"in {attribute.bins} bins"
+    return "numbers", "; ".join(filter(None, [cut, missing]))
+
+
+def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
+    """Yield the parts of a labelling policy, each with its name."""
+    several = policy.answers_per_query > 1
+    conflict = f", of different labellers; one more above a conflict of {policy.max_conflict:g}"
+    yield "answers to a query", f"{policy.answers_per_query}{conflict if several else ''}"
+    yield "answers of one labeller", _bound_text(policy.per_labeller)
+    yield "answers within an hour", _bound_text(policy.per_hour)
+    yield "queries held at once", _bound_text(policy.max_held)
+    yield "answers are corrected", _CORRECTORS[policy.corrections]
+    yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
+    yield "tags", ", ".join(policy.tags) or "none"
+
+
+def _bound_text(value: int | None) -> str:
+    return "no bound" if value is None else f"at most {value:,}"
+
+
+def deviation_text(share: float | None, deviation: float | None) -> str:
+    """Return an estimated share and its standard deviation.
+
+    Examples
+    --------
+    >>> deviation_text(0.82, 0.05), deviation_text(None, None)
+    ('0.82 ± 0.05', '–')
+    """
+    return "–" if share is None else f"{share:.2f} ± {deviation or 0.0:.2f}"

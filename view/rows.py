@@ -1,0 +1,188 @@
+"""A row for a person: its values as the model presents them, and what is shown beside them."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from quercus.client.results import Model, Query
+from quercus.client.values import Value
+from quercus.specification.attributes import plain_number
+from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem, media_type
+from quercus.specification.presentation import Presentation, SeriesView
+
+MAX_VALUES: Final = 300
+MAX_TEXT: Final = 2_000
+LARGEST_FLOAT: Final = sys.float_info.max
+
+
+@dataclass(frozen=True)
+class ShownValue:
+    """A value of a row."""
+
+    title: str
+    text: str
+    is_missing: bool
+    description: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Values at equal steps; NaN is a gap."""
+
+    title: str
+    values: Sequence[float]
+    start: float = 0.0
+    step: float = 1.0
+    unit: str = ""
+    step_unit: str = ""
+
+    @property
+    def end(self) -> float:
+        """Position of the last value on the axis."""
+        return self.position(len(self.values) - 1)
+
+    def position(self, number: int) -> float:
+        """Return the position of a value on the axis, finite also where the sum is not."""
+        return max(-LARGEST_FLOAT, min(LARGEST_FLOAT, self.start + number * self.step))
+
+    @property
+    def span(self) -> str:
+        """The least and the largest value, with their unit.
+
+        Examples
+        --------
+        >>> Curve("a", [0.0, math.nan, 4.0], unit="mm/s").span, Curve("a", [math.nan]).span
+        ('0 to 4 mm/s', 'no value')
+        """
+        known = [value for value in self.values if not math.isnan(value)]
+        if not known:
+            return "no value"
+        return f"{plain_number(min(known))} to {plain_number(max(known))} {self.unit}".rstrip()
+
+    @property
+    def note(self) -> str:
+        """The span, and how many values there are along which part of the axis.
+
+        Examples
+        --------
+        >>> Curve("a", [0.0, 4.0]).note, Curve("a", [0.0, 4.0], step=0.5, unit="mm/s", step_unit="s").note
+        ('0 to 4, 2 values', '0 to 4 mm/s, 2 values along 0 to 0.5 s')
+        """
+        count = f"{len(self.values):,} values"
+        if (self.start, self.step, self.step_unit) == (0.0, 1.0, ""):
+            return f"{self.span}, {count}"
+        along = f"{plain_number(self.start)} to {plain_number(self.end)} {self.step_unit}".rstrip()
+        return f"{self.span}, {count} along {along}"
+
+
+@dataclass(frozen=True)
+class ShownItem:
+    """Something beside the values.
+
+    Attributes
+    ----------
+    kind
+        ``curves``, ``text``, ``link``, ``image`` or ``audio``.
+    title
+        Its title.
+    text
+        What a text says; what an image or a sound is, for those who do not see or hear it.
+    url
+        Address of a link, an image or a sound; empty for bytes that were pushed.
+    place
+        Number among the items of the row's display; -1 for what follows from the values.
+    data
+        Media type and size of pushed bytes.
+    curves
+        The curves that share a picture.
+    """
+
+    kind: str
+    title: str
+    text: str = ""
+    url: str = ""
+    place: int = -1
+    data: str = ""
+    curves: tuple[Curve, ...] = ()
+
+
+def shown_values(
+    values: Mapping[str, Value], model: Model, most: int = MAX_VALUES
+) -> tuple[list[tuple[str, list[ShownValue]]], int]:
+    """Return the values by group, and the number of omitted ones; the values of curves are shown among the items."""
+    presentation = model.specification.presentation or Presentation()
+    views = presentation.shown_views(each.name for each in model.specification.attributes)
+    shown = [
+        (
+            view.group,
+            ShownValue(
+                view.title or view.attribute,
+                value_text(values.get(view.attribute), view.format, view.unit),
+                values.get(view.attribute) is None,
+                view.description,
+            ),
+        )
+        for view in views[:most]
+    ]
+    groups = [
+        (group, [value for _, value in each]) for group, each in groupby(shown, key=lambda pair: pair[0])
+    ]
+    return groups, len(views) - len(shown)
+
+
+def shown_items(query: Query, model: Model) -> list[ShownItem]:
+    """Return the items shown beside the values of a query's row: curves, the model's templates, the row's display."""
+    presentation = model.specification.presentation or Presentation()
+    items = _presented_curves(query.values, presentation.series)
+    for template in presentation.media:
+        url = template.fill_url(query.instance, query.values)
+        if url is not None:
+            items.append(ShownItem(template.kind, template.title, url=url))
+    for place, item in enumerate(query.display):
+        match item:
+            case TextItem():
+                items.append(ShownItem("text", item.title, item.text, place=place))
+            case LinkItem():
+                items.append(ShownItem("link", item.title, url=item.url, place=place))
+            case SeriesItem():
+                curve = Curve(item.title, item.values, item.start, item.step, item.unit, item.step_unit)
+                items.append(ShownItem("curves", item.title, place=place, curves=(curve,)))
+            case MediaItem():
+                data = "" if item.url else f"{media_type(item.data)}, {len(item.data):,} bytes"
+                items.append(ShownItem(item.kind, item.title, item.alt, item.url, place, data))
+    return items
+
+
+def value_text(value: Value, form: str = "", unit: str = "") -> str:
+    """Return a value as people read it.
+
+    Examples
+    --------
+    >>> value_text(13.0), value_text(0.25, ".1%"), value_text(2.5, unit="mm"), value_text("red"), value_text(None)
+    ('13', '25.0%', '2.5 mm', 'red', 'missing')
+    """
+    if value is None:
+        return "missing"
+    number = "" if isinstance(value, str) else format(value, form) if form else plain_number(float(value))
+    text = value[:MAX_TEXT] if isinstance(value, str) else number
+    return f"{text} {unit}" if unit else text
+
+
+def _presented_curves(values: Mapping[str, Value], series: Sequence[SeriesView]) -> list[ShownItem]:
+    """Return the curves of attributes; those of one plot share a picture."""
+    plots: dict[str, list[Curve]] = {}
+    for view in series:
+        numbers = [
+            value if isinstance(value := values.get(name), float) else math.nan for name in view.attributes
+        ]
+        curve = Curve(view.title, numbers, view.start, view.step, view.unit, view.step_unit)
+        plots.setdefault(view.plot or f"\0{view.title}", []).append(curve)
+    return [
+        ShownItem("curves", " and ".join(curve.title for curve in plot), curves=tuple(plot))
+        for plot in plots.values()
+    ]

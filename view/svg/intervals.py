@@ -1,0 +1,42 @@
+"""Intervals on a common scale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+WIDTH = 100
+
+
+def interval_bar(lower: float, upper: float, least: float, most: float) -> str:
+    """Return the picture of an interval within a range, which fills the width of its place.
+
+    Examples
+    --------
+    >>> 'x="25.0" width="50.0"' in interval_bar(1, 3, 0, 4)
+    True
+    """
+    span = (most - least) or 1.0
+    start = (lower - least) / span * WIDTH
+    width = max(1.5, (upper - lower) / span * WIDTH)
+    start = min(start, WIDTH - width)
+    return (
+        '<svg class="bar" viewBox="0 0 100 10" preserveAspectRatio="none" aria-hidden="true">'
+        '<line class="axis" x1="0" x2="100" y1="5" y2="5"/>'
+        f'<rect class="fill" x="{start:.1f}" width="{width:.1f}" y="1" height="8"/></svg>'
+    )
+
+
+def interval_bars(rows: Sequence[tuple[str, float, float]]) -> list[tuple[str, float, float, str]]:
+    """Return names, ends and pictures of intervals on the scale of all of them."""
+    if not rows:
+        return []
+    least, most = min(lower for _, lower, _ in rows), max(upper for _, _, upper in rows)
+    return [(name, lower, upper, interval_bar(lower, upper, least, most)) for name, lower, upper in rows]
+
+
+def share_bars(
+    classes: Sequence[str], theta: Iterable[float], belief: Iterable[float], plausibility: Iterable[float]
+) -> list[tuple[str, float, float, float, str]]:
+    """Return for each class its name, estimate, belief and plausibility, and the picture of these two."""
+    rows = zip(classes, theta, belief, plausibility, strict=True)
+    return [(name, share, low, high, interval_bar(low, high, 0.0, 1.0)) for name, share, low, high in rows]

@@ -1,0 +1,1 @@
+"""Tables, screens and trees for a terminal, with Rich."""

@@ -1,0 +1,113 @@
+"""Models, their labelling policy and their labellers in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Column, Table
+from rich.text import Text
+
+from quercus.client import algorithms
+from quercus.client.results import Labeller, Model
+from quercus.specification.model import Specification
+from quercus.specification.parameter import Parameter, parameters_of
+from quercus.view.models import (
+    ASKED_ARE_HARDEST,
+    accuracy_line,
+    attribute_words,
+    confidence_text,
+    deviation_text,
+    number_rows,
+    state_text,
+)
+
+COUNT_COLUMNS: Final = ("answered", "refused", "held")
+RARE_COUNTS: Final = ("skipped", "postponed", "expired", "corrected", "undone")
+
+
+def models_table(models: Sequence[Model]) -> Table:
+    """Return a table with a row for each model."""
+    numbers = [Column(name, justify="right") for name in ("rows", "answers", "open", "tree", "lag", "behind")]
+    table = Table("model", "classes", *numbers, box=None)
+    for model in models:
+        table.add_row(
+            model.name,
+            str(len(model.specification.classes)),
+            f"{model.instance_count:,}",
+            f"{model.queries_answered:,} of {model.budget:,}",
+            f"{model.queries_open:,}",
+            f"v{model.tree_version}",
+            f"{model.lag:,}",
+            f"{model.lag_s:.1f} s",
+        )
+    return table
+
+
+def pairs_table(rows: Iterable[tuple[str, str]]) -> Table:
+    """Return names and texts side by side."""
+    grid = Table(box=None, show_header=False, pad_edge=False)
+    for name, text in rows:
+        grid.add_row(Text(name), Text(text))
+    return grid
+
+
+def model_page(model: Model) -> RenderableType:
+    """Return the specification of a model, its progress, and its attributes."""
+    attributes = Table("attribute", "kind", "values", box=None, pad_edge=False, header_style="none")
+    for attribute in model.specification.attributes:
+        kind, values = attribute_words(attribute, model.other_names.get(attribute.name, 0))
+        attributes.add_row(Text(attribute.name), Text(kind, style="dim"), Text(values, style="dim"))
+    return Group(pairs_table(_model_rows(model)), Text(), attributes)
+
+
+def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
+    spec = model.specification
+    yield "model", model.name
+    yield "created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"
+    yield "classes", ", ".join(spec.classes)
+    yield "algorithm", algorithms.algorithm_text(spec.algorithm)
+    for each in parameters_of(Specification):
+        if each.name != "budget":  # it stands beside the number of answers
+            yield each.name.replace("_", " "), _value_text(each, getattr(spec, each.name))
+    pruning = spec.pruning
+    yield "pruning", "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
+    yield "state", state_text(model)
+    yield from number_rows(model)
+    yield "accuracy", accuracy_line(model.accuracy)
+    if model.accuracy is not None and model.queries_answered:
+        yield "", f"({ASKED_ARE_HARDEST})"
+    if model.average_confidence is not None:
+        yield "on all rows", confidence_text(model.average_confidence)
+        yield "", f"(to measure it: quercus classify {model.name} FILE --class COLUMN)"
+
+
+def _value_text(parameter: Parameter, value: object) -> str:
+    if value is None:
+        return parameter.meaning_of_none
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
+    """Return the common counts of labellers in columns of 70 characters, and rare ones in words below."""
+    table = Table(box=None, pad_edge=False)
+    table.add_column("labeller", overflow="fold")
+    for head in (*COUNT_COLUMNS, "agreement", "reliability", "median"):
+        table.add_column(head, justify="right", no_wrap=True)
+    for each in statistics:
+        table.add_row(
+            each.name,
+            *(f"{getattr(each, name):,}" for name in COUNT_COLUMNS),
+            deviation_text(each.agreement, each.agreement_deviation),
+            deviation_text(each.reliability, each.reliability_deviation),
+            "–" if each.median_s is None else f"{each.median_s:.1f} s",
+        )
+    rare = {
+        each.name: [f"{getattr(each, n):,} {n}" for n in RARE_COUNTS if getattr(each, n)]
+        for each in statistics
+    }
+    lines = [
+        Text(f"{name}: also {', '.join(counts)}", style="dim") for name, counts in rare.items() if counts
+    ]
+    return Group(table, *([Text(), *lines] if lines else []))

@@ -1,0 +1,183 @@
+"""The screen of a labeller: the instance, the current belief, the reason of the query, the keys."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.columns import Columns
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.rule import Rule
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quercus.client.keys import KEY_RULE, labelling_keys
+from quercus.client.results import Answer, Model, Neighbour, Query
+from quercus.specification.shares import decimal_text
+from quercus.view.answers import answer_text, moment_text
+from quercus.view.bars import hollow_bar, interval_line
+from quercus.view.queries import QueryDescription, describe_query, gain_text
+from quercus.view.rows import shown_values, value_text
+from quercus.view.terminal.rows import MOST_VALUES, item_texts, values_grid
+from quercus.view.words import TERMS, is_vacuous
+
+MOST_KEYS = 9
+"""Most classes whose keys the prompt lists; with more, only the list of plausibilities shows the keys."""
+MIN_INTERVAL, MAX_INTERVAL = 8, 30
+_FRAME = 4
+
+_KEPT = (
+    "Nothing is ever overwritten: a corrected answer stays in the history of the row. Every answer is kept with your "
+    "name; uncertain answers keep their uncertainty."
+)
+TERMS_TEXT = "\n".join(f"{term}: {text}" for term, text in TERMS.items())
+
+
+def help_text(classes: Sequence[str]) -> str:
+    """Return the explanation of all keys of a model."""
+    keys = labelling_keys(tuple(classes))
+    return "\n".join(
+        [
+            "Answer with the key of the class: it sends at once.",
+            "",
+            *(f"  {key}   {name}" for key, name in keys.class_keys()),
+            "",
+            "If you cannot say which one:",
+            "",
+            *(f"  {key}   {command.help}" for key, command in keys.command_keys()),
+            "",
+            KEY_RULE,
+            "",
+            _KEPT,
+        ]
+    )
+
+
+def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]:
+    """Return the parts of a query's screen of ``width`` cells; the row comes last, next to the keys."""
+    shown = describe_query(query, model, MOST_VALUES)
+    answer = f"answer {model.queries_answered + 1} of {model.budget}"
+    title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
+    above = []
+    if shown.why:
+        above.append(_titled_panel(Group(*_reason_parts(shown, width - _FRAME)), "why this one", "dim"))
+    if shown.beside:
+        above.append(_titled_panel(Group(*item_texts(shown.beside, width - _FRAME)), "beside it"))
+    panels = [_titled_panel(values_grid(shown.groups, shown.more, width - _FRAME), "instance")]
+    if evidence := _evidence_parts(query, shown):
+        panels.append(_titled_panel(Group(*evidence), "known so far"))
+    return [Rule(title, style="bold cyan", align="left"), *above, Columns(panels)]
+
+
+def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
+    """Return the screen of a given answer: the row, and the answer."""
+    given = Text(f"{answer_text(answer)}  ({moment_text(answer.at)} UTC)", style="bold")
+    groups, more = shown_values(answer.values, model, MOST_VALUES)
+    panels = [
+        _titled_panel(values_grid(groups, more, width - _FRAME), "instance"),
+        _titled_panel(given, "your answer"),
+    ]
+    return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
+
+
+def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:
+    """Return a table of rows of known class, the nearest first, with the attributes in which each differs most."""
+    table = RichTable("class", "instance", "leaf", "distance", "differs most in", box=None)
+    for each in neighbours:
+        differing = ", ".join(f"{name} ({value_text(each.values.get(name))})" for name in each.differing)
+        leaf = "the same" if each.same_leaf else "another"
+        table.add_row(each.class_name, each.instance, leaf, f"{each.distance:.2f}", differing)
+    return table
+
+
+def answer_list(answers: Sequence[Answer]) -> RenderableType:
+    """Return a numbered table of own answers, the newest first."""
+    table = RichTable("", "instance", "your answer", "when (UTC)", box=None)
+    for number, answer in enumerate(answers, 1):
+        table.add_row(str(number), answer.instance, answer_text(answer), moment_text(answer.at))
+    return table
+
+
+def _titled_panel(content: RenderableType, title: str, style: str = "cyan") -> Panel:
+    return Panel(content, title=title, title_align="left", border_style=style)
+
+
+def prompt_line(classes: Sequence[str], width: int) -> Text:
+    """Return the line of keys; it wraps only between keys."""
+    keys = labelling_keys(tuple(classes))
+    parts = [Text("class?  ", style="bold")]
+    if len(classes) > MOST_KEYS:
+        parts.append(Text("its key, from the list above  "))
+    else:
+        for key, name in keys.class_keys():
+            parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))
+    commands = (Text(f"· {key} {command.label} ", style="dim") for key, command in keys.command_keys())
+    return _flow_parts([*parts, *commands], width)
+
+
+def set_line(classes: Sequence[str], chosen: Sequence[str], width: int) -> Text:
+    """Return the line that shows the classes chosen so far."""
+    parts = [Text("one of:  ", style="bold")]
+    for key, name in labelling_keys(tuple(classes)).class_keys():
+        if name in chosen:
+            parts.append(Text(f"[x] {key} {name}   ", style="bold green"))
+        elif len(classes) <= MOST_KEYS:
+            parts.append(Text(f"[ ] {key} {name}   "))
+    return _flow_parts(
+        [*parts, Text("· Enter sends, ", style="dim"), Text("Escape goes back", style="dim")], width
+    )
+
+
+def _flow_parts(parts: Sequence[Text], width: int) -> Text:
+    """Return parts in a row, with a line break before a part that does not fit."""
+    text, used = Text(), 0
+    for part in parts:
+        size = cell_len(part.plain.rstrip())
+        if used and used + size > width:
+            text.append("\n")
+            used = 0
+        text.append_text(part)
+        used += cell_len(part.plain)
+    return text
+
+
+def _evidence_parts(query: Query, shown: QueryDescription) -> list[RenderableType]:
+    """Return the evidence about the class: words, and hollow bars unless it is vacuous; the keys of many classes."""
+    text = [Text(shown.known)] if shown.known else []
+    drawn = shown.known and not is_vacuous(query.contour)
+    if not drawn and len(query.classes) <= MOST_KEYS:
+        return [*text]
+    table = RichTable(box=None, show_header=bool(drawn), pad_edge=False)
+    for title in ("", "", "plausibility", ""):
+        table.add_column(title, header_style="dim")
+    for place, (key, name) in enumerate(labelling_keys(query.classes).class_keys()):
+        value = query.contour[place] if drawn else 1.0
+        bars = (Text(f"{hollow_bar(value):<20}", style="green"), decimal_text(value)) if drawn else ()
+        table.add_row(Text(key, style="bold"), Text(name), *bars)
+    return [*text, table]
+
+
+def _reason_parts(shown: QueryDescription, width: int) -> list[RenderableType]:
+    """Return the reason of a query: in sentences, and with the rivals' intervals if tests compete."""
+    parts: list[RenderableType] = [Text(shown.why)]
+    parts += [Text(each, style="dim") for each in (shown.facts, shown.place) if each]
+    if not shown.rivals:
+        return parts
+    scale = min(low for _, low, _ in shown.rivals), max(high for _, _, high in shown.rivals)
+    texts = [f"gain ratio {gain_text(low, high)}" for _, low, high in shown.rivals]
+    taken = max(map(cell_len, texts)) + max(cell_len(name) for name, _, _ in shown.rivals) + 6
+    room = max(MIN_INTERVAL, min(MAX_INTERVAL, width - taken))
+    grid = RichTable.grid(padding=(0, 2))
+    for (name, low, high), text in zip(shown.rivals, texts, strict=True):
+        grid.add_row(
+            Text(f"  {name}"), Text(interval_line((low, high), scale, room), style="yellow"), Text(text)
+        )
+    more = [Text(f"  and {shown.more_rivals:,} more", style="dim")] if shown.more_rivals else []
+    return [*parts, grid, *more]
+
+
+def print_parts(console: Console, parts: Sequence[RenderableType]) -> None:
+    """Print several parts."""
+    for part in parts:
+        console.print(part)

@@ -1,0 +1,48 @@
+"""Trees at a terminal: Rich draws the branches, and continues a long line under its own words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.text import Text
+from rich.tree import Tree as Branches
+
+from quercus.view.trees.words import NodeWords
+
+INDENT: Final = 4
+"""Cells of a level: Rich's guides."""
+LEAST: Final = 40
+"""Cells that the words of the lowest node have at least."""
+_STYLES: Final = {"class_name": "bold", "undecided": "yellow", "hidden": "dim"}
+
+
+class DrawnTree:
+    """A tree for a console of Rich.
+
+    Rich leaves out nodes whose guides fill the width, so a tree that is too deep for the terminal is drawn wider than
+    it, and the terminal breaks the lines of the lowest nodes.
+
+    Parameters
+    ----------
+    nodes
+        In pre-order: the number of each node's parent, -1 for the root, and its words.
+    cut
+        Whether a line that is too long is cut, so that each node has one line.
+    """
+
+    def __init__(self, nodes: Iterable[tuple[int, NodeWords]], *, cut: bool = False) -> None:
+        drawn: list[Branches] = []
+        levels: list[int] = []
+        for parent, words in nodes:
+            styled = ((text, _STYLES.get(name, "")) for name, text in words.parts)
+            label = Text.assemble(*styled, no_wrap=cut, overflow="ellipsis" if cut else None)
+            drawn.append(drawn[parent].add(label) if drawn else Branches(label, guide_style="dim"))
+            levels.append(levels[parent] + 1 if levels else 0)
+        self._root, self._depth = drawn[0], max(levels)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the lines."""
+        width = max(options.max_width, INDENT * self._depth + LEAST)
+        yield from console.render(self._root, options.update(width=width))

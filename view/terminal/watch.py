@@ -1,0 +1,92 @@
+"""The live picture of ``quercus watch``: how each number moved, and the top of the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from quercus.client.results import Model, TreeUpdate
+from quercus.view.bars import bar, sparkline
+from quercus.view.models import accuracy_line, lag_text
+from quercus.view.terminal.models import pairs_table
+from quercus.view.terminal.trees import DrawnTree
+from quercus.view.trees.served import served_words
+from quercus.view.words import counted
+
+MAX_MOMENTS: Final = 40
+"""Most trees in one line of a picture; older ones leave it."""
+DRAWN_LEVELS: Final = 2
+"""Levels of the tree below its root that are drawn."""
+DRAWN_BRANCHES: Final = 4
+"""Branches of a node that are drawn; more are counted."""
+DRAWN_CLASSES: Final = 2
+"""Classes of a frame whose probabilities are drawn; of a larger one, only the likeliest."""
+
+
+@dataclass(frozen=True)
+class WatchedMoment:
+    """A tree, and the state of its model when the tree came.
+
+    Attributes
+    ----------
+    seconds : seconds since the watch began.
+    update : the tree.
+    model : numbers of the model.
+    """
+
+    seconds: float
+    update: TreeUpdate
+    model: Model
+
+
+def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
+    """Return the picture of the newest moment and those before it."""
+    return Group(
+        _head_table(moments[-1]),
+        Text(),
+        _numbers_table(moments),
+        Text(),
+        DrawnTree(
+            served_words(moments[-1].update.tree, DRAWN_LEVELS, DRAWN_BRANCHES, DRAWN_CLASSES), cut=True
+        ),
+    )
+
+
+def _head_table(now: WatchedMoment) -> RenderableType:
+    model = now.model
+    spent = model.queries_answered / model.budget if model.budget else 0.0
+    refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
+    return pairs_table(
+        [
+            ("model", model.name),
+            ("answers", f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}"),
+            ("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased"),
+            ("accuracy", accuracy_line(model.accuracy)),
+            ("tree", f"version {now.update.tree.version:,}, {lag_text(model)}"),
+        ]
+    )
+
+
+def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
+    series = {
+        "rows": [each.model.instance_count for each in moments],
+        "answers": [each.model.queries_answered for each in moments],
+        "leaves": [len(each.update.tree.leaves) for each in moments],
+        "depth": [each.update.tree.depth for each in moments],
+        "undecided": [len(each.update.tree.undecided) for each in moments],
+    }
+    table = RichTable(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    table.add_column()
+    for name, values in series.items():
+        table.add_row(name, f"{values[-1]:,}", Text(sparkline(values), style="cyan"))
+    begin, end = moments[0].seconds, moments[-1].seconds
+    count = len(moments)
+    table.add_row("", "", Text(f"{counted(count, 'tree')} in {end - begin:.1f} s", style="dim"))
+    return table
