@@ -16,14 +16,19 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx_copybutton",
+    "mathml",
     "reference_tables",
 ]
 source_suffix = {".md": "markdown"}
 exclude_patterns = ["extensions", "pictures/*.py"]
+html_math_renderer = "mathml"
+html_static_path = ["static"]
+html_css_files = ["quercus.css"]
 html_theme = "furo"
 html_title = "Quercus"
 html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
 suppress_warnings = [
     "myst.xref_missing"

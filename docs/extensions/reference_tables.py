@@ -18,7 +18,6 @@ from typing import Any
 from docutils import nodes
 from google.protobuf import descriptor_pb2
 from grpc_tools import protoc
-from pygments.lexers.special import TextLexer
 from sphinx.util.docutils import SphinxDirective
 
 from quercus.cli.failures import EXIT_CODES
@@ -328,5 +327,4 @@ def setup(app: Any) -> dict[str, object]:
     ):
         app.add_directive(name, directive)
     app.connect("autodoc-skip-member", leave_out)
-    app.add_lexer("mermaid", TextLexer)  # GitHub draws it; here it is text
     return {"version": "1", "parallel_read_safe": True}

@@ -12,7 +12,7 @@ from support.checkout import ROOT
 DOCS = ROOT / "docs"
 RUN = ("python", "sh", "pycon")
 """Languages of blocks that a test runs, unless a mark before one says why not."""
-SHOWN = ("text", "mermaid", "toml", "csv", "json")
+SHOWN = ("text", "math", "toml", "csv", "json")
 """Languages of blocks that are only shown. After one that is run, `text` is what it prints."""
 _FENCE = re.compile(
     r"(?:^<!-- not run: (?P<why>[^\n]+?) -->\n)?^```(?P<language>[^\n]*)\n(?P<code>.*?)^```$", re.M | re.S

@@ -1,13 +1,17 @@
 """The names in the documentation exist: files, links, make targets, import names."""
 
 import ast
+import importlib.util
 import re
 import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+from math_core import LatexError, LatexToMathML
 from support.checkout import ROOT
+
+from quercus.storage.queries.records import QueryState
 
 PAGES = [
     ROOT / "README.md",
@@ -71,6 +75,75 @@ def test_links_lead_to_headings(page: Path) -> None:
     assert not [
         (file, name) for file, name in links if name not in anchors(page.parent / file if file else page)
     ]
+
+
+def prose(text: str) -> str:
+    """Return the text of a page without blocks and words of code."""
+    outside = re.sub(r"^( *)```.*?^\1```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return re.sub(r"`[^`\n]*`|^    .*$", "", outside, flags=re.MULTILINE)
+
+
+def formulas(text: str) -> tuple[list[str], list[str]]:
+    """Return the formulas within the lines of a page, and those on lines of their own."""
+    shown = re.findall(r"^( *)```math\n(.*?)^\1```$", text, re.MULTILINE | re.DOTALL)
+    return re.findall(r"\$([^$\n]+)\$", prose(text)), [formula for _, formula in shown]
+
+
+def faults_of_formulas(text: str) -> list[str]:
+    """Return what keeps the formulas of a page from being read on the site or on GitHub."""
+    inline, shown = formulas(text)
+    converter, faults = LatexToMathML(fancy_error=False), []
+    for formula in inline + shown:
+        try:
+            converter.convert_with_local_state(formula, displaystyle=True)
+        except LatexError as error:
+            faults.append(f"{formula}: {error}")
+    # GitHub reads a backslash before punctuation, and a bar in a table, before it reads the formula.
+    faults += [f"{formula}: GitHub" for formula in inline if re.search(r"\\[^A-Za-z]|\||^ | $", formula)]
+    if prose(text).count("$") != 2 * len(inline):
+        faults.append("a dollar sign without its other one on the same line")
+    return faults
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_id)
+def test_formulas_are_set(page: Path) -> None:
+    assert not faults_of_formulas(page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r"an unknown command $\nosuch{x}$",
+        r"a brace that GitHub drops $\{a, b\}$",
+        "a bar that ends a cell of a table: $|A|$",
+        "broken $a +\nb$ over two lines",
+        "```math\n\\frac{a}\n```",
+    ],
+)
+def test_a_formula_that_cannot_be_read_is_found(text: str) -> None:
+    assert len(faults_of_formulas(text)) >= 1
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "theory").glob("*.md")), ids=page_id)
+def test_no_formula_of_the_theory_is_printed_as_code(page: Path) -> None:
+    as_code = re.findall(r"`[^`\n]*[θαλΣ∑ℓ√≤≥∝⌊∈∩∪][^`\n]*`|^    .*[=≤≥∝].*$", page.read_text(), re.MULTILINE)
+    assert not [code for code in as_code if "quercus" not in code]
+
+
+def test_diagrams_are_those_of_their_script() -> None:
+    script = ROOT / "docs" / "pictures" / "diagrams.py"
+    spec = importlib.util.spec_from_file_location("diagrams", script)
+    assert spec is not None
+    assert spec.loader is not None
+    diagrams = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(diagrams)
+    kept = {path.stem: path.read_text(encoding="utf-8") for path in script.parent.glob("*.svg")}
+    assert {name: draw() for name, draw in diagrams.DIAGRAMS.items()} == kept
+
+
+def test_the_states_of_a_query_are_drawn() -> None:
+    picture = (ROOT / "docs" / "pictures" / "query-states.svg").read_text(encoding="utf-8")
+    assert {state.name for state in QueryState} == set(re.findall(r'class="name"[^>]*>([A-Z]+)<', picture))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=page_id)
