@@ -14,7 +14,7 @@ OPTION: Final = "quercus_backend"
 
 
 class Backend:
-    """What one database does in its own way, else as SQLAlchemy does it."""
+    """One database's own way to do something; by default that of SQLAlchemy."""
 
     takes_arrays: bool
     """A parameter may be an array."""

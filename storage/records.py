@@ -183,7 +183,7 @@ class Stored:
 
     @property
     def may_be_null(self) -> bool:
-        """Whether some events do not have it."""
+        """True if some events do not have it."""
         return bool(self.needed or self.allowed)
 
 
@@ -264,7 +264,7 @@ class Event:
 EVENT_FIELDS: Final[Mapping[str, Stored]] = {
     name: hint.__metadata__[0] for name, hint in get_type_hints(Event, include_extras=True).items()
 }
-"""How each field of an event is stored, in order."""
+"""The column of each field of an event, in order."""
 
 
 @dataclass(frozen=True, slots=True)

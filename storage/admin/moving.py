@@ -6,9 +6,8 @@ epochs are not moved: the new store has other growers.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, Table, delete, func, select, update
@@ -93,7 +92,9 @@ def move_store(
         newest = source.newest_change()
         _check_target(source, target)
         moved = []
-        for key in _model_keys(source):
+        with source._database.read() as connection:
+            keys = sorted(_model_identities(connection))
+        for key in keys:
             moved.append(_move_model(source, target, key))
             notify(moved[-1])
         _move_rest(source, target)
@@ -104,11 +105,6 @@ def move_store(
     if faults := [fault for fault in verify_store(target_url, contents) if fault.is_damage]:
         raise CorruptStore(f"the moved store is inconsistent: {faults[0]}")
     return moved
-
-
-def _model_keys(store: Store) -> list[int]:
-    with store._database.read() as connection:
-        return list(connection.execute(select(model.c.id).where(LIVE).order_by(model.c.id)).scalars())
 
 
 def _model_identities(connection: Connection) -> dict[int, tuple[str, str]]:
@@ -195,7 +191,7 @@ def _copy_rows(
 ) -> tuple[int, str]:
     """Copy rows; how many, and their digest."""
     digest, count = hashlib.sha256(), 0
-    for rows in _row_portions(reading.execute(wanted.execution_options(yield_per=ROWS))):
+    for rows in reading.execute(wanted.execution_options(yield_per=ROWS)).partitions(ROWS):
         for row in rows:
             digest.update(_canonical_bytes(row))
         count += len(rows)
@@ -218,12 +214,6 @@ def _table_digests(connection: Connection, key: int) -> dict[str, tuple[int, str
 def _canonical_bytes(row: AnyRow) -> bytes:
     """Return a row as bytes: the same for the same values, whatever the database."""
     return repr([bytes(value) if isinstance(value, memoryview) else value for value in row]).encode()
-
-
-def _row_portions(rows: Iterable[AnyRow]) -> Iterator[list[AnyRow]]:
-    left = iter(rows)
-    while portion := list(islice(left, ROWS)):
-        yield portion
 
 
 def _largest_key(connection: Connection, table: Table) -> int:

@@ -5,11 +5,12 @@ that of a row has what people see beside it, too. The tree is a function of the 
 the same one; queries that were open are asked anew.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import Connection, Select, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.bounds import check_model_id
@@ -30,13 +31,14 @@ from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.clocks import Clock
 from quercus.storage.inserts import insert_rows
 from quercus.storage.log.displays import insert_displays
+from quercus.storage.log.event_log import learned_values
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
 from quercus.storage.records import EVENT_FIELDS
 from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
-CHUNK = 1_000  # events written by one statement
+CHUNK = 1_000  # events read and written at once
 
 
 class LogValidator(Protocol):
@@ -83,9 +85,8 @@ def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
 
 def learned_pairs(connection: Connection, key: int) -> list[tuple[int, str]]:
     """Return the learned values of a model, each with its attribute, in order."""
-    words = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == key)
-    words = words.order_by(vocabulary.c.attribute, vocabulary.c.position)
-    return [(attribute, value) for attribute, value in connection.execute(words)]
+    learned = learned_values(connection, key)
+    return [(attribute, value) for attribute, values in learned.items() for value in values]
 
 
 def events_of(key: int) -> Select[Any]:
@@ -164,7 +165,7 @@ def make_model(
     if meaning is not None:
         _located_error(where_head, meaning.check_head, head.specification, head.budget, head.vocabulary)
     reading, now = LogReader(), clock().clock
-    for chunk in _checked_chunks(events, reading, meaning):
+    for chunk in checked_chunks(events, reading, meaning):
         rows = ((key, now, *map(event.get, EVENT_FIELDS)) for event in chunk)
         insert_rows(connection, log, ("model_id", "clock", *EVENT_FIELDS), rows)
         insert_displays(
@@ -176,7 +177,7 @@ def make_model(
     return key, reading.sequence
 
 
-def _checked_chunks(
+def checked_chunks(
     events: Iterable[tuple[str, dict[str, Any]]], reading: LogReader, meaning: LogValidator | None
 ) -> Iterator[list[dict[str, Any]]]:
     """Yield the events in portions; of several faults of a portion the first is named."""
@@ -212,12 +213,11 @@ def _check_meaning(
 def _insert_model(connection: Connection, head: HeaderLine, name: str) -> int:
     check_model_id(name, "name")
     key = insert_empty(connection, name, head.specification, head.budget, head.created_at)
-    positions: dict[int, int] = {}
+    places: Counter[int] = Counter()
     for attribute, value in head.vocabulary:
-        position = positions[attribute] = positions.get(attribute, -1) + 1
-        connection.execute(
-            insert(vocabulary).values(model_id=key, attribute=attribute, position=position, value=value)
-        )
+        rows = [(key, attribute, places[attribute], value)]
+        insert_rows(connection, vocabulary, ("model_id", "attribute", "position", "value"), rows)
+        places[attribute] += 1
     policies.set_policy(connection, name, head.policy)
     return key
 

@@ -1,7 +1,7 @@
 """Checks that a store is consistent: the file, its schema, every cell, and the relations between its tables."""
 
 import sqlite3
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -12,7 +12,7 @@ from sqlalchemy import Column, Connection, NullPool, Select, create_engine, exis
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.bounds import check_model_id
-from quercus.storage.admin.transfer import LogValidator, events_of, learned_pairs
+from quercus.storage.admin.transfer import CHUNK, LogValidator, checked_chunks, events_of, learned_pairs
 from quercus.storage.admin.transfer_lines import NAMES
 from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.admin.verify_columns import cell_faults
@@ -46,7 +46,6 @@ from quercus.storage.sqlite.dialect import SqliteDialect
 MAX_FAULTS = 100
 NOT_READ = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 """Errors in reading rows that contradict each other in a way that no check names."""
-CHUNK = 1_000  # rows that are read at once
 CONCERNS_INSTANCE = log.c.instance.is_not(None)  # so that the index of label events applies
 ALONE = (model.c.report, snapshot.c.data, query.c.reason)
 """Columns of a model whose cells are read one by one."""
@@ -323,23 +322,9 @@ def _damage_of_contents(connection: Connection, row: AnyRow, reader: ModelConten
 
 def _read_log(connection: Connection, row: AnyRow, reader: ModelContents, reading: LogReader) -> None:
     """Read the log as an import does; raise `InvalidInput` at the first event that cannot be read."""
-    found = connection.execute(events_of(row.id).execution_options(yield_per=CHUNK))
-    for portion in found.partitions(CHUNK):
-        events = [
-            {name: cell for name, cell in zip(NAMES, each, strict=True) if cell is not None}
-            for each in portion
-        ]
-        for event in events:
-            reading.check_event(event, f"event {event['sequence']}")
-        try:
-            reader.check_events(events)
-        except InvalidInput:
-            for event in events:
-                try:
-                    reader.check_events([event])
-                except InvalidInput as error:
-                    raise InvalidInput(f"event {event['sequence']}", str(error)) from None
-            raise
+    cells = connection.execute(events_of(row.id).execution_options(yield_per=CHUNK))
+    events = (dict(zip(NAMES, each, strict=True)) for each in cells)
+    deque(checked_chunks(((f"event {each['sequence']}", each) for each in events), reading, reader), maxlen=0)
 
 
 def _damage_of_vocabulary(connection: Connection, row: AnyRow) -> Iterator[str]:

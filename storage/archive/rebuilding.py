@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,19 +78,17 @@ def rebuild_models(
     done, total = 0, sum(each.manifest.last_sequence for each in logs.values())
     for name, each in logs.items():
         if not known[name]:
-            _rebuild_model(
-                store, name, each, make_validator(), partial(_report_progress, progress, done, total)
-            )
+
+            def report(read: int, before: int = done) -> None:
+                progress(before + read, total)
+
+            _rebuild_model(store, name, each, make_validator(), report)
         done += each.manifest.last_sequence
         progress(done, total)
     return [
         RebuiltModel(name, each.manifest.uid, each.manifest.last_sequence, known[name])
         for name, each in logs.items()
     ]
-
-
-def _report_progress(progress: Progress, before: int, total: int, done: int) -> None:
-    progress(before + done, total)
 
 
 def _choose_logs(source: Path, only: str | None, new_name: str | None) -> dict[str, _ArchivedLog]:

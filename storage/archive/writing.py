@@ -140,20 +140,15 @@ def _locked_folder(target: Path, uid: str) -> Iterator[Path]:
     except OSError as error:
         raise StoreError(f"{folder} cannot be opened as a folder: {error.strerror or error}") from error
     try:
-        _lock_folder(descriptor, folder)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StoreBusy(f"another process archives to {folder}: wait until it ends") from None
+        except OSError as error:
+            raise StoreError(f"{folder} cannot be locked: {error.strerror or error}") from error
         yield folder
     finally:
         os.close(descriptor)
-
-
-def _lock_folder(descriptor: int, folder: Path) -> None:
-    """Lock a folder until its descriptor is closed or the process ends."""
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise StoreBusy(f"another process archives to {folder}: wait until it ends") from None
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be locked: {error.strerror or error}") from error
 
 
 def _check_same_history(connection: Connection, row: AnyRow, manifest: Manifest, folder: Path) -> None:

@@ -7,9 +7,9 @@ was, the transaction is given up and made anew, now with a look at all ids, to t
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import checks, deferred_writes
@@ -129,8 +129,8 @@ class _Appender:
         if refused and push.new_values:
             raise ConflictingRows(refused)
         if push.new_values:
-            rows = [_vocabulary_row(self.row, new) for new in push.new_values]
-            self.connection.execute(insert(vocabulary), rows)
+            rows = [(self.row.id, new.attribute, new.index, new.value) for new in push.new_values]
+            insert_rows(self.connection, vocabulary, ("model_id", "attribute", "position", "value"), rows)
         if self.looked:
             self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
         if push.displays:
@@ -224,7 +224,3 @@ def _check_vocabulary(connection: Connection, row: AnyRow, new_values: Sequence[
                 f"{len(values)} values are learned: read the vocabulary again"
             )
         values.append(new.value)
-
-
-def _vocabulary_row(row: AnyRow, new: NewValue) -> dict[str, Any]:
-    return {"model_id": row.id, "attribute": new.attribute, "position": new.index, "value": new.value}
