@@ -20,7 +20,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
 from queue import Empty, SimpleQueue
@@ -257,15 +257,16 @@ def _dask_client(name: str, host: str, port: int) -> Iterator[Any]:
     try:
         yield client
     finally:
-        # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything
+        # Dask may be on its way to a lost scheduler when it is told to close, and fail of anything, which it logs too
+        log = logging.getLogger("distributed.client")
+        before, log.disabled = log.disabled, True
         for _ in range(2):
-            try:
+            with suppress(Exception, asyncio.CancelledError):  # a scheduler in silence notices by itself
                 client.close(timeout=CLOSE_S)
                 break
-            except (Exception, asyncio.CancelledError) as error:  # a scheduler in silence notices by itself
-                logging.getLogger(__name__).debug("the client of %s was not closed: %r", name, error)
         else:
             client.status = "closed"  # it would try once more, and fail, when it is collected
+        log.disabled = before
 
 
 class _Cluster:
