@@ -11,7 +11,7 @@ from quercus.client.results import Model, Query
 from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.view.models import nominal_names
 from quercus.view.reasons import facts_text, place_text, why_text
-from quercus.view.rows import MAX_VALUES, ShownItem, ShownValue, shown_items, shown_values
+from quercus.view.rows import MAX_VALUES, ShownItem, ShownValue, shown_curves, shown_items, shown_values
 from quercus.view.words import is_vacuous, known_text
 
 MOST_RIVALS: Final = 8
@@ -38,6 +38,8 @@ class QueryDescription:
         Values by the title of their group.
     more
         Number of attributes that are left out.
+    curves
+        Values that are shown as curves.
     beside
         Parts shown beside the values.
     why, place
@@ -58,6 +60,7 @@ class QueryDescription:
 
     groups: list[tuple[str, list[ShownValue]]]
     more: int
+    curves: list[ShownItem]
     beside: list[ShownItem]
     why: str
     place: str
@@ -80,6 +83,7 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
     return QueryDescription(
         groups,
         more,
+        shown_curves(query.values, model),
         shown_items(query, model),
         why_text(query) if has_reason else "",
         place_text(query.reason, nominal_names(model)) if has_reason else "",

@@ -13,7 +13,7 @@ from quercus.client.results import Model, Query
 from quercus.client.values import Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem, media_type
-from quercus.specification.presentation import Presentation, SeriesView
+from quercus.specification.presentation import Presentation
 
 MAX_VALUES: Final = 300
 MAX_TEXT: Final = 2_000
@@ -114,7 +114,7 @@ class ShownItem:
 def shown_values(
     values: Mapping[str, Value], model: Model, most: int = MAX_VALUES
 ) -> tuple[list[tuple[str, list[ShownValue]]], int]:
-    """Return the values by group, and the number of omitted ones; the values of curves are shown among the items."""
+    """Return the values by group, and the number of omitted ones; those of curves are not among them."""
     presentation = model.specification.presentation or Presentation()
     views = presentation.shown_views(each.name for each in model.specification.attributes)
     shown = [
@@ -136,9 +136,9 @@ def shown_values(
 
 
 def shown_items(query: Query, model: Model) -> list[ShownItem]:
-    """Return the items shown beside the values of a query's row: curves, the model's templates, the row's display."""
+    """Return the items shown beside the values of a query's row: by the model's templates, and its display."""
     presentation = model.specification.presentation or Presentation()
-    items = _presented_curves(query.values, presentation.series)
+    items = []
     for template in presentation.media:
         url = template.fill_url(query.instance, query.values)
         if url is not None:
@@ -173,10 +173,11 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
     return f"{text} {unit}" if unit else text
 
 
-def _presented_curves(values: Mapping[str, Value], series: Sequence[SeriesView]) -> list[ShownItem]:
-    """Return the curves of attributes; those of one plot share a picture."""
+def shown_curves(values: Mapping[str, Value], model: Model) -> list[ShownItem]:
+    """Return the values that the model presents as curves; those of one plot share a picture."""
+    presentation = model.specification.presentation or Presentation()
     plots: dict[str, list[Curve]] = {}
-    for view in series:
+    for view in presentation.series:
         numbers = [
             value if isinstance(value := values.get(name), float) else math.nan for name in view.attributes
         ]

@@ -94,7 +94,10 @@ async def query_article(request: Request, session: Session, query: Query, model:
         commands_json=_commands_json(keys),
         uid=of.uid,
         shown=shown,
-        beside=[_address_of(item, console_of(request).config.media, data_url) for item in shown.beside],
+        beside=[
+            _address_of(item, console_of(request).config.media, data_url)
+            for item in (*shown.curves, *shown.beside)
+        ],
         rivals=interval_bars(shown.rivals),
         may_compare=_may_compare(session, of),
         screen=shown_text(query, of),

@@ -90,17 +90,22 @@ def _value_text(parameter: Parameter, value: object) -> str:
 
 
 def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
-    """Return the common counts of labellers in columns of 70 characters, and rare ones in words below."""
+    """Return the common counts of labellers in 60 columns, and rare ones in words below."""
     table = Table(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
-    for head in (*COUNT_COLUMNS, "agreement", "reliability", "median"):
+    for head in (*COUNT_COLUMNS, "agree", "reliable", "median"):
         table.add_column(head, justify="right", no_wrap=True)
     for each in statistics:
         table.add_row(
             each.name,
             *(f"{getattr(each, name):,}" for name in COUNT_COLUMNS),
-            deviation_text(each.agreement, each.agreement_deviation),
-            deviation_text(each.reliability, each.reliability_deviation),
+            *(
+                deviation_text(*share).replace("0.", ".").replace(" ", "")
+                for share in (
+                    (each.agreement, each.agreement_deviation),
+                    (each.reliability, each.reliability_deviation),
+                )
+            ),
             "–" if each.median_s is None else f"{each.median_s:.1f} s",
         )
     rare = {

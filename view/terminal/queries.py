@@ -18,8 +18,8 @@ from quercus.specification.shares import decimal_text
 from quercus.view.answers import answer_text, moment_text
 from quercus.view.bars import hollow_bar, interval_line
 from quercus.view.queries import QueryDescription, describe_query, gain_text
-from quercus.view.rows import shown_values, value_text
-from quercus.view.terminal.rows import MOST_VALUES, item_texts, values_grid
+from quercus.view.rows import shown_curves, shown_values, value_text
+from quercus.view.terminal.rows import MOST_VALUES, item_texts, row_parts
 from quercus.view.words import TERMS, is_vacuous
 
 MOST_KEYS = 9
@@ -64,7 +64,8 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
         above.append(_titled_panel(Group(*_reason_parts(shown, width - _FRAME)), "why this one", "dim"))
     if shown.beside:
         above.append(_titled_panel(Group(*item_texts(shown.beside, width - _FRAME)), "beside it"))
-    panels = [_titled_panel(values_grid(shown.groups, shown.more, width - _FRAME), "instance")]
+    row = row_parts(shown.groups, shown.more, shown.curves, width - _FRAME)
+    panels = [_titled_panel(row, "instance")]
     if evidence := _evidence_parts(query, shown):
         panels.append(_titled_panel(Group(*evidence), "known so far"))
     return [Rule(title, style="bold cyan", align="left"), *above, Columns(panels)]
@@ -73,11 +74,9 @@ def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]
 def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
     """Return the screen of a given answer: the row, and the answer."""
     given = Text(f"{answer_text(answer)}  ({moment_text(answer.at)} UTC)", style="bold")
-    groups, more = shown_values(answer.values, model, MOST_VALUES)
-    panels = [
-        _titled_panel(values_grid(groups, more, width - _FRAME), "instance"),
-        _titled_panel(given, "your answer"),
-    ]
+    curves = shown_curves(answer.values, model)
+    row = row_parts(*shown_values(answer.values, model, MOST_VALUES), curves, width - _FRAME)
+    panels = [_titled_panel(row, "instance"), _titled_panel(given, "your answer")]
     return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
 
 

@@ -22,8 +22,10 @@ _GAP: Final = 3
 _CURVE: Final = 60
 
 
-def values_grid(groups: Sequence[tuple[str, Sequence[ShownValue]]], more: int, width: int) -> RenderableType:
-    """Return the values of a row in columns, by groups, and the number of those left out."""
+def row_parts(
+    groups: Sequence[tuple[str, Sequence[ShownValue]]], more: int, curves: Sequence[ShownItem], width: int
+) -> RenderableType:
+    """Return a row: its values in columns, by groups, the number of those left out, and its curves."""
     shown: list[_Row] = []
     for title, values in groups:
         shown += [(Text(title, style="underline"), Text())] if title else []
@@ -41,7 +43,7 @@ def values_grid(groups: Sequence[tuple[str, Sequence[ShownValue]]], more: int, w
         parts.append(grid)
     if more:
         parts.append(Text(f"and {more:,} more attributes", style="dim"))
-    return Group(*parts)
+    return Group(*parts, *item_texts(curves, width))
 
 
 def item_texts(items: Sequence[ShownItem], width: int) -> Iterator[Text]:

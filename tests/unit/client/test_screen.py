@@ -213,7 +213,8 @@ def test_a_row_is_shown_as_its_model_presents_it() -> None:
     assert shown.index("ash") < shown.index("optics") < shown.index("Hue")
     assert "77" not in shown
     assert "t0" not in shown
-    assert "vibration: 0 to 4 mm/s, 3 values" in shown
+    assert "vibration: 0 to 4 mm/s, 3 values" in shown.partition("instance ─")[2]  # next to the keys
+    assert shown.index("camera") < shown.index("instance ─")
     assert "▁█" in shown
     assert "camera (image): https://cam.example/row-7.jpg" in shown
     assert "note: [bold]as it is" in shown

@@ -1,11 +1,13 @@
 """Tables fit a terminal: nothing of a number is cut off, and no line is wider than the screen."""
 
+import io
 import re
 
 import pytest
+from rich.console import Console
 
-from quercus.cli import labellers
 from quercus.client.results import Labeller
+from quercus.view.terminal.models import labellers_table
 
 FOUND = [
     Labeller("ann", 1234, 21, 3, 1, 0, 2, 0, 10, 0.83, 0.912, 4.23),
@@ -15,10 +17,10 @@ FOUND = [
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
-def test_labellers(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(labellers.out, "width", width)
-    labellers.print_labellers(FOUND)
-    shown = capsys.readouterr().out
+def test_labellers(width: int) -> None:
+    paper = io.StringIO()
+    Console(file=paper, width=width, highlight=False).print(labellers_table(FOUND))
+    shown = paper.getvalue()
     assert max(map(len, shown.splitlines())) <= width
     assert "…" not in shown
     assert re.search(r"^ann +1,234 +21 +10 +\.83±\.00 +\.91±\.00 +4\.2 s$", shown, re.MULTILINE)
