@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import cache
 from typing import Final
 
 import grpc
 from starlette.datastructures import Headers, MutableHeaders, QueryParams
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quercus.server.http.calls import Failure, Gate
-from quercus.server.http.connect import HTTP_METHODS, ConnectCalls, error_response
+from quercus.server.http.connect import HTTP_METHODS, JSON_TYPE, ConnectCalls, error_response
 from quercus.server.http.health import LIVE, READY, Parts, health_response
 from quercus.server.http.hosts import HostCheck
+from quercus.server.http.index import index_page
+from quercus.server.http.inference import InferenceCalls, path_of
+from quercus.server.http.openapi import document
 
 _log = logging.getLogger(__name__)
 READ: Final = ("GET", "HEAD")
@@ -119,8 +125,11 @@ class _Paths:
 
     def __init__(self, gate: Gate, pages: Mapping[str, Page], parts: Parts) -> None:
         self._calls = ConnectCalls(gate)
+        self._inference = InferenceCalls(gate)
         self._pages: dict[str, Page] = {
             **pages,
+            "/": _index,
+            "/openapi.json": _openapi,
             "/livez": _health_page(parts, LIVE),
             "/readyz": _health_page(parts, READY),
         }
@@ -136,6 +145,11 @@ class _Paths:
                 await _other_verb(scope, method.verbs)(scope, receive, send)
         elif path in self._pages:
             await (await self._page(scope))(scope, receive, send)
+        elif (inference := path_of(path)) is not None:
+            if scope["method"] in inference.verbs:
+                await self._inference.answer(inference, scope, receive, send)
+            else:
+                await _other_verb(scope, inference.verbs)(scope, receive, send)
         else:
             await _nothing_at(path)(scope, receive, send)
 
@@ -146,6 +160,19 @@ class _Paths:
             return await self._pages[scope["path"]](Headers(scope=scope), QueryParams(scope["query_string"]))
         except Failure as failure:
             return error_response(failure)
+
+
+async def _index(_: Headers, __: QueryParams) -> Response:
+    return HTMLResponse(index_page())
+
+
+@cache
+def _description() -> bytes:
+    return json.dumps(document(), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+async def _openapi(_: Headers, __: QueryParams) -> Response:
+    return Response(await asyncio.to_thread(_description), media_type=JSON_TYPE)
 
 
 def _health_page(parts: Parts, names: tuple[str, ...]) -> Page:

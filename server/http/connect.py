@@ -87,14 +87,16 @@ def error_body(failure: Failure) -> dict[str, Any]:
     return body
 
 
-def error_response(failure: Failure, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    """Return the response to a call that failed."""
+def error_response(
+    failure: Failure, headers: Mapping[str, str] | None = None, body: Mapping[str, Any] | None = None
+) -> JSONResponse:
+    """Return the response to a call that failed; `body` replaces that of Connect."""
     sent = dict(headers or {})
     if (retry_s := failure.retry_s) is not None:
         sent["Retry-After"] = str(retry_s)
     if failure.code is grpc.StatusCode.UNAUTHENTICATED:
         sent["WWW-Authenticate"] = "Bearer"
-    return JSONResponse(error_body(failure), failure.http_status or HTTP_STATUS[failure.code], sent)
+    return JSONResponse(body or error_body(failure), failure.http_status or HTTP_STATUS[failure.code], sent)
 
 
 @dataclass(frozen=True)
@@ -178,14 +180,14 @@ class ConnectCalls:
                 await lines.end()
                 return
             response = await _response_of(method, data, asked.is_json)
-            response.headers.update(_answer_headers(context))
+            response.headers.update(answer_headers(context))
         except ClientLeft:
             return
         except Failure as failure:
             if lines.have_begun:
                 await lines.end(failure)
                 return
-            response = error_response(failure, _answer_headers(context))
+            response = error_response(failure, answer_headers(context))
         await response(scope, receive, send)
 
 
@@ -201,7 +203,8 @@ async def _json_of(method: HttpMethod, data: bytes) -> bytes:
     return await asyncio.to_thread(lambda: write_json(method.response.FromString(data)))
 
 
-def _answer_headers(context: HttpContext | None) -> dict[str, str]:
+def answer_headers(context: HttpContext | None) -> dict[str, str]:
+    """Return the headers of a response that follow from its call."""
     trailing = {} if context is None else dict(context.trailing_metadata())
     return {"X-Request-Id": str(trailing[REQUEST_ID])} if REQUEST_ID in trailing else {}
 
@@ -231,7 +234,7 @@ class _Lines:
         if self.have_begun:
             return
         self.have_begun = True
-        sent = Response(media_type=LINES_TYPE, headers=_answer_headers(self.context))
+        sent = Response(media_type=LINES_TYPE, headers=answer_headers(self.context))
         del sent.headers["content-length"]
         await self._send({"type": "http.response.start", "status": 200, "headers": sent.raw_headers})
 

@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from support.http import Http, free_port
+from support.http_calls import Http, free_port
 from support.mounts import fill, small_disk
 
 from quercus.client import Client, ResourceExhausted

@@ -14,7 +14,7 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message_factory import GetMessageClass
 from grpc_status import rpc_status
-from support.http import Http, free_port
+from support.http_calls import Http, free_port
 
 from quercus.client import Client
 from quercus.server.gate import access

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.http import Http, free_port
+from support.http_calls import Http, free_port
 from support.papers import Papers
 
 from quercus.server.config import BadConfiguration, Config

@@ -17,7 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
-from support.http import Http, free_port
+from support.http_calls import Http, free_port
 from support.published import published_model
 
 from quercus import __version__

@@ -7,7 +7,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from support.http import Http, free_port
+from support.http_calls import Http, free_port
 from support.said import said
 
 from quercus.server.core import changes
