@@ -1,4 +1,4 @@
-"""What the HTTP port answers, path by path."""
+"""The application of the HTTP port: its paths, and what holds for every request."""
 
 from __future__ import annotations
 

@@ -32,6 +32,7 @@ from quercus.server.http.connect import (
     timeout_of,
 )
 from quercus.server.wire.json_messages import REQUEST, EncodedMessage, json_text
+from quercus.server.wire.limits import INLINE_JSON_BYTES
 from quercus.server.wire.tensors import BYTES, contents_field, decode_tensor, join_texts
 
 ROOT: Final = "/v2"
@@ -126,8 +127,10 @@ class InferenceCalls:
                 None if is_infer else path.request,
                 length_of(headers),
             )
-            if is_infer:
+            if is_infer and len(data) > INLINE_JSON_BYTES:
                 response = await asyncio.to_thread(_infer_response, data, wishes)
+            elif is_infer:
+                response = _infer_response(data, wishes)
             else:
                 response = _said(path, HTTP_METHODS[f"{SERVICE}/{path.name}"].response.FromString(data))
             response.headers.update(answer_headers(context))
@@ -379,7 +382,8 @@ def _infer_response(data: bytes, wishes: _Wishes) -> Response:
     if said.id:
         body["id"] = said.id
     body["parameters"] = {
-        name: getattr(value, value.WhichOneof("parameter_choice")) for name, value in said.parameters.items()
+        name: getattr(value, str(value.WhichOneof("parameter_choice")))
+        for name, value in said.parameters.items()
     }
     body["outputs"] = outputs
     head = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()

@@ -14,6 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.inference import open_inference_pb2 as pb
 
 InputTensor = pb.ModelInferRequest.InferInputTensor
+Tensor = InputTensor | pb.ModelInferResponse.InferOutputTensor
 
 BYTES: Final = "BYTES"
 _KINDS: Final[dict[str, tuple[str, str]]] = {
@@ -34,8 +35,8 @@ _KINDS: Final[dict[str, tuple[str, str]]] = {
 _LENGTH: Final = struct.Struct("<I")
 
 
-def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
-    """Return the elements of an input, flat: texts as bytes, numbers and truth values as an array of their type.
+def decode_tensor(tensor: Tensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
+    """Return the elements of a tensor, flat: texts as bytes, numbers and truth values as an array of their type.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
         raise InvalidInput(f"{field}.contents", f"does not fit into {tensor.datatype} ({error})") from None
 
 
-def _raw_numbers(tensor: InputTensor, raw: bytes, field: str) -> NDArray[Any]:
+def _raw_numbers(tensor: Tensor, raw: bytes, field: str) -> NDArray[Any]:
     kind = np.dtype(_KINDS[tensor.datatype][0])
     if len(raw) % kind.itemsize:
         raise InvalidInput(

@@ -41,7 +41,7 @@ def served(start_for_all: Callable[..., Any], tmp_path_factory: pytest.TempPathF
 
 @SCHEMA.parametrize()
 @settings(
-    max_examples=5,
+    max_examples=3,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=list(HealthCheck),
@@ -49,8 +49,7 @@ def served(start_for_all: Callable[..., Any], tmp_path_factory: pytest.TempPathF
 )
 def test_what_the_description_allows_has_an_answer_that_it_names(case: Any, served: Any) -> None:
     response = case.call(base_url=f"http://127.0.0.1:{served.http.port}", timeout=30)
-    if response.status_code not in {501, 503}:  # not a fault: words of the protocol
-        case.validate_response(response, checks=CHECKS)
+    case.validate_response(response, checks=CHECKS)
 
 
 JSON = st.recursive(
