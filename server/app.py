@@ -279,6 +279,9 @@ class Server:
             self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
         if self._http is not None:
             await self._http.start()
+            scheme = "http" if self._certificates is None else "https"
+            address = join_address(self._config.http_host, self._config.http_port)
+            _log.info("HTTP is answered at %s://%s", scheme, address)
 
     async def _follow_store(self) -> None:
         """Report NOT_SERVING while the store cannot be read. Runs until cancelled."""
@@ -360,8 +363,11 @@ class Server:
         self.core.begin_stop()
         until = time.monotonic() + self._config.grace_s
         await self._end_streams()
-        http_stop = self._http.stop() if self._http is not None else asyncio.sleep(0)
-        await asyncio.gather(http_stop, self._server.stop(max(0.0, until - time.monotonic())))
+        left_s = max(0.0, until - time.monotonic())
+        stops = [self._server.stop(left_s)]
+        if self._http is not None:
+            stops.append(self._http.stop(left_s))
+        await asyncio.gather(*stops)
         if self._private is not None:
             await self._others_end(until)
             await self._private.stop(max(0.0, until - time.monotonic()))

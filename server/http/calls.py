@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import grpc
 from google.rpc import status_pb2
@@ -26,6 +26,13 @@ BODY_S: Final = 60.0
 
 _PASSED_ON: Final = (AUTHORIZATION, REQUEST_ID, "traceparent", "tracestate")
 """Headers that become metadata of a call."""
+
+
+class Metadatum(NamedTuple):
+    """A pair of metadata, as gRPC has them."""
+
+    key: str
+    value: str
 
 
 class ClientLeft(Exception):  # noqa: N818 - what happened
@@ -93,7 +100,7 @@ class HttpContext(LineContext):
         self, scope: Scope, timeout_s: float | None, send: Callable[[bytes], Awaitable[None]] | None = None
     ) -> None:
         headers = Headers(scope=scope)
-        super().__init__(tuple((key, headers[key]) for key in _PASSED_ON if key in headers))
+        super().__init__(tuple(Metadatum(key, headers[key]) for key in _PASSED_ON if key in headers))
         self._peer = peer_of(scope)
         self._send = send
         self._ends_at = None if timeout_s is None else time.monotonic() + timeout_s

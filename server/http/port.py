@@ -62,4 +62,4 @@ def listen(
         is_encrypted=certificates is not None,
     )
     context = None if certificates is None else certificates.context
-    return HttpServer(answers, sockets, context, max_connections, config.grace_s)
+    return HttpServer(answers, sockets, context, max_connections)

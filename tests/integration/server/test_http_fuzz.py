@@ -1,6 +1,7 @@
 """Hostile and random requests at the HTTP port: no fault of the server, and calls by gRPC go on."""
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -19,8 +20,10 @@ from schemathesis.specs.openapi.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from support.http_calls import free_port
+from support.http_calls import Http, free_port
+from support.papers import Papers
 
+from quercus.client import Client
 from quercus.server.http import listener
 from quercus.server.http.openapi import document
 
@@ -153,11 +156,16 @@ def test_slow_requests_are_ended_and_others_are_answered_meanwhile(
     assert not slow_head.is_alive()
 
 
+@pytest.mark.parametrize("has_tls", [False, True])
 def test_connections_beyond_the_bound_are_closed_and_grpc_goes_on(
-    start_live: Callable[..., Any], tmp_path: Path
+    start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_tls: bool
 ) -> None:
-    live = start_live(tmp_path / "store.db", http_port=free_port(), grower=False, max_connections=30)
-    live.api.create("m")
+    monkeypatch.setattr(listener, "ARRIVAL_S", 2.0)
+    papers = Papers(tmp_path, "ours")
+    more = papers.server if has_tls else {}
+    live = start_live(tmp_path / "store.db", http_port=free_port(), grower=False, max_connections=30, **more)
+    scheme = "tls://" if has_tls else ""
+    grpc_client = Client(f"{scheme}{live.server.address}", ca=papers.ca if has_tls else None)
     idle = [socket.create_connection(("127.0.0.1", live.http.port)) for _ in range(10)]
     time.sleep(0.3)
     closed = 0
@@ -171,11 +179,13 @@ def test_connections_beyond_the_bound_are_closed_and_grpc_goes_on(
             except ConnectionError:
                 closed += 1
     assert closed == 7  # a tenth of the connections of gRPC are left
-    assert live.api.get("m").name == "models/m"
+    with grpc_client:
+        assert list(grpc_client.models()) == []
+    context = ssl.create_default_context(cafile=str(papers.ca)) if has_tls else None
     deadline = time.monotonic() + 10
     while True:  # the connections above have gone
         try:
-            assert live.http.get("/livez").status == 200
+            assert Http(live.http.port, context=context).get("/livez").status == 200
             break
         except ConnectionError:
             assert time.monotonic() < deadline

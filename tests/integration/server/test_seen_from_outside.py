@@ -313,11 +313,17 @@ def test_spans_go_to_opentelemetry_where_it_is_asked_for(
 ) -> None:
     pytest.importorskip("opentelemetry.instrumentation.grpc", reason="pip install 'quercus[tracing]'")
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    child = start_child(tmp_path / "store.db", grower=False)
+    http = Http(free_port())
+    child = start_child(tmp_path / "store.db", grower=False, http_port=http.port)
     child.api.create("m")
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    said = http.call("ModelService/ListModels", {}, traceparent=f"00-{trace}-b7ad6b7169203331-01")
+    assert said.status == 200
     child.process.send_signal(signal.SIGTERM)
     printed, _ = child.process.communicate(timeout=DEADLINE_S)
     assert '"name": "/quercus.v1.ModelService/CreateModel"' in printed
+    assert '"name": "/quercus.v1.ModelService/ListModels"' in printed
+    assert f'"trace_id": "0x{trace}"' in printed
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "pigeon")
     with pytest.raises(
         AssertionError, match=r"OTEL_TRACES_EXPORTER: is .*pigeon.*must be otlp, console or none"
