@@ -23,6 +23,7 @@ from quercus.server.http.hosts import HostCheck
 from quercus.server.http.index import index_page
 from quercus.server.http.inference import InferenceCalls, path_of
 from quercus.server.http.openapi import document
+from quercus.server.wire.errors import Unavailable
 
 _log = logging.getLogger(__name__)
 READ: Final = ("GET", "HEAD")
@@ -160,6 +161,8 @@ class _Paths:
             return await self._pages[scope["path"]](Headers(scope=scope), QueryParams(scope["query_string"]))
         except Failure as failure:
             return error_response(failure)
+        except Unavailable as error:  # the process that writes is being started again
+            return error_response(Failure(grpc.StatusCode.UNAVAILABLE, str(error)))
 
 
 async def _index(_: Headers, __: QueryParams) -> Response:
