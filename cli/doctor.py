@@ -40,7 +40,7 @@ def doctor(
 ) -> None:
     """Check whether this machine can run a server, and show how to fix faults.
 
-    Checks Python, packages, the compiled kernels, the configuration, the store and its schema, the disk, the port, the
+    Checks Python, packages, the compiled kernels, the configuration, the store and its schema, the disk, the ports, the
     number of workers, the certificate, the clock and the limit of open files. Run it as the user of the server. Nothing
     is changed.
 

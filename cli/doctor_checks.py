@@ -191,19 +191,31 @@ def check_disk(config: Config) -> CheckFinding:
 
 def check_port(config: Config) -> CheckFinding:
     """Check that the server can listen on its address, or that a server already answers there."""
+    return _check_address(config, "port", config.host, config.port)
+
+
+def check_http_port(config: Config) -> CheckFinding:
+    """Check the same for the address of HTTP."""
+    from quercus.server.gate.listening import HTTP  # noqa: PLC0415  (the server extra)
+
+    if not config.http_port:
+        return CheckFinding("http port", "ok", "off; --http-port turns it on")
+    return _check_address(config, "http port", config.http_host, config.http_port, HTTP)
+
+
+def _check_address(config: Config, name: str, host: str, port: int, flags: str = "") -> CheckFinding:
     from quercus.server.gate.listening import check_address, join_address  # noqa: PLC0415  (the server extra)
     from quercus.server.wire.errors import BadStart  # noqa: PLC0415
 
-    address = join_address(config.host, config.port)
+    address = join_address(host, port)
     try:
-        check_address(config.host, config.port)
+        check_address(host, port, flags)
     except BadStart as error:
         if "in use" in str(error) and _speaks_http2(config):
-            return CheckFinding("port", "ok", f"{address} is in use by a gRPC server; is it this one?")
-        return CheckFinding(
-            "port", "fault", str(error), "choose another --port or --host, or stop that program"
-        )
-    return CheckFinding("port", "ok", f"{address} is free")
+            return CheckFinding(name, "ok", f"{address} is in use by a gRPC server; is it this one?")
+        fix = f"choose another --{flags}port or --{flags}host, or stop that program"
+        return CheckFinding(name, "fault", str(error), fix)
+    return CheckFinding(name, "ok", f"{address} is free")
 
 
 def _speaks_http2(config: Config) -> bool:
@@ -311,7 +323,7 @@ def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
         else:
             yield CheckFinding("configuration", "ok", "every key is known and within its bounds")
             yield from _store_findings(config)
-            for check in (check_port, check_workers, check_certificate):
+            for check in (check_port, check_http_port, check_workers, check_certificate):
                 yield check(config)
     yield check_clock()
     if importlib.util.find_spec("resource"):

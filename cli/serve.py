@@ -40,7 +40,8 @@ def serve(
     ] = None,
     log_level: Annotated[str | None, configured_option(server.LOG_LEVEL)] = None,
     log_format: Annotated[str | None, configured_option(server.LOG_FORMAT)] = None,
-    metrics_port: Annotated[int | None, configured_option(server.METRICS_PORT)] = None,
+    http_host: Annotated[str | None, configured_option(server.HTTP_HOST)] = None,
+    http_port: Annotated[int | None, configured_option(server.HTTP_PORT)] = None,
     grace_s: Annotated[float | None, configured_option(server.GRACE_S)] = None,
     limit: Annotated[
         list[str] | None,
@@ -61,6 +62,7 @@ def serve(
 
         quercus serve
         quercus serve --store /var/lib/quercus/quercus.db --port 6000
+        quercus serve --http-port 8080
         quercus serve --workers auto
         quercus serve --limit max_models=50
         quercus serve --host 0.0.0.0 --tls-cert server.pem --tls-key server.key
@@ -86,7 +88,8 @@ def serve(
         "plaintext": plaintext,
         "log_level": log_level,
         "log_format": log_format,
-        "metrics_port": metrics_port,
+        "http_host": http_host,
+        "http_port": http_port,
         "grace_s": grace_s,
         "snapshot_interval_s": snapshot_interval_s,
     }

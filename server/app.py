@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvloop
 from grpc import aio
@@ -30,7 +30,7 @@ from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.grpc_limits import grpc_options
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.handlers import Joined
-from quercus.server.gate.listening import check_address, join_address
+from quercus.server.gate.listening import HTTP, check_address, join_address
 from quercus.server.gate.observing import Observer
 from quercus.server.gate.open_files import room_for_connections
 from quercus.server.gate.registration import Services
@@ -81,6 +81,9 @@ from quercus.v1 import (
     tree_pb2_grpc,
 )
 
+if TYPE_CHECKING:
+    from quercus.server.http.listener import HttpServer
+
 _log = logging.getLogger(__name__)
 
 SERVICES: Final = (
@@ -108,17 +111,28 @@ COLLECT_AFTER: Final = 20_000
 """Objects between two collections of the youngest generation; Python's default of 700 is reached by a few calls."""
 STRANGERS_PART: Final = 10
 """Streams without a token are at most one in this many of the calls that the server has at a time."""
+SHARE: Final = 10
+"""HTTP has one connection for so many of gRPC's, beside them."""
+METRICS_PAGE: Final = "Page"
+"""The internal method by which workers read the page of metrics from the keeper."""
 LINGER_S: Final = 0.2
 """Seconds that connections stay open after their last stream has ended."""
 
 
-def log_grower(now: admin_pb2.GrowerStatus) -> None:
-    """Log what the grower does, when it begins or ceases to make progress."""
+def grower_trouble(now: admin_pb2.GrowerStatus) -> str:
+    """Return what is wrong with the grower; empty: nothing."""
     if now.state == now.STATE_SILENT:
         where = f" at model {now.at}" if now.at else ""
-        _log.warning("the grower makes no progress%s: it hangs, or is stopped; trees wait for it", where)
-    elif now.state == now.STATE_RESTARTING:
-        _log.warning("the grower ended, and is started again; trees wait for it")
+        return f"makes no progress{where}: it hangs, or is stopped; trees wait for it"
+    if now.state == now.STATE_RESTARTING:
+        return "ended, and is started again; trees wait for it"
+    return ""
+
+
+def log_grower(now: admin_pb2.GrowerStatus) -> None:
+    """Log what the grower does, when it begins or ceases to make progress."""
+    if trouble := grower_trouble(now):
+        _log.warning("the grower %s", trouble)
     else:
         _log.info("the grower runs")
 
@@ -182,8 +196,17 @@ class Server:
         self._audit = AuditLog(record, needs_tokens=config.needs_tokens)
         self._services = self._make_services()
         self._calls: list[ErrorInterceptor] = []
-        self._server = self._make_server()
+        self._interceptors = self._make_interceptors()
+        self._offered = self._services.handlers
+        if self._forwarder is not None:
+            self._offered = [self._forwarder.divide(each) for each in self._offered]
+        share = SHARE if config.http_port else 0
+        wanted = -(-config.max_connections // post.board.count)
+        room = room_for_connections(wanted + (-(-wanted // share) if share else 0))
+        self._http_connections = max(1, room // (share + 1)) if share else 0
+        self._server = self._make_server(room - self._http_connections)
         self._line: LineServer | None = None
+        self._http: HttpServer | None = None
         self._private = None if post.folder is None else self._make_private_server()
         self._watches: list[asyncio.Task[None]] = []
         self.port = 0
@@ -230,9 +253,8 @@ class Server:
             self.port = self._bind_port()
             if self._private is not None:
                 self._private.add_insecure_port(post.socket_of(post.index))
-            if self._config.metrics_port and post.is_keeper:
-                names = self._config.metrics_names.split(",")
-                self._metrics.serve_page(self._config.metrics_host, self._config.metrics_port, names)
+            if self._config.http_port:
+                self._http = await self._make_http()
         except BaseException:
             await asyncio.to_thread(self._store.close)
             raise
@@ -256,6 +278,11 @@ class Server:
         if self._config.needs_tokens and not self._store.is_read_only and post.is_keeper:
             revoked = give_back_revoked(self.core)
             self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
+        if self._http is not None:
+            await self._http.start()
+            scheme = "http" if self._certificates is None else "https"
+            address = join_address(self._config.http_host, self._config.http_port)
+            _log.info("HTTP is answered at %s://%s", scheme, address)
 
     async def _follow_store(self) -> None:
         """Report NOT_SERVING while the store cannot be read. Runs until cancelled."""
@@ -337,7 +364,11 @@ class Server:
         self.core.begin_stop()
         until = time.monotonic() + self._config.grace_s
         await self._end_streams()
-        await self._server.stop(max(0.0, until - time.monotonic()))
+        left_s = max(0.0, until - time.monotonic())
+        stops = [self._server.stop(left_s)]
+        if self._http is not None:
+            stops.append(self._http.stop(left_s))
+        await asyncio.gather(*stops)
         if self._private is not None:
             await self._others_end(until)
             await self._private.stop(max(0.0, until - time.monotonic()))
@@ -348,7 +379,6 @@ class Server:
         await self.supervisor.close()
         await self.core.close()
         await asyncio.to_thread(self._memory.close)
-        await asyncio.to_thread(self._metrics.close)
         if self._neighbours is not None:
             self._neighbours.close()
         await asyncio.to_thread(self._tracing.close)
@@ -385,27 +415,67 @@ class Server:
         enable_reflection((*SERVICES, health.SERVICE_NAME), added)
         return services
 
-    def _make_server(self) -> aio.Server:
-        """Return the server of the port that everybody calls."""
-        config = self._config
+    def _make_interceptors(self) -> list[Any]:
+        """Return what calls of everybody pass, by gRPC and by HTTP."""
         self._calls.append(calls := ErrorInterceptor())
         observer = Observer(self._metrics)
         guard = Guard(self.core, self._authority, self._bounds, self._audit)
         inner = calls, guard, DamageInterceptor(self.core.damaged)
         tracing = self._tracing.interceptors
+        return [observer, *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)]
+
+    def _make_server(self, max_connections: int) -> aio.Server:
+        """Return the server of the port that everybody calls by gRPC."""
         server = aio.server(
-            interceptors=[observer, *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)],
+            interceptors=self._interceptors,
             options=grpc_options(
-                config.max_message_bytes,
-                room_for_connections(-(-config.max_connections // self._post.board.count)),
-                shares_port=self._post.folder is not None,
+                self._config.max_message_bytes, max_connections, shares_port=self._post.folder is not None
             ),
         )
-        services = self._services.handlers
-        if self._forwarder is not None:
-            services = [self._forwarder.divide(each) for each in services]
-        server.add_generic_rpc_handlers(tuple(services))
+        server.add_generic_rpc_handlers(tuple(self._offered))
         return server
+
+    async def _make_http(self) -> HttpServer:
+        """Return the server of the HTTP port, bound to it."""
+        from quercus.server.http import port  # noqa: PLC0415  (Starlette and uvicorn: only where the port is on)
+
+        config, is_alone = self._config, self._post.folder is None
+        if is_alone:
+            await asyncio.to_thread(check_address, config.http_host, config.http_port, HTTP)
+        return port.listen(
+            config,
+            chain_of(self._interceptors, self._offered),
+            self._find_trouble,
+            self._read_metrics,
+            self._certificates,
+            max_connections=self._http_connections,
+            shares_port=not is_alone,
+        )
+
+    def _find_trouble(self) -> dict[str, str]:
+        """Return what is wrong with each part, in words that need no token: they name no model and no file."""
+        core, board = self.core, self._post.board
+        writable = not (core.writer.trouble or core.changes.trouble)
+        if self._post.is_keeper:
+            status = self.supervisor.status()
+            status.ClearField("at")
+            grower = grower_trouble(status)
+        else:
+            writable = writable if self._writes else bool(board.get("writable"))
+            grower = "" if board.get("grower_well") else "makes no progress: trees wait for it"
+        return {
+            "store": "cannot be read: the log says why" if core.changes.trouble else "",
+            "grower": grower,
+            "writes": "" if writable else "are refused: the log says why",
+            "stopping": "calls end, and no new ones are taken" if core.stopping.is_set() else "",
+        }
+
+    async def _read_metrics(self, accept: str) -> tuple[str, bytes]:
+        """Return type and text of the page of metrics of all workers, which the keeper makes."""
+        if self._forwarder is None:
+            return await asyncio.to_thread(self._metrics.page, accept)
+        kind, _, text = (await self._forwarder.ask(METRICS_PAGE, accept.encode())).partition(b"\n")
+        return kind.decode(), text
 
     def _make_private_server(self) -> aio.Server:
         """Return the server of the socket that other workers call: they have admitted and counted what they forward."""
@@ -418,6 +488,7 @@ class Server:
             guard = Guard(self.core, self._authority, uncounted, self._audit)
             interceptors = [Joined(Arrivals(), calls, guard, DamageInterceptor(self.core.damaged))]
             answers["Record"] = self._record_line
+            answers[METRICS_PAGE] = self._tell_page
             services = self._services.handlers
             self._line = LineServer(chain_of(interceptors, services))
         server = aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
@@ -428,6 +499,10 @@ class Server:
         who, action, target, outcome = json.loads(data)
         await self._record_call(who, action, target, outcome)
         return b""
+
+    async def _tell_page(self, data: bytes) -> bytes:
+        kind, text = await asyncio.to_thread(self._metrics.page, data.decode())
+        return kind.encode() + b"\n" + text
 
 
 def serve(config: Config) -> None:

@@ -8,6 +8,7 @@ key and where its value came from.
 from __future__ import annotations
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -29,6 +30,7 @@ from quercus.storage import file_url, is_url
 
 (AUTO,) = server.WORKERS.choices
 LIMITS: Final = tuple(each.name for each in server.LIMITS)
+_ORIGIN: Final = re.compile(r"https?://(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?")
 
 
 class BadConfiguration(BadStart):
@@ -51,9 +53,10 @@ class Config(BaseSettings):
     plaintext: bool = server.PLAINTEXT.default
     log_level: str = server.LOG_LEVEL.default
     log_format: str = server.LOG_FORMAT.default
-    metrics_host: str = server.METRICS_HOST.default
-    metrics_port: int = server.METRICS_PORT.default
-    metrics_names: str = server.METRICS_NAMES.default
+    http_host: str = server.HTTP_HOST.default
+    http_port: int = server.HTTP_PORT.default
+    http_names: str = server.HTTP_NAMES.default
+    http_origins: str = server.HTTP_ORIGINS.default
     plugins: str = server.PLUGINS.default
     grace_s: float = server.GRACE_S.default
     poll_ms: int = server.POLL_MS.default
@@ -126,16 +129,40 @@ class Config(BaseSettings):
             raise BadConfiguration(f"{missing}: is missing, a certificate and its private key go together")
         if self.tls_client_ca and not self.tls_cert:
             raise BadConfiguration("tls_client_ca: needs tls_cert and tls_key as well")
-        if not (self.tls_cert or self.plaintext or is_loopback(self.host)):
-            raise BadConfiguration(
-                f"host: is {shown(self.host)}, which other machines can reach, and what they send would cross the "
-                "network in the clear: give tls_cert and tls_key, or set plaintext if a reverse proxy terminates TLS"
-            )
+        for key, host in self._hosts.items():
+            if not (self.tls_cert or self.plaintext or is_loopback(host)):
+                raise BadConfiguration(
+                    f"{key}: is {shown(host)}, which other machines can reach, and what they send would cross the "
+                    "network in the clear: give tls_cert and tls_key, or set plaintext if a reverse proxy terminates "
+                    "TLS"
+                )
+        for origin in self.origins:
+            if _ORIGIN.fullmatch(origin) is None:
+                raise BadConfiguration(
+                    f"http_origins: has {shown(origin)}, must be origins as a browser sends them, such as "
+                    "https://app.example.org or http://localhost:5173, separated by commas"
+                )
+
+    @property
+    def _hosts(self) -> dict[str, str]:
+        """The addresses on which calls are taken, by their keys."""
+        return {"host": self.host} | ({"http_host": self.http_host} if self.http_port else {})
 
     @property
     def needs_tokens(self) -> bool:
         """True if every call needs a bearer token."""
-        return self.access == "tokens" or (self.access == "auto" and not is_loopback(self.host))
+        reachable = not all(map(is_loopback, self._hosts.values()))
+        return self.access == "tokens" or (self.access == "auto" and reachable)
+
+    @property
+    def names(self) -> list[str]:
+        """Host names under which HTTP is answered, besides this machine's own."""
+        return _split(self.http_names)
+
+    @property
+    def origins(self) -> list[str]:
+        """Origins whose pages may call by HTTP."""
+        return _split(self.http_origins)
 
     @cached_property  # asked for with every message
     def message_limits(self) -> MessageLimits:
@@ -197,6 +224,10 @@ class Config(BaseSettings):
             if key not in given:  # the error is that it is missing
                 raise
             raise BadConfiguration(f"{error} (from {given[key][1]})") from None
+
+
+def _split(text: str) -> list[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
 
 
 def _unknown_key(key: str, source: str = "") -> BadConfiguration:

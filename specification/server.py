@@ -42,17 +42,21 @@ LOG_LEVEL = Parameter("log_level", str, "info", "Lowest level that is logged", c
 LOG_FORMAT = Parameter(
     "log_format", str, "human", "Format of log lines; json: one object per line", choices=LOG_FORMATS
 )
-METRICS_HOST = Parameter(
-    "metrics_host", str, "127.0.0.1", "Address on which metrics are served to Prometheus", 1
+HTTP_HOST = Parameter("http_host", str, "127.0.0.1", "Address on which HTTP is answered", 1)
+HTTP_PORT = Parameter(
+    "http_port", int, 0, "Port of HTTP: calls as JSON, health, metrics for Prometheus; 0: off", 0, 65535
 )
-METRICS_PORT = Parameter(
-    "metrics_port", int, 0, "Port of the metrics for Prometheus, METRICS_HOST:PORT/metrics; 0: off", 0, 65535
-)
-METRICS_NAMES = Parameter(
-    "metrics_names",
+HTTP_NAMES = Parameter(
+    "http_names",
     str,
     "",
-    "Host names under which the metrics are read, separated by commas; addresses and this machine's name need none",
+    "Host names under which HTTP is answered, separated by commas; addresses and this machine's name need none",
+)
+HTTP_ORIGINS = Parameter(
+    "http_origins",
+    str,
+    "",
+    "Origins, such as https://app.example.org, whose pages may call by HTTP from a browser, separated by commas",
 )
 PLUGINS = Parameter(
     "plugins",
@@ -213,7 +217,7 @@ LIMITS = (
 )
 """The parameters that ``--limit`` sets; they have no separate flags."""
 
-NO_FLAG = (METRICS_HOST, METRICS_NAMES, PLUGINS, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
+NO_FLAG = (HTTP_NAMES, HTTP_ORIGINS, PLUGINS, POLL_MS, READ_THREADS, GROWER, GROWER_TTL_S)
 """The parameters that only the file and the environment can set."""
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}

@@ -10,7 +10,8 @@ from google.protobuf.message import DecodeError
 from quercus.belief.errors import InvalidInput
 from quercus.server.gate.handlers import Deserialize
 from quercus.server.wire.errors import is_out_of_memory
-from quercus.server.wire.limits import INLINE_BYTES, UNCOUNTED_BYTES
+from quercus.server.wire.json_messages import EncodedMessage
+from quercus.server.wire.limits import INLINE_BYTES, INLINE_JSON_BYTES, UNCOUNTED_BYTES
 from quercus.server.wire.message_size import MessageShape, check_parts
 
 InThread = Callable[..., Awaitable[Any]]
@@ -19,7 +20,7 @@ InThread = Callable[..., Awaitable[Any]]
 
 def is_small(data: bytes) -> bool:
     """Return whether a message is read at once, and not in a thread."""
-    return len(data) <= INLINE_BYTES
+    return len(data) <= (INLINE_JSON_BYTES if isinstance(data, EncodedMessage) else INLINE_BYTES)
 
 
 class MessageReader:
@@ -33,8 +34,9 @@ class MessageReader:
 
     def __init__(self, deserialize: Deserialize, in_thread: InThread) -> None:
         self._deserialize = deserialize
+        self._kind: Any = deserialize.__self__  # type: ignore[attr-defined]
         self._in_thread = in_thread
-        self._shape = MessageShape.of(deserialize.__self__.DESCRIPTOR)  # type: ignore[attr-defined]
+        self._shape = MessageShape.of(self._kind.DESCRIPTOR)
 
     async def read_message(self, data: bytes) -> Any:
         """Return the message.
@@ -49,12 +51,14 @@ class MessageReader:
         return await self._in_thread(self._read_large, data)
 
     def _read_large(self, data: bytes) -> Any:
-        if len(data) > UNCOUNTED_BYTES:
+        if len(data) > UNCOUNTED_BYTES and not isinstance(data, EncodedMessage):  # which count for themselves
             check_parts(data, self._shape)
         return self.parse_message(data)
 
     def parse_message(self, data: bytes) -> Any:
         """Return a message that is small; errors as `read_message`."""
+        if isinstance(data, EncodedMessage):
+            return data.read_as(self._kind)
         try:
             return self._deserialize(data)
         except DecodeError as error:

@@ -27,6 +27,7 @@ class Certificates:
     Attributes
     ----------
     credentials : credentials of connections: each new one uses the files read last.
+    context : the same for HTTP.
     end : expiry of the certificate read last, in seconds since 1970; 0: it has expired, or the date is unknown.
 
     Raises
@@ -38,9 +39,12 @@ class Certificates:
     def __init__(self, cert: str, key: str, client_ca: str) -> None:
         self._files = cert, key, client_ca
         self._renewed: Any = None
+        credentials, self.context = _read_files(*self._files)
+        self._newest = self.context
+        self.context.sni_callback = self._show_newest
         self.end = _end_of(cert, key)
         self.credentials = grpc.dynamic_ssl_server_credentials(
-            _credentials_of(*self._files), self._take_renewed, require_client_authentication=bool(client_ca)
+            credentials, self._take_renewed, require_client_authentication=bool(client_ca)
         )
 
     def reload_files(self) -> None:
@@ -51,7 +55,7 @@ class Certificates:
         BadStart
             If a file is invalid, as above; the earlier certificate stays in use.
         """
-        self._renewed = _credentials_of(*self._files)
+        self._renewed, self._newest = _read_files(*self._files)
         self.end = _end_of(*self._files[:2])
 
     def _take_renewed(self) -> Any:
@@ -59,8 +63,13 @@ class Certificates:
         renewed, self._renewed = self._renewed, None
         return renewed
 
+    def _show_newest(self, handshake: ssl.SSLObject, *_: object) -> None:
+        """Use the files read last; OpenSSL calls this in every handshake, also where the client names no server."""
+        handshake.context = self._newest
 
-def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
+
+def _read_files(cert: str, key: str, client_ca: str) -> tuple[Any, ssl.SSLContext]:
+    """Return the contents of the files, for gRPC and for HTTP."""
     chain, secret = _read_file(cert, "tls_cert"), _read_file(key, "tls_key")
     roots = _read_file(client_ca, "tls_client_ca") if client_ca else None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)  # gRPC does not report errors of these
@@ -78,7 +87,8 @@ def _credentials_of(cert: str, key: str, client_ca: str) -> Any:
             raise BadStart(
                 f"tls_client_ca: {client_ca} has no certificate in PEM ({_failure_reason(error)})"
             ) from None
-    return grpc.ssl_server_certificate_configuration([(secret, chain)], roots)
+        context.verify_mode = ssl.CERT_REQUIRED
+    return grpc.ssl_server_certificate_configuration([(secret, chain)], roots), context
 
 
 def _end_of(cert: str, key: str) -> float:

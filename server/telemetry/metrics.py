@@ -7,7 +7,7 @@ Names of calls are those that gRPC servers of other languages use, so dashboards
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,13 +23,12 @@ from prometheus_client import (
     generate_latest,
 )
 from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from quercus.server.telemetry import metric_table as table
 from quercus.server.telemetry.metric_sums import Answers, SumOfWorkers
 from quercus.server.telemetry.metric_table import MetricRow
-from quercus.server.telemetry.metrics_page import start_page
-from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MAX_PAGE
 from quercus.server.wire.reports import accuracy_in, other_names_in
 from quercus.server.workers.board import Tally
@@ -81,7 +80,16 @@ class Metrics:
         self.register_gauge(table.IN_FLIGHT, self.calls_under_way)
         self.registry.register(_ModelCollector(store))
         PlatformCollector(registry=self.registry)
-        self._stop: Callable[[], None] = lambda: None
+
+    def page(self, accept: str) -> tuple[str, bytes]:
+        """Return the type and the text of the page, for threads.
+
+        Parameters
+        ----------
+        accept : the header Accept of the request.
+        """
+        encode, kind = choose_encoder(accept)
+        return kind, encode(self.registry)
 
     def own_text(self) -> bytes:
         """Return the metrics that each worker has, of this process, as the page would show them."""
@@ -105,26 +113,6 @@ class Metrics:
     def register_gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
         """Register a function that reads a number for each request of the page."""
         Gauge(row.name, row.sentence, registry=self.registry).set_function(value)
-
-    def serve_page(self, host: str, port: int, names: Iterable[str] = ()) -> None:
-        """Answer ``GET /metrics`` in a separate thread, under addresses and the given host names.
-
-        Raises
-        ------
-        BadStart
-            When the port is taken.
-        """
-        try:
-            self._stop = start_page(self.registry, host, port, names)
-        except OSError as error:
-            raise BadStart(
-                f"cannot serve metrics on {host}:{port}: {error.strerror}; choose another --metrics-port"
-            ) from None
-
-    def close(self) -> None:
-        """Answer no more."""
-        self._stop()
-        self._stop = lambda: None
 
 
 _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]] = (

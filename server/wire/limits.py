@@ -117,6 +117,9 @@ FEW_NUMBERS: Final = 64
 INLINE_BYTES: Final = 16 * 1024
 """Messages up to this size are converted on the event loop; a larger one in a thread."""
 
+INLINE_JSON_BYTES: Final = 2 * 1024
+"""The same for messages as JSON, whose conversion takes some ten times as long a byte."""
+
 
 @with_parameter_docs
 @dataclass(frozen=True)

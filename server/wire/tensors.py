@@ -14,6 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.inference import open_inference_pb2 as pb
 
 InputTensor = pb.ModelInferRequest.InferInputTensor
+Tensor = InputTensor | pb.ModelInferResponse.InferOutputTensor
 
 BYTES: Final = "BYTES"
 _KINDS: Final[dict[str, tuple[str, str]]] = {
@@ -34,8 +35,8 @@ _KINDS: Final[dict[str, tuple[str, str]]] = {
 _LENGTH: Final = struct.Struct("<I")
 
 
-def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
-    """Return the elements of an input, flat: texts as bytes, numbers and truth values as an array of their type.
+def decode_tensor(tensor: Tensor, raw: bytes | None, field: str) -> list[bytes] | NDArray[Any]:
+    """Return the elements of a tensor, flat: texts as bytes, numbers and truth values as an array of their type.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
             _split_texts(raw, field) if tensor.datatype == BYTES else _raw_numbers(tensor, raw, field)
         )
     else:
-        name = "bytes_contents" if tensor.datatype == BYTES else _KINDS[tensor.datatype][1]
+        name = str(contents_field(tensor.datatype))
         found = list(getattr(tensor.contents, name))
         if not found and tensor.contents.ListFields():
             other = tensor.contents.ListFields()[0][0].name
@@ -68,10 +69,15 @@ def decode_tensor(tensor: InputTensor, raw: bytes | None, field: str) -> list[by
     if len(found) != count:
         shape = list(tensor.shape)
         raise InvalidInput(f"{field}.contents", f"has {len(found)} elements, its shape {shape} needs {count}")
-    return list(found) if tensor.datatype == BYTES else np.array(found, dtype=_KINDS[tensor.datatype][0])
+    if tensor.datatype == BYTES:
+        return list(found)
+    try:
+        return np.array(found, dtype=_KINDS[tensor.datatype][0])
+    except OverflowError as error:  # INT8 and INT16 share a field with INT32
+        raise InvalidInput(f"{field}.contents", f"does not fit into {tensor.datatype} ({error})") from None
 
 
-def _raw_numbers(tensor: InputTensor, raw: bytes, field: str) -> NDArray[Any]:
+def _raw_numbers(tensor: Tensor, raw: bytes, field: str) -> NDArray[Any]:
     kind = np.dtype(_KINDS[tensor.datatype][0])
     if len(raw) % kind.itemsize:
         raise InvalidInput(
@@ -100,6 +106,18 @@ def _split_texts(raw: bytes, field: str) -> list[bytes]:
     return texts
 
 
+def join_texts(texts: Sequence[bytes]) -> bytes:
+    """Return texts as raw contents: each with its length before it."""
+    return b"".join(_LENGTH.pack(len(each)) + each for each in texts)
+
+
+def contents_field(datatype: str) -> str | None:
+    """Return the field of typed contents of a datatype; None: there is no such datatype."""
+    if datatype == BYTES:
+        return "bytes_contents"
+    return _KINDS[datatype][1] if datatype in _KINDS else None
+
+
 def encode_tensor(
     response: pb.ModelInferResponse,
     name: str,
@@ -125,6 +143,6 @@ def encode_tensor(
         else:
             getattr(tensor.contents, field).extend(values.ravel().tolist())
     elif raw:
-        response.raw_output_contents.append(b"".join(_LENGTH.pack(len(each)) + each for each in values))
+        response.raw_output_contents.append(join_texts(values))
     else:
         tensor.contents.bytes_contents.extend(values)

@@ -23,14 +23,23 @@ from quercus.server.gate.observing import REQUEST_ID
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import request_id, set_request_id
 from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.json_messages import JsonMessage
 from quercus.server.wire.limits import INLINE_BYTES
 from quercus.server.workers.line import AWAY, CallLine
 
 CALLER: Final = "x-quercus-caller"
 """Metadata between workers: the address of the caller."""
 
+ENCODING: Final = "x-quercus-encoding"
+"""Metadata between workers: the encoding of a request that is not protobuf's own; its bytes pass unread as well."""
+
+JSON: Final = "json"
+
+ASK_S: Final = 10.0
+"""Longest time, in seconds, that the keeper takes to answer for itself."""
+
 FORWARDABLE: Final = "quercus.v1."
-_OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, "user-agent"})
+_OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, ENCODING, "user-agent"})
 
 SOCKET_OPTIONS: Final = (
     ("grpc.max_receive_message_length", -1),  # it was checked when it came, or the keeper has made it
@@ -106,6 +115,21 @@ class Forwarder:
         call: Any = self._channel.unary_unary(f"/{INTERNAL}/Record")
         await call(json.dumps([who, action, target, outcome]).encode(), wait_for_ready=True, timeout=10.0)
 
+    async def ask(self, name: str, data: bytes) -> bytes:
+        """Call a method of the keeper's service `INTERNAL`.
+
+        Raises
+        ------
+        Unavailable
+            When the keeper is away.
+        """
+        call: Any = self._channel.unary_unary(f"/{INTERNAL}/{name}")
+        try:
+            answer: bytes = await call(data, timeout=ASK_S)
+        except aio.AioRpcError:
+            raise Unavailable(AWAY) from None
+        return answer
+
     def _unary(self, method: str, handler: Handler) -> Any:
         make: Any = self._channel.stream_unary if handler.request_streaming else self._channel.unary_unary
         start = make(method)
@@ -113,7 +137,10 @@ class Forwarder:
         async def forward(request: Any, context: Any) -> Any:
             if not handler.request_streaming and len(request) <= INLINE_BYTES:
                 return await self._forward_small(method, request, context)
-            call = start(request, timeout=context.time_remaining(), metadata=_metadata_for(context))
+            metadata = _metadata_for(context, request)
+            if isinstance(request, bytes):
+                request = bytes(request)  # gRPC takes no subclass
+            call = start(request, timeout=context.time_remaining(), metadata=metadata)
             try:
                 response = await call
             except aio.AioRpcError as error:
@@ -124,7 +151,7 @@ class Forwarder:
         return forward
 
     async def _forward_small(self, method: str, request: bytes, context: Any) -> bytes:
-        reply = await self._line.call(method, request, _metadata_for(context))
+        reply = await self._line.call(method, request, _metadata_for(context, request))
         if reply.code is not grpc.StatusCode.OK:
             await context.abort(reply.code, reply.details, reply.trailing)
         context.set_trailing_metadata(reply.trailing)
@@ -148,12 +175,14 @@ class Forwarder:
         return forward
 
 
-def _metadata_for(context: Any) -> tuple[tuple[str, str | bytes], ...]:
+def _metadata_for(context: Any, request: Any = b"") -> tuple[tuple[str, str | bytes], ...]:
     kept = [
         (key, value)
         for key, value in context.invocation_metadata()
         if key not in _OWN_METADATA and not key.startswith("grpc-")
     ]
+    if isinstance(request, JsonMessage):
+        kept.append((ENCODING, JSON))
     return (*kept, (REQUEST_ID, request_id()), (CALLER, context.peer()))
 
 
@@ -193,9 +222,11 @@ def _arrived_call(context: Any) -> Call:
     return call
 
 
-def _arrived_unary(behaviour: Any, _: bool) -> Any:
+def _arrived_unary(behaviour: Any, streams_in: bool) -> Any:
     async def arrived(request: Any, context: Any) -> Any:
         call = _arrived_call(context)
+        if not streams_in and metadata_of(call, ENCODING) == JSON:
+            request = JsonMessage(request)
         try:
             return await behaviour(request, call)
         finally:

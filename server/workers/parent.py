@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from quercus.server.config import Config
-from quercus.server.gate.listening import check_address, join_address
+from quercus.server.gate.listening import HTTP, check_address, hold_port, join_address
 from quercus.server.plugins import choose_plugins
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.wire.errors import BadStart
@@ -123,6 +123,9 @@ class Parent:
         config = self._config
         check_address(config.host, config.port)
         self._held, port = hold_port(config.host, config.port)
+        if config.http_port:
+            check_address(config.http_host, config.http_port, HTTP)
+            self._held += hold_port(config.http_host, config.http_port, HTTP)[0]
         self._config = config = config.model_copy(update={"port": port})
         self._listen_to_signals()
         keeping: list[asyncio.Task[None]] = []
@@ -266,28 +269,3 @@ class Parent:
             self._board.clear(worker)
 
         await asyncio.gather(*(end(*each) for each in self._processes.items()))
-
-
-def hold_port(host: str, port: int) -> tuple[list[socket.socket], int]:
-    """Hold a port of a host, so that workers can come and go; return what holds it, and its number.
-
-    Parameters
-    ----------
-    host, port : address to listen on; port 0: any free one.
-    """
-    held: list[socket.socket] = []
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-    for family, _, _, _, address in found:
-        with contextlib.suppress(OSError):  # of an address that cannot be bound, as gRPC passes over it too
-            each = socket.socket(family, socket.SOCK_STREAM)
-            each.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-            if family == socket.AF_INET6:
-                each.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            each.bind((address[0], port, *address[2:]))
-            port = each.getsockname()[1]
-            held.append(each)
-    if not held:  # taken since it was checked
-        raise BadStart(
-            f"cannot listen on {join_address(host, port)}: the port is in use; choose another with --port"
-        )
-    return held, port

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -74,18 +75,30 @@ def channel_of_each(serving: Serving, closing: ExitStack) -> dict[int, grpc.Chan
     return _one_of_each(serving, closing, connect)
 
 
-def _one_of_each(serving: Serving, closing: ExitStack, connect: Callable[[], T]) -> dict[int, T]:
-    workers = workers_of(serving.process.pid)
+def http_of_each(serving: Serving, port: int, closing: ExitStack) -> dict[int, HTTPConnection]:
+    """Return a connection of HTTP to each worker, by its number."""
+
+    def connect() -> HTTPConnection:
+        connection = HTTPConnection("127.0.0.1", port, timeout=WAIT_S)
+        connection.request("GET", "/livez")
+        connection.getresponse().read()
+        return connection
+
+    return _one_of_each(serving, closing, connect, port)
+
+
+def _one_of_each(
+    serving: Serving, closing: ExitStack, connect: Callable[[], T], port: int = 0
+) -> dict[int, T]:
+    workers, port = workers_of(serving.process.pid), port or serving.port
     found: dict[int, T] = {}
     for _ in range(MOST_TRIES):
-        before = {number: connections_of(pid, serving.port) for number, pid in workers.items()}
+        before = {number: connections_of(pid, port) for number, pid in workers.items()}
         made: Any = connect()
-        (number,) = (
-            number for number, pid in workers.items() if connections_of(pid, serving.port) > before[number]
-        )
+        (number,) = (number for number, pid in workers.items() if connections_of(pid, port) > before[number])
         if number in found:
             made.close()
-            wait_until(partial(_has_at_most, workers[number], serving.port, before[number]))
+            wait_until(partial(_has_at_most, workers[number], port, before[number]))
         else:
             closing.callback(made.close)
             found[number] = made

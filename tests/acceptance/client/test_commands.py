@@ -643,7 +643,7 @@ def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serve_stops_on_request(tmp_path: Path, number: signal.Signals) -> None:
-    assert Serving(tmp_path, 0, "--metrics-port", "0").stop(number) == 0
+    assert Serving(tmp_path, 0, "--http-port", "0").stop(number) == 0
 
 
 def test_serve_says_what_is_wrong(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Serving, 
     serving = Serving(
         tmp_path_factory.mktemp("half"),
         0,
-        "--metrics-port",
+        "--http-port",
         str(port),
         grower=False,
     )

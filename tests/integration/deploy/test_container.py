@@ -114,8 +114,8 @@ def running(image: Image) -> Iterator[dict[str, str]]:
     environment = image.environment(
         QUERCUS_PLAINTEXT="true",
         QUERCUS_PORT="0",
-        QUERCUS_METRICS_PORT=free_port(),
-        QUERCUS_METRICS_HOST="127.0.0.1",
+        QUERCUS_HTTP_PORT=free_port(),
+        QUERCUS_HTTP_HOST="127.0.0.1",
         QUERCUS_HOST="127.0.0.1",
         QUERCUS_ACCESS="open",
         QUERCUS_GROWER="false",
@@ -165,7 +165,7 @@ def health(image: Image, environment: dict[str, str]) -> int:
 
 def test_the_health_check_tells_a_live_server_from_none(image: Image, running: dict[str, str]) -> None:
     assert health(image, running) == 0
-    assert health(image, running | {"QUERCUS_METRICS_PORT": free_port()}) == 1
+    assert health(image, running | {"QUERCUS_HTTP_PORT": free_port()}) == 1
 
 
 def test_without_a_certificate_it_says_what_it_needs(image: Image) -> None:
@@ -184,4 +184,4 @@ def test_without_a_certificate_it_says_what_it_needs(image: Image) -> None:
 def test_the_image_needs_no_root(image: Image) -> None:
     assert image.said["USER"] == "10001"
     assert image.said["VOLUME"] == "/data"
-    assert shlex.split(image.said["EXPOSE"]) == ["50051", image.env["QUERCUS_METRICS_PORT"]]
+    assert shlex.split(image.said["EXPOSE"]) == ["50051", image.env["QUERCUS_HTTP_PORT"]]

@@ -53,7 +53,7 @@ def scrape(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Metri
     serving = Serving(
         tmp_path_factory.mktemp("metrics"),
         0,
-        "--metrics-port",
+        "--http-port",
         str(port),
         grower=False,
     )

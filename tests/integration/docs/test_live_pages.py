@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from integration.client.serving import TABLE_T, Serving
 from support.doc_blocks import DOCS, Block, blocks, pages
+from support.http_calls import free_port
 
 from quercus.client import Client, Nominal, Numeric, Specification
 
@@ -23,6 +24,7 @@ LIVE = {
 }
 PAGES = [page for page, found in LIVE.items() if found]
 WAIT_S = 120
+HTTP_PORT = free_port()
 pytestmark = pytest.mark.timeout(400)
 
 
@@ -110,7 +112,7 @@ BEFORE = {
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serving]:
     """A server of its own: pages use names that other tests use too."""
-    serving = Serving(tmp_path_factory.mktemp("docs"))
+    serving = Serving(tmp_path_factory.mktemp("docs"), http_port=HTTP_PORT)
     yield serving
     assert serving.stop() == 0
 
@@ -120,7 +122,12 @@ def run_shell(code: str, folder: Path, server: str) -> str:
         ["bash", "-euo", "pipefail", "-c", code],
         cwd=folder,
         env=os.environ
-        | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "QUERCUS_SERVER": server, "NO_COLOR": "1"},
+        | {
+            "PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}",
+            "QUERCUS_SERVER": server,
+            "URL": f"http://127.0.0.1:{HTTP_PORT}",
+            "NO_COLOR": "1",
+        },
         capture_output=True,
         text=True,
         timeout=WAIT_S,

@@ -17,6 +17,7 @@ from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from support import command_line
 from support.forked import ForkedProcess
+from support.http_calls import Http, free_port
 from support.published import published_message
 from support.status_codes import undeclared
 
@@ -161,6 +162,7 @@ class Live:
             self._end_loop()
             raise
         self.api = Api(self.server.address)
+        self.http = Http(config.http_port)
 
     @staticmethod
     async def _start(config: Config) -> Server:
@@ -217,7 +219,8 @@ class Child:
 @pytest.fixture(scope="session")
 def live(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     """One server for all tests that use different models; idle for most of the run, it looks for changes less often."""
-    server = Live(Config(store=str(tmp_path_factory.mktemp("live") / "store.db"), port=0, poll_ms=50))
+    store = str(tmp_path_factory.mktemp("live") / "store.db")
+    server = Live(Config(store=store, port=0, poll_ms=50, http_port=free_port()))
     yield server
     server.close()
 

@@ -11,6 +11,7 @@ import grpc
 import numpy as np
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.http_calls import Http, free_port
 from support.mounts import fill, small_disk
 
 from quercus.client import Client, ResourceExhausted
@@ -64,7 +65,8 @@ def push_until_full(api: Any, client: Client, tools: Any) -> list[str]:
 
 @pytest.mark.slow
 def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
-    live = start_live(disk / "store.db")
+    http = Http(free_port())
+    live = start_live(disk / "store.db", http_port=http.port)
     api, client = live.api, Client(live.server.address, outage_s=1)
     api.create("m")
     api.push(tools.table_t("m"))
@@ -99,8 +101,12 @@ def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
         )
     )
 
+    page = http.get("/readyz")
+    assert (page.status, b"writes: are refused: the log says why" in page.body) == (503, True)
+    assert (http.get("/livez").status, http.get("/readyz?exclude=writes").status) == (200, 200)
     filler.unlink()
     until(lambda: writes() == health_pb2.HealthCheckResponse.SERVING)
+    assert http.get("/readyz").status == 200
     assert client.status().store_trouble == ""
     assert api.answer(query).committed_sequence > 21 + len(known)
     api.push(tools.batch("m", np.zeros((1, 2)), ids=["last"]))

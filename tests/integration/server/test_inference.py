@@ -102,6 +102,125 @@ def test_columns_a_matrix_and_the_asyncio_client_say_what_classify_says(grown: s
     assert triton(grown, inputs=columns, aio=True)["outputs"] == expected
 
 
+@pytest.mark.parametrize("form", ["json", "bytes"])
+def test_an_unchanged_client_by_http_gets_what_classify_says(grown: str, live: Any, form: str) -> None:
+    hues, sizes = ["red", "blue", "red|blue", "green"], [0.5, 1.5, 2.5, 0.5]
+    rows = [{"hue": set(hue.split("|")), "size": x} for hue, x in zip(hues, sizes, strict=True)]
+    rows[3]["hue"] = "green"
+    expected = wanted(grown, rows)
+    columns = [tensor("hue", "BYTES", hues), tensor("size", "FP64", sizes, [4, 1])]
+    address = f"127.0.0.1:{live.http.port}"
+    for wished in ([], ["label", "belief"]):
+        found = triton(address, inputs=columns, http=form, outputs=wished)
+        assert found["outputs"] == {name: expected[name] for name in wished or expected}
+        assert {bool(size) for size in found["sizes"]} == {form == "bytes" or not wished}
+    assert (found["id"], found["classes"], found["live"], found["ready"]) == (
+        "r-1",
+        ["o", "s", "x"],
+        True,
+        True,
+    )
+    assert (found["platform"], found["server"]) == ("quercus_abc45", ["binary_tensor_data"])
+    assert found["inputs"] == [["hue", "BYTES", [-1]], ["size", "FP64", [-1]]]
+
+
+def test_tensors_as_json_may_be_nested_and_have_missing_values(grown: str, live: Any) -> None:
+    expected = wanted(grown, [["red", None], [None, 1.5]])
+    for data in ([[0, None], [None, 1.5]], [0.0, None, None, 1.5]):
+        said = infer(
+            live, {"id": "a", "inputs": [{"name": "x", "datatype": "FP64", "shape": [2, 2], "data": data}]}
+        )
+        found = {each["name"]: each["data"] for each in said.json["outputs"]}
+        assert (found["label"], found["set"]) == (expected["label"], expected["set"])
+        assert [x.hex() for x in found["belief"]] == expected["belief"]
+        assert (said.json["id"], said.json["model_name"]) == ("a", MODEL)
+        assert json.loads(said.json["parameters"]["classes"]) == ["o", "s", "x"]
+
+
+def infer(live: Any, body: Any, path: str = f"/v2/models/{MODEL}/infer", **headers: str) -> Any:
+    data = body if isinstance(body, bytes) else json.dumps(body).encode()
+    return live.http.ask("POST", path, data, **headers)
+
+
+HUE = {"name": "hue", "datatype": "BYTES", "shape": [1], "data": ["red"]}
+SIZE = {"name": "size", "datatype": "FP64", "shape": [1], "data": [1.0]}
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (b"[]", "request: is [], must be a JSON object"),
+        (b"{", "request: cannot be read"),
+        ({}, "inputs: is missing"),
+        ({"inputs": [], "nputs": 1}, "request.nputs: is not known; an object here has id, parameters, inputs, outputs"),
+        ({"inputs": [HUE | {"dat": 1}]}, "inputs[0].dat: is not known; an object here has name, shape, datatype"),
+        ({"inputs": [HUE | {"data": [1]}]}, "inputs[0].data[0]: is 1, must be a text"),
+        ({"inputs": [HUE | {"data": "red"}]}, "inputs[0].data: is 'red', must be a list"),
+        ({"inputs": [HUE | {"name": 7}]}, "inputs[0].name: is 7, must be a text"),
+        ({"inputs": [HUE | {"shape": ["1"]}]}, "inputs[0].shape: cannot be read"),
+        ({"inputs": [SIZE | {"data": ["x"]}]}, "inputs[0].data: cannot be read"),
+        ({"inputs": [SIZE | {"data": [[1], 2]}, HUE]}, "inputs[0].data: "),
+        ({"inputs": [SIZE | {"datatype": "FP16"}]}, "inputs[0].datatype: is 'FP16', which is none of the protocol"),
+        ({"inputs": [SIZE | {"datatype": "INT8", "data": [300]}, HUE]}, "does not fit into INT8"),
+        ({"inputs": [SIZE | {"datatype": "INT32", "data": [2**31]}, HUE]}, "inputs[0].data: cannot be read"),
+        ({"inputs": [SIZE | {"data": [1.0, 2.0]}, HUE]}, "has 2 elements, its shape [1] needs 1"),
+        ({"inputs": [SIZE]}, "inputs: have no 'hue'"),
+        ({"inputs": [SIZE | {"parameters": {"binary_data_size": 8}}]}, "is there, but binary_data_size as well"),
+        ({"inputs": [SIZE, HUE], "parameters": {"min_sequence": "x"}}, "parameters['min_sequence']"),
+        ({"inputs": [SIZE, HUE], "parameters": {"a": None}}, "must be a truth value, a number or a text"),
+        ({"inputs": [SIZE, HUE], "outputs": [{"name": "nothing"}]}, "outputs[0].name: is 'nothing', must be one of"),
+        ({"id": "\ud800", "inputs": [SIZE, HUE]}, "id: "),
+    ],
+)  # fmt: skip
+def test_wrong_tensors_by_http_are_refused_in_words(grown: str, live: Any, body: Any, said: str) -> None:
+    if isinstance(body, dict) and body.get("id"):
+        body = json.dumps(body).replace("\\\\", "\\").encode()
+    found = infer(live, body)
+    assert found.status == 400, found
+    assert said in found.json["error"]
+    assert (found.json["code"], found.json["message"]) == ("invalid_argument", found.json["error"])
+
+
+def test_bytes_behind_the_json_are_those_that_inputs_name(grown: str, live: Any) -> None:
+    head = json.dumps({"inputs": [
+        {"name": "x", "datatype": "FP64", "shape": [1, 2], "parameters": {"binary_data_size": 16}}
+    ], "parameters": {"binary_data_output": True}}).encode()  # fmt: skip
+    blob = np.array([0.0, 1.5]).tobytes()
+    length = {"inference_header_content_length": str(len(head))}
+    said = infer(live, head + blob, **length)
+    size = int(said.headers["inference-header-content-length"])
+    outputs = json.loads(said.body[:size])["outputs"]
+    assert sum(each["parameters"]["binary_data_size"] for each in outputs) == len(said.body) - size
+    for body, headers, words in (
+        (head + blob[:-1], length, "is 16, but 15 bytes are left behind the JSON"),
+        (head + blob + b"x", length, "has 1 bytes behind the JSON that no input takes"),
+        (head, {"inference_header_content_length": "9999"}, "is 9999, but the body has"),
+        (head, {"inference_header_content_length": "x"}, "must be the number of bytes of the JSON"),
+        (head, {"content_type": "text/plain"}, "content-type: is 'text/plain'"),
+    ):
+        assert words in infer(live, body, **headers).json["error"]
+
+
+def test_the_pages_of_the_protocol_by_http(grown: str, live: Any) -> None:
+    http = live.http
+    assert http.get("/v2/health/live").json == {"live": True}
+    assert http.get("/v2/health/ready").json == {"ready": True}
+    assert http.get("/v2").json["name"] == "quercus"
+    assert http.get(f"/v2/models/{MODEL}").json["inputs"][1] == {
+        "name": "size",
+        "datatype": "FP64",
+        "shape": [-1],
+    }
+    version = http.get(f"/v2/models/{MODEL}").json["versions"][0]
+    assert http.get(f"/v2/models/{MODEL}/versions/{version}/ready").json == {"name": MODEL, "ready": True}
+    for path in ("/v2/models/none", f"/v2/models/{MODEL}/versions/99999", "/v2/models/none/ready"):
+        assert (http.get(path).status, http.get(path).json["code"]) == (404, "not_found"), path
+    assert http.get("/v2/models").status == 404
+    wrong = http.get(f"/v2/models/{MODEL}/infer")
+    assert (wrong.status, wrong.headers["allow"]) == (405, "POST")
+    assert http.get("/v2/models/a%2Fb").status == 404
+
+
 UNKNOWN_HUES = tensor("hue", "BYTES", ["?", ""])
 
 

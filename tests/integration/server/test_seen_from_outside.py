@@ -1,6 +1,5 @@
 """Metrics, request ids, logs, status, the health of the grower, traces."""
 
-import http.client
 import json
 import logging
 import os
@@ -18,6 +17,7 @@ import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
+from support.http_calls import Http, free_port
 from support.published import published_model
 
 from quercus import __version__
@@ -38,12 +38,6 @@ def levels() -> Iterator[None]:
     before = logger.level
     yield
     logger.setLevel(before)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(true: Callable[[], bool], seconds: float = DEADLINE_S) -> None:
@@ -68,39 +62,11 @@ class Page:
         return sum(found) if found else float("nan")
 
 
-def test_metrics_are_not_for_pages_of_other_sites(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    """A page whose name was made to lead here (DNS rebinding) sends that name."""
-    port = free_port()
-    start_live(tmp_path / "store.db", metrics_port=port, metrics_names="metrics.example, prometheus")
-
-    def status(*hosts: str) -> int:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE_S)
-        connection.putrequest("GET", "/metrics", skip_host=True)
-        for host in hosts:
-            connection.putheader("Host", host)
-        connection.endheaders()
-        with closing(connection):
-            return connection.getresponse().status
-
-    for good in (f"127.0.0.1:{port}", f"[::1]:{port}", "LOCALHOST", "Metrics.example:80", "prometheus"):
-        assert status(good) == 200, good
-    for bad in (
-        f"evil.example:{port}",
-        "127.0.0.1.evil.example",
-        "",
-        "evil.example:127.0.0.1",
-        "a@127.0.0.1",
-    ):
-        assert status(bad) == 421, bad
-    assert status() == 421
-    assert status("evil.example", "127.0.0.1") == 421
-
-
 def test_metrics_tell_of_calls_and_of_models(
     start_live: Callable[..., Any], tmp_path: Path, tools: Any
 ) -> None:
     port = free_port()
-    live = start_live(tmp_path / "store.db", metrics_port=port)
+    live = start_live(tmp_path / "store.db", http_port=port)
     live.api.create("m", budget=3)
     live.api.push(tools.table_t("m"))
     live.api.grown("m", 21)
@@ -128,7 +94,7 @@ def test_metrics_tell_of_calls_and_of_models(
 def growing(start_for_all: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, int]:
     """One server that grows trees, for tests that only look at it, and the port of its metrics."""
     port = free_port()
-    return start_for_all(tmp_path_factory.mktemp("growing") / "store.db", metrics_port=port), port
+    return start_for_all(tmp_path_factory.mktemp("growing") / "store.db", http_port=port), port
 
 
 def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[Any, int]) -> None:
@@ -184,7 +150,7 @@ def test_rows_with_names_beyond_the_bound_are_counted(growing: tuple[Any, int], 
 
 def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., Any], tmp_path: Path) -> None:
     port = free_port()
-    start_live(tmp_path / "store.db", metrics_port=port, grower=False)
+    start_live(tmp_path / "store.db", http_port=port, grower=False)
     assert Page(port)("quercus_store_up") == 1
     (tmp_path / "store.db").rename(tmp_path / "elsewhere.db")
     assert Page(port)("quercus_store_up") == 0
@@ -192,15 +158,15 @@ def test_metrics_still_answer_when_the_store_does_not(start_live: Callable[..., 
     assert Page(port)("quercus_store_up") == 1
 
 
-def test_a_port_for_metrics_that_is_taken_is_named(start_live: Callable[..., Any], tmp_path: Path) -> None:
+def test_a_port_for_http_that_is_taken_is_named(start_live: Callable[..., Any], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(
-            BadStart, match=rf"metrics on 127\.0\.0\.1:{port}: .*choose another --metrics-port"
+            BadStart, match=rf"cannot listen on 127\.0\.0\.1:{port}: .*choose another with --http-port"
         ):
-            start_live(tmp_path / "store.db", metrics_port=port)
+            start_live(tmp_path / "store.db", http_port=port)
 
 
 def test_a_request_keeps_the_id_that_it_came_with(api: Any) -> None:
@@ -282,7 +248,8 @@ def test_a_grower_without_heartbeats_is_reported(
     start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "SILENCE_S", 3.0)
-    live = start_live(tmp_path / "store.db")
+    http = Http(free_port())
+    live = start_live(tmp_path / "store.db", http_port=http.port)
     health = health_pb2_grpc.HealthStub(live.api.channel)
     status = health_pb2.HealthCheckResponse
 
@@ -300,6 +267,11 @@ def test_a_grower_without_heartbeats_is_reported(
         with Client(live.server.address) as client:
             assert (client.status().grower, client.status().is_healthy) == ("silent", False)
         assert said("") == status.SERVING  # trees that are there still answer
+        live_page = http.get("/livez")
+        silent = b"grower: makes no progress: it hangs, or is stopped; trees wait for it"
+        assert (live_page.status, live_page.body.splitlines()) == (503, [b"store: well", silent])
+        assert http.get("/readyz").status == 503
+        assert http.get("/readyz?exclude=grower").status == 200
     finally:
         os.kill(pid, signal.SIGCONT)
     until(lambda: said() == status.SERVING)
@@ -307,6 +279,7 @@ def test_a_grower_without_heartbeats_is_reported(
     until(lambda: live.server.supervisor.pid not in (None, pid) and said() == status.SERVING)
     with Client(live.server.address) as client:
         assert client.status().grower_restarts == 1
+    assert http.get("/livez").body == b"store: well\ngrower: well\n"
 
 
 @pytest.mark.slow
@@ -341,11 +314,17 @@ def test_spans_go_to_opentelemetry_where_it_is_asked_for(
 ) -> None:
     pytest.importorskip("opentelemetry.instrumentation.grpc", reason="pip install 'quercus[tracing]'")
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "console")
-    child = start_child(tmp_path / "store.db", grower=False)
+    http = Http(free_port())
+    child = start_child(tmp_path / "store.db", grower=False, http_port=http.port)
     child.api.create("m")
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    said = http.call("ModelService/ListModels", {}, traceparent=f"00-{trace}-b7ad6b7169203331-01")
+    assert said.status == 200
     child.process.send_signal(signal.SIGTERM)
     printed, _ = child.process.communicate(timeout=DEADLINE_S)
     assert '"name": "/quercus.v1.ModelService/CreateModel"' in printed
+    assert '"name": "/quercus.v1.ModelService/ListModels"' in printed
+    assert f'"trace_id": "0x{trace}"' in printed
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "pigeon")
     with pytest.raises(
         AssertionError, match=r"OTEL_TRACES_EXPORTER: is .*pigeon.*must be otlp, console or none"

@@ -7,6 +7,7 @@ from typing import Any
 import grpc
 import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from support.http_calls import Http, free_port
 from support.said import said
 
 from quercus.server.core import changes
@@ -17,9 +18,11 @@ def test_health_follows_the_store(
     start_live: Any, tools: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "store.db"
-    live = start_live(path, grower=False)
+    http = Http(free_port())
+    live = start_live(path, grower=False, http_port=http.port)
     api = live.api
     api.create("m", budget=0)
+    assert (http.get("/livez").status, http.get("/readyz").status) == (200, 200)
     api.push(tools.batch("m", [[0, 0]]))
     status = health_pb2.HealthCheckResponse
     health = health_pb2_grpc.HealthStub(api.channel)
@@ -27,6 +30,13 @@ def test_health_follows_the_store(
     assert next(watch).status == status.SERVING
     path.rename(tmp_path / "kept")
     assert next(watch).status == status.NOT_SERVING
+    page = http.get("/livez")
+    assert (page.status, page.body) == (503, b"store: cannot be read: the log says why\ngrower: well\n")
+    assert http.get("/readyz").status == 503
+    assert http.get("/readyz?exclude=stor").error == (
+        "invalid_argument",
+        "exclude: is 'stor', must be one of store, grower, writes, stopping",
+    )
     with tools.refused(grpc.StatusCode.UNAVAILABLE, str(path), "deleted or replaced"):
         api.push(tools.batch("m", [[1, 1]]))
     with tools.refused(grpc.StatusCode.UNAVAILABLE, "deleted or replaced"):
@@ -34,6 +44,7 @@ def test_health_follows_the_store(
     assert not path.exists()
     (tmp_path / "kept").rename(path)
     assert next(watch).status == status.SERVING
+    assert (http.get("/livez").status, http.get("/readyz").status) == (200, 200)
     (ack,) = api.push(tools.batch("m", [[1, 1]]))
     assert ack.committed_sequence == 2
     watch.cancel()

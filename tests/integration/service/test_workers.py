@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
@@ -12,6 +13,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import grpc
 import pytest
@@ -22,7 +24,14 @@ from integration.client.serving import QUERCUS, Serving
 from prometheus_client.parser import text_string_to_metric_families
 from support.papers import Papers
 from support.processes import children, resident_bytes
-from support.workers import channel_of_each, client_of_each, kill_worker, wait_until, workers_of
+from support.workers import (
+    channel_of_each,
+    client_of_each,
+    http_of_each,
+    kill_worker,
+    wait_until,
+    workers_of,
+)
 
 from quercus.client import (
     AlreadyExists,
@@ -59,15 +68,15 @@ WAIT_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def metrics_port() -> int:
+def http_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")
-def serving(tmp_path_factory: pytest.TempPathFactory, metrics_port: int) -> Iterator[Serving]:
-    settings = {"max_streams": 4, "max_calls": 12, "metrics_port": metrics_port}
+def serving(tmp_path_factory: pytest.TempPathFactory, http_port: int) -> Iterator[Serving]:
+    settings = {"max_streams": 4, "max_calls": 12, "http_port": http_port}
     started = Serving(tmp_path_factory.mktemp("workers"), workers=2, **settings)
     yield started
     started.kill()
@@ -168,6 +177,54 @@ def test_large_messages_and_streams_pass_too(
     assert pair[1].model("large").instance_count == 40_000
 
 
+def test_calls_by_http_are_those_of_one_server_through_either_worker(
+    serving: Serving, http_port: int, pair: tuple[Client, Client]
+) -> None:
+    with ExitStack() as closing:
+        connections = http_of_each(serving, http_port, closing)
+
+        def ask(worker: int, method: str, body: object, **headers: str) -> tuple[int, dict[str, Any]]:
+            sent = {"content-type": "application/json"} | headers
+            connections[worker].request("POST", f"/quercus.v1.{method}", json.dumps(body), sent)
+            response = connections[worker].getresponse()
+            return response.status, json.loads(response.read())
+
+        attributes = [{"name": "x", "numeric": {}}]
+        for worker in connections:
+            name = f"http-{worker}"
+            made = {"modelId": name, "specification": {"classes": ["a", "b"], "attributes": attributes}}
+            assert ask(worker, "ModelService/CreateModel", made)[0] == 200
+            assert ask(1 - worker, "ModelService/GetModel", {"name": f"models/{name}"})[0] == 200
+            large = {"model": f"models/{name}", "rows": {"packed": {"values": [1.5] * 8_000}}}
+            assert len(json.dumps(large)) > INLINE_BYTES  # smaller ones take another way
+            small = {"model": f"models/{name}", "rows": {"packed": {"values": [1.5]}}}
+            stored = [
+                ask(worker, "InstanceService/PushBatch", each)[1]["rowsStored"] for each in (large, small)
+            ]
+            assert stored == ["8000", "1"]
+        wrong = [
+            ask(each, "ModelService/CreateModel", {"modelid": 1}, **{"x-request-id": "w"}) for each in (0, 1)
+        ]
+        assert wrong[0] == wrong[1]
+        assert wrong[0][1]["message"].startswith(
+            "modelid: is no field of CreateModelRequest, which has modelId"
+        )
+        gone = [ask(each, "ModelService/DeleteModel", {"name": "models/none"}) for each in (0, 1)]
+        assert gone[0] == gone[1]
+        assert (gone[0][0], gone[0][1]["details"][0]["debug"]["resourceName"]) == (404, "none")
+        pages = []
+        for connection in connections.values():
+            connection.request("GET", "/readyz")
+            assert (
+                connection.getresponse().read()
+                == b"store: well\ngrower: well\nwrites: well\nstopping: well\n"
+            )
+            connection.request("GET", "/metrics")
+            text = connection.getresponse().read().decode()
+            pages.append([line for line in text.splitlines() if 'grpc_method="DeleteModel"' in line])
+        assert pages[0] == pages[1] != []
+
+
 def test_a_deadline_and_a_caller_that_leaves_end_the_call_at_the_keeper(
     pair: tuple[Client, Client], channels: tuple[grpc.Channel, grpc.Channel]
 ) -> None:
@@ -232,22 +289,22 @@ def test_limits_hold_for_all_workers_together(
 
 @pytest.mark.slow
 def test_metrics_and_status_are_those_of_all_workers_and_outlive_them(
-    serving: Serving, pair: tuple[Client, Client], metrics_port: int
+    serving: Serving, pair: tuple[Client, Client], http_port: int
 ) -> None:
-    before = _listed(metrics_port)
+    before = _listed(http_port)
     for client in pair:
         for _ in range(5):
             list(client.models())
-    assert _listed(metrics_port) - before == 10
+    assert _listed(http_port) - before == 10
     workers = workers_of(serving.process.pid)
     assert pair[1].status().grower_pid in children(workers[0])
     assert pair[1].status().grower == "running"
     assert pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0])
     kill_worker(serving, 1)
-    assert _listed(metrics_port) - before == 10
+    assert _listed(http_port) - before == 10
     kill_worker(serving, 0)
-    wait_until(lambda: _page_is_there(metrics_port))
-    assert _listed(metrics_port) - before == 10
+    wait_until(lambda: _page_is_there(http_port))
+    assert _listed(http_port) - before == 10
 
 
 @pytest.mark.slow

@@ -68,6 +68,7 @@ def test_a_machine_that_is_fit(store: Path, certificate: Callable[[float], list[
         "store",
         "disk",
         "port",
+        "http port",
         "workers",
         "certificate",
         "clock",
@@ -127,6 +128,16 @@ def test_a_port_that_is_taken(store: Path) -> None:
         code, found = doctor("--store", str(store), "--port", str(taken.getsockname()[1]))
     assert (code, found["port"]["state"]) == (1, "fault")
     assert "stop that program" in found["port"]["fix"]
+
+
+def test_a_port_for_http_that_is_taken(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        monkeypatch.setenv("QUERCUS_HTTP_PORT", str(taken.getsockname()[1]))
+        code, found = doctor("--store", str(store), "--port", str(free_port()))
+    assert (code, found["http port"]["state"]) == (1, "fault")
+    assert found["http port"]["fix"] == "choose another --http-port or --http-host, or stop that program"
 
 
 def test_a_port_that_a_server_has(shared_server: Any, store: Path) -> None:

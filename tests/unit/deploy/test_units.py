@@ -74,5 +74,5 @@ def test_the_commands_of_the_units_take_their_flags() -> None:
 
 def test_the_servers_file_is_its_configuration(tmp_path: Path) -> None:
     config = Config.load(environ={}, file=ROOT / "deploy" / "quercus.toml")
-    assert (config.needs_tokens, config.metrics_port) == (True, 9464)
+    assert (config.needs_tokens, config.http_port) == (True, 9464)
     assert f"Environment=QUERCUS_STORE={config.store}\n" in (UNITS / "quercus-backup.service").read_text()

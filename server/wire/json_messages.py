@@ -1,0 +1,119 @@
+"""Messages as JSON, by the mapping of protobuf: those of callers are read with errors that name the field."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Final
+
+from google.protobuf import json_format
+from google.protobuf.message import Message
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.server.wire.errors import shorten_text
+from quercus.server.wire.limits import MAX_PARTS
+
+MAX_DEPTH: Final = 50
+"""Messages within messages."""
+
+REQUEST: Final = "request"
+"""The field that errors name where a message is wrong as a whole."""
+
+_IN_FIELD: Final = re.compile(r"Failed to parse (\w+) field: ")
+_PLACE: Final = re.compile(r' at "?\w+\.?([^\s"]*?)"?\.*$')
+_UNKNOWN: Final = re.compile(r'Message type "([\w.]+)" has no field named "(.*)"$', re.DOTALL)
+_KNOWN: Final = "\n Available Fields(except extensions): "
+
+
+class EncodedMessage(bytes):
+    """The bytes of a message that came in another encoding than protobuf's own: they carry how they are read."""
+
+    def read_as(self, kind: type[Message]) -> Message:
+        """Return the message.
+
+        Raises
+        ------
+        InvalidInput
+            When the bytes are none; it names the field.
+        """
+        raise NotImplementedError
+
+
+class JsonMessage(EncodedMessage):
+    """A message as JSON."""
+
+    def read_as(self, kind: type[Message]) -> Message:
+        """Return the message.
+
+        Raises
+        ------
+        InvalidInput
+            When the text is no JSON, or has a field that the message does not have or a value that does not fit.
+
+        Examples
+        --------
+        >>> from quercus.v1 import model_pb2
+        >>> JsonMessage(b'{"name": "models/wine"}').read_as(model_pb2.GetModelRequest).name
+        'models/wine'
+        >>> JsonMessage(b'{"nmae": "models/wine"}').read_as(model_pb2.GetModelRequest)
+        Traceback (most recent call last):
+        ...
+        quercus.belief.errors.InvalidInput: nmae: is no field of GetModelRequest, which has name
+        """
+        text = json_text(self)
+        if not text.lstrip(" \t\r\n").startswith("{"):
+            raise InvalidInput(REQUEST, f"is {shown(text[:60])}, must be a JSON object")
+        message = kind()
+        try:
+            json_format.Parse(text, message, max_recursion_depth=MAX_DEPTH)
+        except (json_format.ParseError, RecursionError) as error:
+            raise _explained_error(str(error)) from None
+        return message
+
+
+def json_text(data: bytes) -> str:
+    """Return the text of JSON, whose parts are bounded: two bytes of an empty list become some sixty in memory.
+
+    Raises
+    ------
+    InvalidInput
+        When it is no UTF-8, or would make more than ``MAX_PARTS``.
+    """
+    parts = data.count(b",") + data.count(b"{") + data.count(b"[")
+    if parts > MAX_PARTS:
+        raise InvalidInput(
+            REQUEST,
+            f"has {parts:,} values, objects and lists, at most {MAX_PARTS:,} are allowed: send less at once",
+        )
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInput(REQUEST, f"is not UTF-8 (byte {error.start})") from None
+
+
+def write_json(message: Message) -> bytes:
+    """Return a message as JSON on one line."""
+    return json.dumps(
+        json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":"), allow_nan=False
+    ).encode()
+
+
+def _explained_error(text: str) -> InvalidInput:
+    """Return the error of a message that `json_format` cannot read, with the path of its field."""
+    path: list[str] = []
+    while (inside := _IN_FIELD.match(text)) is not None:
+        path.append(inside[1])
+        text = text[inside.end() :]
+    text, _, known = text.partition(_KNOWN)
+    place = _PLACE.search(text)
+    if place is not None:
+        text = text[: place.start()]
+    field = max(place[1] if place is not None else "", ".".join(path), key=len)
+    if (unknown := _UNKNOWN.match(text)) is not None:
+        names = re.findall(r"'(\w+)'", known)
+        field = f"{field}.{unknown[2][:60]}".lstrip(".")
+        owner = unknown[1].rpartition(".")[2]
+        reason = f"is no field of {owner}, which has {', '.join(names) or 'none'}"
+        return InvalidInput(shorten_text(field), shorten_text(reason))
+    reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")
+    return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(reason)})")
