@@ -7,6 +7,7 @@ of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 if __name__ != "quercus.storage":  # by another name every class would exist twice
     raise ImportError(f"import quercus.storage, not {__name__}")
 
+from quercus.labelling.event import Event, EventKind
 from quercus.storage.access import Access, AuditRecord, TokenRecord
 from quercus.storage.changes import Change
 from quercus.storage.checks import comment as check_comment
@@ -60,8 +61,6 @@ from quercus.storage.queries.submitted import AnswerContext, AnswerRule, Submitt
 from quercus.storage.records import (
     AgendaEntry,
     AppendedBatch,
-    Event,
-    EventKind,
     EventSelection,
     InstanceColumns,
     LogSegment,

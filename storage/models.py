@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Double, Select, bindparam, func, insert, or_,
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
+from quercus.labelling.event import EventKind
 from quercus.storage import changes, checks
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, CorruptStore, FailedPrecondition, NotFound
@@ -19,7 +20,7 @@ from quercus.storage.prepared import Prepared
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.queries.pending import PendingRule, settle_pending
 from quercus.storage.queries.records import QueryState
-from quercus.storage.records import EventKind, ModelRecord
+from quercus.storage.records import ModelRecord
 from quercus.storage.rows import chunks_of, count_opening, lock_model
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 

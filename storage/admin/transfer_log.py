@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.labelling.event import EventKind
 from quercus.storage import checks
 from quercus.storage.admin.transfer_lines import MAX_COUNT, MAX_TIME, check_range
-from quercus.storage.records import EventKind
 
 WIDTH = 8  # bytes of a value
 

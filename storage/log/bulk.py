@@ -13,10 +13,10 @@ from typing import Final
 from sqlalchemy import Connection, false, insert, literal_column
 from sqlalchemy.exc import IntegrityError
 
+from quercus.labelling.event import EventKind
 from quercus.storage.clocks import Timestamps
 from quercus.storage.log.event_log import SOURCE
 from quercus.storage.prepared import driver_of
-from quercus.storage.records import EventKind
 from quercus.storage.schema import log
 
 ROWS_PER_STATEMENT: Final = 1000

@@ -18,10 +18,11 @@ from sqlalchemy import (
     select,
 )
 
+from quercus.labelling.event import Event, EventKind
 from quercus.storage import checks
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
-from quercus.storage.records import Event, EventKind, EventSelection
+from quercus.storage.records import EventSelection
 from quercus.storage.row_writes import row_insert, takes_arrays
 from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import AnyRow, log, vocabulary

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, insert, select, update
 
+from quercus.labelling.event import Event, EventKind
 from quercus.storage import checks
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, FailedPrecondition, NotFound
 from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies
 from quercus.storage.queries.records import Corrections, QueryState
-from quercus.storage.records import Event, EventKind
 from quercus.storage.rows import chunks_of, find_model, lock_model
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table

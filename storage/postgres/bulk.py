@@ -5,9 +5,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from quercus.labelling.event import EventKind
 from quercus.storage.clocks import Timestamps
 from quercus.storage.log.event_log import SOURCE
-from quercus.storage.records import EventKind
 
 ROWS_PER_STATEMENT: Final = 10_000
 """Rows of one statement: its columns are copied once more in memory."""

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.event import EventKind
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import deferred_writes, snapshots
 from quercus.storage.clocks import Clock, Timestamps
@@ -21,7 +22,7 @@ from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
-from quercus.storage.records import AgendaEntry, EventKind, Snapshot
+from quercus.storage.records import AgendaEntry, Snapshot
 from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
 from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, query_history

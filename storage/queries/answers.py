@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from quercus.labelling.event import Event, EventKind
 from quercus.storage import checks, deferred_writes
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.deferred_writes import Write
@@ -24,7 +25,6 @@ from quercus.storage.queries.records import AnswerOutcome, Corrections, Idle, Qu
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
 from quercus.storage.queries.transitions import Correct, Reply, UndoReply
-from quercus.storage.records import Event, EventKind
 from quercus.storage.refusals import after_writing
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import AnyRow, model, query

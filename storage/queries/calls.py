@@ -3,6 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, cast
 
+from quercus.labelling.event import Event
 from quercus.storage import checks, rows
 from quercus.storage.calls import StoreCalls
 from quercus.storage.grouping import GroupWork
@@ -26,7 +27,7 @@ from quercus.storage.queries.records import (
     Step,
 )
 from quercus.storage.queries.submitted import AnswerRule, SubmittedAnswer
-from quercus.storage.records import Event, EventSelection
+from quercus.storage.records import EventSelection
 
 T = TypeVar("T")
 

@@ -20,6 +20,7 @@ from sqlalchemy import (
     select,
 )
 
+from quercus.labelling.event import EventKind
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition
@@ -35,7 +36,6 @@ from quercus.storage.queries.transitions import (
     RejectedStep,
     apply_event,
 )
-from quercus.storage.records import EventKind
 from quercus.storage.row_writes import sent_rows
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, func, or_, select, update
 
+from quercus.labelling.event import Event
 from quercus.storage import checks, deferred_writes
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.deferred_writes import Write
@@ -29,7 +30,6 @@ from quercus.storage.queries.query_state import (
 from quercus.storage.queries.records import Idle, Leased, QueryRecord, QueryState, Step
 from quercus.storage.queries.shared_view import SharedView
 from quercus.storage.queries.transitions import NEVER, Evict, Extend, ReturnLease, Take
-from quercus.storage.records import Event
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
+from quercus.labelling.event import Event, EventKind
 from quercus.storage.clocks import Timestamps
 from quercus.storage.log import event_log
 from quercus.storage.log.statements import Join, append_joint
@@ -19,7 +20,6 @@ from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import SETTLE, columns_of, lifecycle_of, query_update_parameters
 from quercus.storage.queries.records import QueryState, Step
 from quercus.storage.queries.transitions import NoMoreAnswers
-from quercus.storage.records import Event, EventKind
 from quercus.storage.schema import AnyRow, model, query
 
 WHY = "the budget is spent"

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select
 
+from quercus.labelling.event import Event
 from quercus.storage import rows
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.driver_reads import read_each
@@ -23,7 +24,6 @@ from quercus.storage.queries.choosing import LeaseView
 from quercus.storage.queries.claims import ClaimedQuery, LeaseClaim
 from quercus.storage.queries.expiry import LeaseCounts
 from quercus.storage.queries.records import AnswerOutcome, Policy, QueryState
-from quercus.storage.records import Event
 from quercus.storage.rows import hold_row, lock_model
 from quercus.storage.schema import AnyRow
 

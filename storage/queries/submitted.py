@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from quercus.labelling.event import Event
 from quercus.storage import checks
 from quercus.storage.queries.claims import ClaimedQuery
 from quercus.storage.queries.pending import CombinedAnswer, PendingRule
 from quercus.storage.queries.records import Policy
-from quercus.storage.records import Event
 
 
 @dataclass(frozen=True, slots=True)
