@@ -17,13 +17,12 @@ from quercus.belief import agreement, evidence
 from quercus.belief.agreement import Consensus
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
-from quercus.belief.mass import MassFunction
+from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.server.labelling.reliability import Crowd
 from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.labels import decode_stored
 from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 from quercus.storage import CombinedStatement, Event, EventKind, Join
-from quercus.trees import consonant_mass
 
 DIGITS = 3
 """Decimals of the combined plausibilities: a class less plausible than 1 in 2,000 is excluded."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from quercus.belief import agreement
 from quercus.belief.codec import decode_contours
-from quercus.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
+from quercus.labelling.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, Reliability, Store
