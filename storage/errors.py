@@ -70,6 +70,10 @@ class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is
         self.reason = reason
 
 
+class ModelReplaced(FailedPrecondition):
+    """What the caller knows is of an earlier model of the same name: look again."""
+
+
 class Fenced(StorageError):  # noqa: N818 - a name that says what is wrong
     """A model that another grower has taken: nothing was stored.
 

@@ -10,9 +10,9 @@ from sqlalchemy import Boolean, Double, LargeBinary, String
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling.event import EventKind
+from quercus.labelling.policy import Policy
 from quercus.storage import checks
 from quercus.storage.queries import policies
-from quercus.storage.queries.records import Policy
 from quercus.storage.schema import log
 
 FORMAT = "quercus-log"

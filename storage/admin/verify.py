@@ -12,6 +12,7 @@ from sqlalchemy import Column, Connection, NullPool, Select, create_engine, exis
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EventKind
+from quercus.labelling.lifecycle import QueryState
 from quercus.specification.bounds import check_model_id
 from quercus.storage.admin.transfer import LogValidator, events_of, learned_pairs
 from quercus.storage.admin.transfer_lines import NAMES
@@ -23,7 +24,6 @@ from quercus.storage.dialect import Dialect, dialect_for
 from quercus.storage.migrate import stored_revision
 from quercus.storage.prepared import driver_of
 from quercus.storage.queries import policies
-from quercus.storage.queries.records import QueryState
 from quercus.storage.schema import (
     HEAD,
     LIVE,

@@ -31,10 +31,11 @@ from sqlalchemy import (
 from sqlalchemy.types import NullType
 
 from quercus.labelling.event import EventKind
+from quercus.labelling.lifecycle import QueryState, Step
+from quercus.labelling.policy import Corrections, Reliability
 from quercus.storage.admin.transfer_lines import MAX_TIME
 from quercus.storage.checks import MAX_STORED_TOOK_S
 from quercus.storage.prepared import driver_of
-from quercus.storage.queries.records import Corrections, QueryState, Reliability, Step
 from quercus.storage.schema import log, metadata, model, policy, query, query_history
 
 MAX_NAMED: Final = 20

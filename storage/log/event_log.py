@@ -20,6 +20,7 @@ from sqlalchemy import (
 
 from quercus.labelling.event import Event, EventKind
 from quercus.storage import checks
+from quercus.storage.clocks import Timestamps
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
 from quercus.storage.records import EventSelection
@@ -101,13 +102,17 @@ def instance_history(connection: Connection, name: str, instances: Sequence[int]
 def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
     """Return the events of instances of a model whose row is known; see `instance_history`."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
-    for column in (log.c.sequence, log.c.instance):
-        for chunk in chunks_of(instances):
-            wanted = _events_where(column, takes_arrays(connection))
-            (events,) = read_each(connection, (wanted, {"model": row.id, "chunk": list(chunk)}))
-            for event in _as_events(events):
-                if column is log.c.instance or event.kind is EventKind.INSTANCE:
-                    found[event.instance].append(event)
+    columns = [
+        (column, chunk) for column in (log.c.sequence, log.c.instance) for chunk in chunks_of(instances)
+    ]
+    asked = [
+        (_events_where(column, takes_arrays(connection)), {"model": row.id, "chunk": list(chunk)})
+        for column, chunk in columns
+    ]
+    for (column, _), events in zip(columns, read_each(connection, *asked), strict=True):
+        for event in _as_events(events):
+            if column is log.c.instance or event.kind is EventKind.INSTANCE:
+                found[event.instance].append(event)
     for instance, events in found.items():
         if not events:
             raise NotFound("instance", f"{row.name}/sequence {instance}")
@@ -175,17 +180,32 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
 
 # Parameters have unique names: the statement may be part of another one.
 ADD = row_insert(log, "event_")
-_NOTHING = {f"event_{column.name}": None for column in log.c}
 
 
-def event_parameters(**columns: object) -> dict[str, Any]:
-    """Parameters of `ADD`; the caller holds the model, chose the next sequence number and counts it."""
-    return _NOTHING | {f"event_{name}": value for name, value in columns.items()}
-
-
-def insert_event(connection: Connection, **columns: object) -> None:
-    """Append one event; the caller holds the model, chose the next sequence number and counts it."""
-    ADD.run(connection, [event_parameters(**columns)])
+def row_of(model_id: int, event: Event, now: Timestamps, request: str | None = None) -> dict[str, Any]:
+    """Parameters of `ADD` for an event of a labeller; the caller holds the model and counts the event."""
+    return {
+        "event_model_id": model_id,
+        "event_sequence": event.sequence,
+        "event_kind": int(event.kind),
+        "event_id": None,
+        "event_instance": event.instance,
+        "event_values": None,
+        "event_label": event.label,
+        "event_author": event.author,
+        "event_reliability": event.reliability,
+        "event_asked": event.asked,
+        "event_conflict": event.conflict,
+        "event_specification": None,
+        "event_created_at": now.wall,
+        "event_clock": now.clock,
+        "event_query": event.query or None,
+        "event_comment": event.comment or None,
+        "event_took_s": event.took_s,
+        "event_shown": event.shown or None,
+        "event_assumed": event.assumed or None,
+        "event_request": request,
+    }
 
 
 @cache

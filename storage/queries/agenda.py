@@ -8,6 +8,14 @@ from sqlalchemy import BigInteger, Connection, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EventKind
+from quercus.labelling.lifecycle import (
+    HistoryNote,
+    NoLongerWanted,
+    QueryLifecycle,
+    QueryState,
+    Step,
+    apply_event,
+)
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import deferred_writes, snapshots
 from quercus.storage.clocks import Clock, Timestamps
@@ -18,10 +26,7 @@ from quercus.storage.growers import Fence, check_fence
 from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history
-from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
-from quercus.storage.queries.records import QueryState, Step
-from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
 from quercus.storage.records import AgendaEntry, Snapshot
 from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
 from quercus.storage.rows import chunks_of, lock_now
@@ -208,7 +213,7 @@ def drop_queries(
     for found in unnamed:
         before = lifecycle_of(found)
         after = apply_event(before, NoLongerWanted(), now.clock)
-        if after == before or not isinstance(after, QueryLifecycle):
+        if after == before:
             continue
         lifecycles.append((found.number, after, found.labeller))
         if after.state is QueryState.WITHDRAWN:

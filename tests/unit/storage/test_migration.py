@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 from support.histories import check_history
 from support.killed import survives
 
@@ -15,8 +16,6 @@ from quercus.server.growth.folding import LogFolder
 from quercus.server.wire.models import decode_specification
 from quercus.storage import (
     AgendaEntry,
-    AnswerChange,
-    CombinedAnswer,
     EventKind,
     FailedPrecondition,
     Policy,
@@ -81,8 +80,8 @@ def test_leases_live_on_and_their_holders_are_known(store):
     }
     assert store.get_query("wine", 4).left_s == pytest.approx(10.0)
     assert store.get_query("wine", 5).left_s == pytest.approx(560.0)
-    assert store.answer("wine", *BOB, b"x", 1.0, False).sequence == 27  # late, and nobody else's
-    assert store.answer("wine", *ANN, b"x", 1.0, False).sequence == 28
+    assert words.answer(store, "wine", *BOB, encode(ClassSet(1))).sequence == 27  # late, and nobody else's
+    assert words.answer(store, "wine", *ANN, encode(ClassSet(1))).sequence == 28
     store.extend("wine", *CLEO, 60.0)
     with pytest.raises(FailedPrecondition, match="not one that was given"):
         store.release("wine", 5, "guess")
@@ -107,13 +106,13 @@ def test_what_is_new_works_on_it(store):
     assert store.policy("wine") == Policy()
     store.set_policy("wine", Policy(per_hour=100))
     store.skip("wine", *CLEO)
-    assert store.amend("wine", 1, AnswerChange("ann", b"y", b"y")).sequence == 27
+    assert words.amend(store, "wine", 1, "ann", encode(ClassSet(4))).sequence == 27
     (ann, *_) = store.labellers("wine")
     assert (ann.labeller, ann.answered, ann.refused, ann.corrected, ann.held) == ("ann", 1, 1, 1, 1)
 
 
 def test_growth_goes_on_from_it(store):
-    store.answer("wine", *ANN, encode(ClassSet(1)), 1.0, False)
+    words.answer(store, "wine", *ANN, encode(ClassSet(1)), 1.0)
     folding = LogFolder(store, store.get_model("wine"), keep=10, interval_s=0.0, agenda_share=1.0)
     while folding.run_step(store.get_model("wine")):
         pass
@@ -134,18 +133,15 @@ def test_answers_that_were_taken_back_count_no_more(tmp_path):
     url = f"sqlite:///{tmp_path / 'store.db'}"
     with Store.open(url) as store:
         store.create_model("m", b"", budget=9)
-        store.append_instances("m", ["a", "b"], np.ones((2, 1)), [b""] * 2)
+        store.append_instances("m", ["a", "b"], np.ones((2, 1)), [words.ANYTHING] * 2)
         store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
-        for labeller, settles in (("ann", False), ("bob", True)):
+        store.set_policy("m", Policy(answers_per_query=2))
+        for labeller in ("ann", "bob"):
             (query,) = store.lease("m", labeller, 1, 60.0).queries
-            words = {
-                "settles": settles,
-                "combined": CombinedAnswer(b"both", "ann + bob") if settles else None,
-            }
-            store.answer("m", query.number, query.token, labeller.encode(), 1.0, False, **words)
-        store.amend("m", 1, AnswerChange("ann", None, b"bob", among=True))
+            words.answer(store, "m", query.number, query.token)
+        words.amend(store, "m", 1, "ann", None)
         (query,) = store.lease("m", "cleo", 1, 60.0).queries
-        store.refuse("m", query.number, query.token)
+        words.refuse(store, "m", query.number, query.token)
     assert verify_store(url) == []
     downgrade(tmp_path / "store.db", "0004")
     with sqlite3.connect(tmp_path / "store.db") as raw:
@@ -179,7 +175,7 @@ def test_down_and_up_again_the_leases_stay(path):
     downgrade(path, "0002")
     with Store.open(f"sqlite:///{path}", clock=lambda: SAVED_AT, steady=lambda: 77.0, boot="b") as store:
         assert store.get_query("wine", 5).state is QueryState.LEASED
-        assert store.answer("wine", *CLEO, b"x", 1.0, False).sequence == 27
+        assert words.answer(store, "wine", *CLEO, encode(ClassSet(1))).sequence == 27
 
 
 def test_an_upgrade_that_is_killed_at_any_statement_leaves_the_old_schema_or_the_new(path):
