@@ -1,4 +1,4 @@
-"""Answers, refusals, corrections: what the log and the query are after a labeller's words.
+"""Answers, refusals, corrections: the log and the query after a labeller's words.
 
 No label is ever edited. A correction is a new event, which replaces all answers to the instance; to take an answer back
 is one without a label. Functions take the state of the locked model, and return what happens, or raise `Refused`.
@@ -46,7 +46,7 @@ WHY_SETTLED_EARLY = "the budget is spent"
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What a labeller says who holds a query.
+    """The words of a labeller who holds a query.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class Amendment:
 
 @dataclass(frozen=True, slots=True)
 class LabelledInstance:
-    """What is known of an instance and its model, which the transaction holds.
+    """The state of an instance and its model, which the transaction holds.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class LabelledInstance:
 
 @dataclass(frozen=True, slots=True)
 class Effects:
-    """What a call changes.
+    """The effects of a call.
 
     Attributes
     ----------

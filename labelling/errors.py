@@ -1,4 +1,4 @@
-"""What labelling refuses, and what it cannot read."""
+"""The errors of labelling: refusals, and labels of the log that cannot be read."""
 
 
 class Refused(Exception):  # noqa: N818 - a name that says what is wrong

@@ -1,4 +1,4 @@
-"""What is known of an instance by its events: of all together, and the current label of each labeller.
+"""The knowledge of an instance by its events: of all together, and the current label of each labeller.
 
 The log keeps every label. The newest label of each labeller counts, whether it answers a query or is a statement.
 """

@@ -1,4 +1,4 @@
-"""How many queries a labeller may lease now, and why none. Answered and leased together never exceed any budget.
+"""Leases: how many queries a labeller may have now, and why none. Answered and leased never exceed any budget.
 
 Each budget is looked at in the transaction that leases (or takes a late answer), which holds the model: so no two
 calls can both use the rest. All times are of the lease clock.
@@ -44,7 +44,7 @@ SPENT = {
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """How far the budgets of a model are used.
+    """The use of the budgets of a model.
 
     Attributes
     ----------
@@ -118,7 +118,7 @@ def why_late_answer_is_beyond(usage: Usage, policy: Policy, now: float, expired:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What the tree of a model knows.
+    """The events that the tree of a model knows.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Statements: what labellers say of instances without having been asked.
+"""Statements: labels that labellers give to instances without having been asked.
 
 A statement is a row of the log like any other. It spends no budget and settles no query: the query about its instance
 is withdrawn when it is open, and stays with its holder when it is leased. What all say together of the instance, asked
@@ -40,7 +40,7 @@ class Statement:
 
     @property
     def words(self) -> _Words:
-        """What makes it this statement, its reliability apart."""
+        """The statement without its reliability and comment."""
         return self.instance, self.labeller, self.label
 
 

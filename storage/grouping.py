@@ -84,11 +84,11 @@ def _run_in_order(
         except NotFound as error:
             return [*outcomes, *[error] * len(left)]
         for place, call in enumerate(left):
-            if place and not desk.suffices_for(call):
+            if place and not desk.suffices_for(place, call):
                 break
             try:
                 if isinstance(call, LeaseRequest):
-                    outcomes.append(lease(desk, call, desk.free[place]))
+                    outcomes.append(lease(desk, call, desk.free_for(place, call)))
                 else:
                     outcomes.append(answer(desk, call))
             except REFUSALS as error:

@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
+    CTE,
     BigInteger,
     ColumnElement,
     Connection,
@@ -20,6 +21,7 @@ from sqlalchemy import (
     ScalarSelect,
     Select,
     String,
+    Subquery,
     Table,
     and_,
     bindparam,
@@ -50,6 +52,9 @@ from quercus.storage.rows import BY_NAME_TO_HOLD, hold_row, lock_model
 from quercus.storage.schema import LIVE, AnyRow, model, policy, query, query_history
 
 ALL_ROWS: Final = 2**31 - 1  # rows
+MAX_FREE_QUERIES: Final = 1000  # free queries that are read at once, for several labellers
+SPARE_QUERIES: Final = 16
+"""Free queries that are read beyond those asked for, because some labellers pass some over."""
 _NAMED: Final[ScalarSelect[Any]] = (
     select(model.c.id).where(model.c.name == bindparam("wanted"), LIVE).correlate(None).scalar_subquery()
 )
@@ -58,7 +63,7 @@ _NAMED: Final[ScalarSelect[Any]] = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownModel:
-    """What a caller knows of a model.
+    """The knowledge that a caller has of a model.
 
     Parameters
     ----------
@@ -147,7 +152,7 @@ class AnswerRequest:
 
 
 LabellerCall: TypeAlias = LeaseRequest | AnswerRequest | LeaseClaim
-"""What a labeller asks for; a claim alone: something else with the query that it holds."""
+"""A call of a labeller; a claim alone: something else with the query that it holds."""
 
 
 @dataclass(slots=True)
@@ -163,7 +168,10 @@ class Desk:
     leased : number of live leases.
     held : live leases by labeller, of those who ask for queries.
     last_settled : event of the last query that a labeller settled, of those who ask for queries.
-    free : the queries that may be leased to a labeller, by the place of the request among the calls.
+    free : queries that may be leased, in order: to the labeller of a request alone, by its place among the calls.
+    shared : queries that may be leased to any labeller who did not pass them over.
+    passed : those of `shared` that a labeller passed over, of those who ask for queries.
+    is_cut : whether there may be more than `shared`.
     claimed : the rows behind each claim.
     touched : queries that a call has changed.
     spoken_of : instances of which a call has said something.
@@ -178,18 +186,29 @@ class Desk:
     held: Counter[str] = field(default_factory=Counter)
     last_settled: dict[str, int] = field(default_factory=dict)
     free: dict[int, list[AnyRow]] = field(default_factory=dict)
+    shared: list[AnyRow] = field(default_factory=list)
+    passed: dict[str, set[int]] = field(default_factory=dict)
+    is_cut: bool = False
     claimed: Mapping[LeaseClaim, list[AnyRow]] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
     spoken_of: set[int] = field(default_factory=set)
     is_reopened: bool = False
     _said: dict[int, list[Event]] = field(default_factory=dict)
 
-    def suffices_for(self, call: LabellerCall) -> bool:
+    def suffices_for(self, place: int, call: LabellerCall) -> bool:
         """Return whether a call can be answered by what was read, in spite of what the calls before it changed."""
-        if isinstance(call, LeaseRequest):
-            return not self.is_reopened
-        found = self.claimed[_claim_of(call)][0]
-        return found.number not in self.touched and found.instance not in self.spoken_of
+        if not isinstance(call, LeaseRequest):
+            found = self.claimed[_claim_of(call)][0]
+            return found.number not in self.touched and found.instance not in self.spoken_of
+        if self.is_reopened or (call.filter is not None and place not in self.free):
+            return False
+        return place in self.free or not self.is_cut or len(self.free_for(place, call)) >= call.limit
+
+    def free_for(self, place: int, request: LeaseRequest) -> list[AnyRow]:
+        """Return the queries that may be leased by a request, in order."""
+        passed = self.passed.get(request.labeller, set()) if place not in self.free else set()
+        without = self.touched | passed
+        return [each for each in self.free.get(place, self.shared) if each.number not in without]
 
     def held_query(self, claim: LeaseClaim) -> HeldQuery:
         """Return the query of a claim, and its lease.
@@ -261,16 +280,21 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     moment = clock.clocks.moment
     named = {"wanted": name, **clock.clocks.moment_parameters()}
     asked: list[tuple[Select[Any], Mapping[str, Any]]] = [(BY_NAME_TO_HOLD, named), (_state(moment), named)]
-    most = 0  # queries that the calls before may take
-    for call in calls:
-        if isinstance(call, LeaseRequest):
-            most = min(most + call.limit, ALL_ROWS)
-            limit = most if call.filter is None else ALL_ROWS
+    leases = [place for place, call in enumerate(calls) if isinstance(call, LeaseRequest)]
+    others = leases[1:]  # who read what is left by the first one
+    most = sum(call.limit for call in calls if isinstance(call, LeaseRequest)) + len(calls) + SPARE_QUERIES
+    most = min(most, MAX_FREE_QUERIES)
+    for place, call in enumerate(calls):
+        if not isinstance(call, LeaseRequest):
+            claim = _claim_of(call)
+            asked.append((_claim_rows(), {"wanted": name, "number": claim.number, "token": claim.token}))
+        elif place == leases[0]:
+            limit = ALL_ROWS if call.filter is not None else call.limit + place
             asked.append((_free_queries(moment), {**named, "asking": call.labeller, "most": limit}))
         else:
-            claim = _claim_of(call)
-            most += 1
-            asked.append((_claim_rows(), {"wanted": name, "number": claim.number, "token": claim.token}))
+            asked.append((_passed_queries(moment), {**named, "asking": call.labeller, "most": most}))
+    if others:
+        asked.append((_shared_queries(moment), {**named, "most": most}))
     locked, (state, *_), *found = read_each(connection, *asked)
     row = hold_row(connection, name, locked)
     now = clock.clocks.timestamps_of(state.clock, state.wall)
@@ -280,9 +304,16 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     rule = Policy() if state.answers_per_query is None else policies.policy_from(state)
     desk = Desk(connection, SimpleNamespace(**row._asdict()), now, rule, state.leased)
     claimed: defaultdict[LeaseClaim, list[AnyRow]] = defaultdict(list)
+    if others:
+        desk.shared = list(found.pop())
+        desk.is_cut = len(desk.shared) >= most
     for place, (call, rows) in enumerate(zip(calls, found, strict=True)):
         if isinstance(call, LeaseRequest):
-            desk.free[place] = [each for each in rows if each.number is not None]
+            numbered = [each for each in rows if each.number is not None]
+            if place == leases[0]:
+                desk.free[place] = numbered
+            else:
+                desk.passed[call.labeller] = {each.number for each in numbered}
             desk.held[call.labeller] = rows[0].held
             desk.last_settled[call.labeller] = rows[0].last_settled or 0
         else:
@@ -333,37 +364,73 @@ def _state(moment: Select[Any]) -> Select[Any]:
     )
 
 
+def _leasable(now: ColumnElement[float]) -> tuple[ColumnElement[bool], ...]:
+    """Condition on `query`: it is open, and not postponed."""
+    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
+    return query.c.model_id == _NAMED, query.c.state == OPEN, ready
+
+
+_IN_ORDER = ((query.c.answers == 0), query.c.position, query.c.number)
+"""Queries that have some of their answers come first; then the agenda decides."""
+
+
 @cache
 def _free_queries(moment: Select[Any]) -> Select[Any]:
-    """The queries that the labeller `asking` may lease, `most` of them, in order; at least one row.
-
-    Those that have some of their answers come first; then the agenda decides. Each row has the number of queries that
-    the labeller holds (`held`), and the event of the last one that it settled (`last_settled`).
-    """
-    asking, told = bindparam("asking", type_=String), moment.cte("moment")
+    """The queries that the labeller `asking` may lease, `most` of them, in order; see `_with_labeller`."""
+    told = moment.cte("moment")
     now = select(told.c.clock).correlate(None).scalar_subquery()
+    free = reading.select_records().where(*_leasable(now), ~history.passed_over(_NAMED, bindparam("asking")))
+    chosen = free.order_by(*_IN_ORDER).limit(bindparam("most", type_=Integer)).subquery("free")
+    return _with_labeller(told, now, chosen).order_by(
+        (chosen.c.answers == 0), chosen.c.position, chosen.c.number
+    )
+
+
+@cache
+def _shared_queries(moment: Select[Any]) -> Select[Any]:
+    """The first `most` queries that may be leased, whoever asks, in order."""
+    told = moment.cte("moment")
+    now = select(told.c.clock).correlate(None).scalar_subquery()
+    return (
+        reading.select_records()
+        .where(*_leasable(now))
+        .order_by(*_IN_ORDER)
+        .limit(bindparam("most", type_=Integer))
+    )
+
+
+@cache
+def _passed_queries(moment: Select[Any]) -> Select[Any]:
+    """Those of `_shared_queries` that the labeller `asking` passed over; see `_with_labeller`."""
+    told = moment.cte("moment")
+    now = select(told.c.clock).correlate(None).scalar_subquery()
+    first = (
+        select(query)
+        .where(*_leasable(now))
+        .order_by(*_IN_ORDER)
+        .limit(bindparam("most", type_=Integer))
+        .subquery("first")
+    )
+    passed = select(first.c.number).where(history.passed_over(_NAMED, bindparam("asking"), first))
+    return _with_labeller(told, now, passed.subquery("passed"))
+
+
+def _with_labeller(told: CTE, now: ScalarSelect[Any], chosen: Subquery) -> Select[Any]:
+    """Rows, at least one, each with the state of the labeller `asking`.
+
+    That is the number of queries that it holds (`held`), and the event of the last one that it settled
+    (`last_settled`).
+    """
+    asking = bindparam("asking", type_=String)
     mine = (
         query.c.model_id == _NAMED,
         query.c.state == LEASED,
         query.c.ends > now,
         query.c.labeller == asking,
     )
-    held = select(func.count()).where(*mine).correlate(None).scalar_subquery()
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
-    free = (
-        reading.select_records()
-        .where(query.c.model_id == _NAMED, query.c.state == OPEN, ready)
-        .where(~history.passed_over(_NAMED, asking))
-        .order_by((query.c.answers == 0), query.c.position, query.c.number)
-        .limit(bindparam("most", type_=Integer))
-        .subquery("free")
-    )
-    last = _last_settled(_NAMED, asking).correlate(None).scalar_subquery()
-    return (
-        select(held.label("held"), last.label("last_settled"), *free.c)
-        .select_from(told.outerjoin(free, true()))
-        .order_by((free.c.answers == 0), free.c.position, free.c.number)
-    )
+    held = select(func.count()).where(*mine).correlate(None).scalar_subquery().label("held")
+    last = _last_settled(_NAMED, asking).correlate(None).scalar_subquery().label("last_settled")
+    return select(held, last, *chosen.c).select_from(told.outerjoin(chosen, true()))
 
 
 def _last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Select[Any]:

@@ -88,16 +88,14 @@ def lease_holder(connection: Connection, model_id: int, number: int, token: str)
     return connection.execute(wanted.limit(1)).scalar() or ""
 
 
-def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
+def passed_over(
+    model_id: ColumnElement[int], labeller: ColumnElement[str], of: FromClause = query
+) -> ColumnElement[bool]:
     """Return a condition on `query`: this labeller skipped its instance, or gave one of its answers."""
     past = query_history.alias("past")
-    return exists(select(1).where(past.c.labeller == labeller, _bars_labeller(past, model_id)))
-
-
-def _bars_labeller(past: FromClause, model_id: ColumnElement[int]) -> ColumnElement[bool]:
-    mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance)
-    answered = and_(past.c.number == query.c.number, _still_answered(past))
-    return and_(mine, or_(past.c.step == int(Step.SKIPPED), answered))
+    mine = and_(past.c.model_id == model_id, past.c.instance == of.c.instance, past.c.labeller == labeller)
+    answered = and_(past.c.number == of.c.number, _still_answered(past))
+    return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
 
 
 def _still_answered(past: FromClause) -> ColumnElement[bool]:

@@ -89,7 +89,6 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
     idle = why_no_lease(room, growth, request.min_sequence, desk.last_settled[labeller])
     if idle is not Idle.NOT_IDLE:
         return Leased([], idle, room.total, room.again_s if idle is Idle.HOUR_SPENT else None)
-    free = [each for each in free if each.number not in desk.touched]
     if request.filter is not None:
         said = history_of(desk.write(), row, sorted({each.instance for each in free}))
         free = [each for each in free if request.filter.accepts(said[each.instance])]
