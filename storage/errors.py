@@ -71,7 +71,7 @@ class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is
 
 
 class ModelReplaced(FailedPrecondition):
-    """What the caller knows is of an earlier model of the same name: look again."""
+    """The caller knows an earlier model of the same name: it has to look again."""
 
 
 class Fenced(StorageError):  # noqa: N818 - a name that says what is wrong

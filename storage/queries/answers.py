@@ -73,6 +73,7 @@ def settle_pending(connection: Connection, name: str, known: KnownModel, clock: 
     committed = int(desk.row.sequence_committed)
     for number, effects in _settled_early(desk, known, desk.crowd(known), committed):
         _write_effects(desk, number, effects)
+    desk.write()
 
 
 def amend_answer(
