@@ -1,4 +1,4 @@
-"""What labellers say to a store: labels on eight classes, as the log keeps them, and the calls in short words."""
+"""The words of labellers to a store: labels on eight classes, as the log keeps them, and the calls in short."""
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet

@@ -306,6 +306,22 @@ def test_an_answer_whose_consequence_is_refused_is_not_stored(asking, helper, wi
     assert answered.sequence == before.sequence_committed + 1
 
 
+def test_a_budget_that_is_lowered_to_what_is_used_settles_what_has_some_of_its_answers(asking):
+    asking.set_policy("m", Policy(answers_per_query=2))
+    (mine,) = take(asking)
+    answer(asking, mine)
+    told = asking.revise("m", lambda _: (b"", 1), words.KNOWN)
+    assert told == asking.get_model("m")  # what is told knows it already
+    assert (told.sequence_committed, told.queries_open) == (8, 3)
+    assert asking.get_query("m", mine.number).state is QueryState.ANSWERED
+    (settled,) = [event for event in asking.read_events("m") if event.kind is EventKind.ANSWER]
+    assert (settled.author, settled.query, decode(settled.label, 8).mass.focal) == (
+        "ann",
+        mine.number,
+        ((1, 1.0),),
+    )
+
+
 def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, helper):
     asking.set_policy("m", Policy(answers_per_query=2))
     _, second = take(asking, limit=2)
