@@ -56,7 +56,11 @@ _COUNT = Prepared(
         times_opened=model.c.times_opened + bindparam("openings"),
     )
 )
-_LIVE = select(query).where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+_LIVE = (
+    select(query)
+    .where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+    .order_by(query.c.number)
+)
 _SETTLED_SINCE = select(query.c.instance).where(
     query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
 )

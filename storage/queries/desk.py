@@ -275,11 +275,11 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     clock
         Asked when the model is locked.
     """
-    if not clock.clocks.is_in_database:  # it is asked here, so the model must be locked before
-        lock_model(connection, name)
+    # Where the clock is asked here, the model must be locked before.
+    row = None if clock.clocks.is_in_database else lock_model(connection, name)
     moment = clock.clocks.moment
     named = {"wanted": name, **clock.clocks.moment_parameters()}
-    asked: list[tuple[Select[Any], Mapping[str, Any]]] = [(BY_NAME_TO_HOLD, named), (_state(moment), named)]
+    asked: list[tuple[Select[Any], Mapping[str, Any]]] = [(_state(moment), named)]
     leases = [place for place, call in enumerate(calls) if isinstance(call, LeaseRequest)]
     others = leases[1:]  # who read what is left by the first one
     most = sum(call.limit for call in calls if isinstance(call, LeaseRequest)) + len(calls) + SPARE_QUERIES
@@ -295,8 +295,12 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
             asked.append((_passed_queries(moment), {**named, "asking": call.labeller, "most": most}))
     if others:
         asked.append((_shared_queries(moment), {**named, "most": most}))
-    locked, (state, *_), *found = read_each(connection, *asked)
-    row = hold_row(connection, name, locked)
+    if row is None:
+        locked, *found = read_each(connection, (BY_NAME_TO_HOLD, named), *asked)
+        row = hold_row(connection, name, locked)
+    else:
+        found = read_each(connection, *asked)
+    (state, *_), *found = found
     now = clock.clocks.timestamps_of(state.clock, state.wall)
     if state.expired:
         expiry.write_expired(connection, row.id, now)
