@@ -101,6 +101,32 @@ class MassFunction:
         return np.minimum(sums, 1.0)  # the masses may sum to 1 + 1e-9
 
 
+def consonant_mass(contour: NDArray[np.float64]) -> MassFunction:
+    """Return the mass function with nested focal sets whose contour is `contour`, rescaled to maximum 1.
+
+    A contour does not determine a mass function; of those with this contour, the consonant one is the least
+    committed. Rescaling is harmless: evidence as a contour has no absolute height (theory §1.3). With
+    plausibilities in falling order ``pl_(1) = 1 ≥ pl_(2) ≥ ...``, the set of the first ``r`` classes gets
+    ``pl_(r) - pl_(r+1)``.
+
+    Examples
+    --------
+    >>> consonant_mass(np.array([1.0, 0.0, 0.25])).focal
+    ((1, 0.75), (5, 0.25))
+    """
+    levels = contour / contour.max()
+    order = np.argsort(-levels, kind="stable")
+    falling = np.append(levels[order], 0.0)
+    masses: dict[int, float] = {}
+    mask = 0
+    for rank, c in enumerate(order):
+        mask |= 1 << int(c)
+        step = float(falling[rank] - falling[rank + 1])
+        if step > 0:
+            masses[mask] = step
+    return MassFunction.of(len(contour), masses)
+
+
 def membership(masks: NDArray[np.uint64], size: int) -> NDArray[np.float64]:
     """Return which classes are in each set: 1.0 or 0.0, float64 (n, size), for masks uint64 (n,)."""
     bits = np.arange(size, dtype=np.uint64)

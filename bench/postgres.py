@@ -33,7 +33,7 @@ from _labellers import served_pairs
 from _report import Report, Row, options, reporting
 
 from quercus.belief.codec import encode_sets
-from quercus.storage import AgendaEntry, LeaseClaim, LeaseRequest, Store, SubmittedAnswer
+from quercus.storage import AgendaEntry, AnswerRequest, KnownModel, LeaseClaim, LeaseRequest, Store, Words
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 from support import postgres as support
@@ -41,6 +41,7 @@ from support.processes import children, cpu_s
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
 PUSHED, PUSH_TARGET, PAIR_TARGET = 1_000, 1.5, 2.0
+WORDS, KNOWN = Words(encode_sets(np.ones(1, np.uint64))[0], 1.0), KnownModel(3)
 RAW_LOG = """
 CREATE TABLE raw_log (model_id bigint, sequence bigint, id varchar(200), "values" bytea, label bytea,
     created_at float8, PRIMARY KEY (model_id, sequence), UNIQUE (model_id, id))
@@ -122,11 +123,11 @@ class Labellers:
                 self._publish()
             # always somebody else: who has answered waits for a tree that knows it
             names = (f"g{time.monotonic_ns()}-{i}" for i in range(CONNECTIONS))
-            asked = [self._store.lease_work("q", LeaseRequest(name, 1, 60.0, 0)) for name in names]
+            asked = [LeaseRequest("q", name, 1, 60.0) for name in names]
             queries = [query for leased in self._store.run_group(asked) for query in leased.queries]
             claims = [LeaseClaim("q", each.number, each.token) for each in queries]
-            said = SubmittedAnswer(b"!")
-            for answered in self._store.run_group([self._store.answer_work(claim, said) for claim in claims]):
+            said = [AnswerRequest(claim, WORDS, KNOWN) for claim in claims]
+            for answered in self._store.run_group(said):
                 if isinstance(answered, Exception):
                     raise answered
             self._open -= len(queries)
@@ -265,7 +266,7 @@ def cores(
                 store.publish("c", as_of=end, snapshot=b"tree", agenda=agenda, key=key, keep=2)
                 for turn in range(OPEN):
                     (query,) = store.lease("c", f"l{at}-{turn}", 1, 60.0).queries
-                    store.answer("c", query.number, query.token, b"!", 1.0, False)
+                    store.answer("c", query.number, query.token, WORDS, KNOWN)
 
         measure("pair", queries, label)
     return found

@@ -7,9 +7,15 @@ of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 if __name__ != "quercus.storage":  # by another name every class would exist twice
     raise ImportError(f"import quercus.storage, not {__name__}")
 
+from quercus.labelling.answers import Amendment, AnswerOutcome, Words
+from quercus.labelling.checks import comment as check_comment
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.leasing import Idle
+from quercus.labelling.lifecycle import QueryState, Step
+from quercus.labelling.policy import Corrections, Policy, Reliability
+from quercus.labelling.statements import Statement, StatementBatch, StatementPlan
 from quercus.storage.access import Access, AuditRecord, TokenRecord
 from quercus.storage.changes import Change
-from quercus.storage.checks import comment as check_comment
 from quercus.storage.errors import (
     AlreadyExists,
     BeyondLog,
@@ -18,6 +24,7 @@ from quercus.storage.errors import (
     FailedPrecondition,
     Fenced,
     InconsistentHistory,
+    ModelReplaced,
     NoSpace,
     NotFound,
     ReadOnlyStore,
@@ -28,40 +35,16 @@ from quercus.storage.errors import (
     StoreError,
     UnknownSchema,
 )
-from quercus.storage.grouping import GroupWork
+from quercus.storage.grouping import GroupCall
 from quercus.storage.growers import Fence, GrowerRecord
-from quercus.storage.log.statements import (
-    CombinedStatement,
-    Join,
-    StatementBatch,
-    StatementPlan,
-    StatementRecord,
-)
-from quercus.storage.queries.answers import AmendContext, AmendRule, AnswerChange
-from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.queries.desk import AnswerRequest, KnownModel, LeaseClaim, LeaseRequest
 from quercus.storage.queries.details import QueryDetails
-from quercus.storage.queries.leases import Eviction, LeaseRequest
-from quercus.storage.queries.pending import CombinedAnswer, PendingContext, PendingRule
+from quercus.storage.queries.leases import Eviction
 from quercus.storage.queries.policies import check_policy as check_policy
-from quercus.storage.queries.records import (
-    AnswerOutcome,
-    Corrections,
-    HistoryRow,
-    Idle,
-    LabellerCounts,
-    Leased,
-    Policy,
-    QueryRecord,
-    QueryState,
-    Reliability,
-    Step,
-)
-from quercus.storage.queries.submitted import AnswerContext, AnswerRule, SubmittedAnswer
+from quercus.storage.queries.records import HistoryRow, LabellerCounts, Leased, QueryRecord
 from quercus.storage.records import (
     AgendaEntry,
     AppendedBatch,
-    Event,
-    EventKind,
     EventSelection,
     InstanceColumns,
     LogSegment,
@@ -78,18 +61,13 @@ __all__ = [
     "Access",
     "AgendaEntry",
     "AlreadyExists",
-    "AmendContext",
-    "AmendRule",
-    "AnswerChange",
-    "AnswerContext",
+    "Amendment",
     "AnswerOutcome",
-    "AnswerRule",
+    "AnswerRequest",
     "AppendedBatch",
     "AuditRecord",
     "BeyondLog",
     "Change",
-    "CombinedAnswer",
-    "CombinedStatement",
     "ConflictingRows",
     "Corrections",
     "CorruptStore",
@@ -100,24 +78,23 @@ __all__ = [
     "FailedPrecondition",
     "Fence",
     "Fenced",
-    "GroupWork",
+    "GroupCall",
     "GrowerRecord",
     "HistoryRow",
     "Idle",
     "InconsistentHistory",
     "InstanceColumns",
-    "Join",
+    "KnownModel",
     "LabellerCounts",
     "LeaseClaim",
     "LeaseRequest",
     "Leased",
     "LogSegment",
     "ModelRecord",
+    "ModelReplaced",
     "NewValue",
     "NoSpace",
     "NotFound",
-    "PendingContext",
-    "PendingRule",
     "Policy",
     "Push",
     "QueryDetails",
@@ -128,17 +105,17 @@ __all__ = [
     "Reliability",
     "Snapshot",
     "Stale",
+    "Statement",
     "StatementBatch",
     "StatementPlan",
-    "StatementRecord",
     "Step",
     "StorageError",
     "Store",
     "StoreBusy",
     "StoreError",
-    "SubmittedAnswer",
     "TokenRecord",
     "UnknownSchema",
+    "Words",
     "check_comment",
     "check_policy",
     "file_url",

@@ -4,7 +4,6 @@ from sqlalchemy import Connection
 
 from quercus.storage.clocks import Clock, StoreClock
 from quercus.storage.engine import Database
-from quercus.storage.grouping import GroupedCalls
 
 
 class StoreCalls:
@@ -13,7 +12,6 @@ class StoreCalls:
     def __init__(self, database: Database, clocks: StoreClock) -> None:
         self._database = database
         self._clocks = clocks
-        self._grouped = GroupedCalls(database, clocks)
 
     def _clock_of(self, connection: Connection) -> Clock:
         """The clock of a transaction, to be asked once the model is held."""

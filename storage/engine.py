@@ -8,9 +8,17 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.errors import Refused
 from quercus.storage import changes, deferred_writes
 from quercus.storage.dialect import Claim, Dialect
-from quercus.storage.errors import CorruptStore, NoSpace, ReadOnlyUntilRestart, StoreBusy, StoreError
+from quercus.storage.errors import (
+    CorruptStore,
+    FailedPrecondition,
+    NoSpace,
+    ReadOnlyUntilRestart,
+    StoreBusy,
+    StoreError,
+)
 from quercus.storage.prepared import Prepared, Rows
 
 T = TypeVar("T")
@@ -267,5 +275,7 @@ class Database:
             raise translated from error
         except OverflowError as error:
             raise InvalidInput("number", "an integer does not fit into 64 bits") from error
+        except Refused as error:
+            raise FailedPrecondition(error.reason) from error
         except UnicodeEncodeError as error:
             raise InvalidInput("text", "a name or id is not valid Unicode text") from error

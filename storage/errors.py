@@ -70,6 +70,10 @@ class FailedPrecondition(StorageError):  # noqa: N818 - a name that says what is
         self.reason = reason
 
 
+class ModelReplaced(FailedPrecondition):
+    """The caller knows an earlier model of the same name: it has to look again."""
+
+
 class Fenced(StorageError):  # noqa: N818 - a name that says what is wrong
     """A model that another grower has taken: nothing was stored.
 

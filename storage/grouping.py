@@ -4,150 +4,93 @@ Whoever writes holds the model until its transaction is on disk, so calls that e
 commits. A server has one thread that writes, and hands over all that came meanwhile together.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any, Final, Generic, TypeVar
+from collections import defaultdict
+from collections.abc import Sequence
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import Connection
 
+from quercus.belief.errors import InvalidInput
+from quercus.labelling.answers import AnswerOutcome
+from quercus.labelling.errors import Refused
 from quercus.storage import deferred_writes
 from quercus.storage.clocks import Clock, StoreClock
 from quercus.storage.engine import Database
-from quercus.storage.errors import NotFound, StoreError
-from quercus.storage.queries import shared_view
-from quercus.storage.queries.claims import LeaseClaim
-from quercus.storage.queries.shared_view import SharedView
-from quercus.storage.refusals import REFUSALS, LateRefusal
-from quercus.storage.row_writes import takes_arrays
+from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StoreError
+from quercus.storage.queries.answers import answer
+from quercus.storage.queries.desk import AnswerRequest, LeaseRequest, read_desk
+from quercus.storage.queries.leases import lease
+from quercus.storage.queries.records import Leased
 
-T = TypeVar("T")
+GroupCall: TypeAlias = LeaseRequest | AnswerRequest
+_Outcome: TypeAlias = Leased | AnswerOutcome | Exception
 AT_ONCE: Final = 64
 """Calls of one transaction at most."""
+REFUSALS: Final = (BeyondLog, FailedPrecondition, InvalidInput, NotFound, Refused)
+"""Errors by which one call of a transaction fails, before it writes anything, and the others go on."""
 
 
-@dataclass(frozen=True, slots=True)
-class GroupWork(Generic[T]):
-    """The work of a call in a transaction that others share.
+def run_group(database: Database, clocks: StoreClock, calls: Sequence[GroupCall]) -> list[Any]:
+    """Run leases and answers, those of one model in order, `AT_ONCE` at most in a transaction.
 
-    Attributes
-    ----------
-    model : its name.
-    alone : does it, reading all it needs. It may raise one of `REFUSALS` before it writes, and `LateRefusal` then.
-    together : the same, by what was read for the group; None where that does not suffice, and nothing was written.
-    asking : the labeller who asks for queries, and for how many; or
-    claim : of which lease something is said.
-    reads_alone : what is read for the group does not suffice; those behind it wait for what it does.
+    An exception other than `REFUSALS` undoes the transaction. Where several shared it, each is then done alone, unless
+    the store itself failed: that fails for all.
+
+    Returns
+    -------
+    list
+        The result of each, or the exception that it raised.
     """
-
-    model: str
-    alone: Callable[[Connection], T]
-    together: Callable[[Connection, SharedView], T | None]
-    asking: tuple[str, int] | None = None
-    claim: LeaseClaim | None = None
-    reads_alone: bool = False
-
-
-class _Call:
-    """A call of a group, and what came of it."""
-
-    __slots__ = ("error", "result", "work")
-
-    def __init__(self, work: GroupWork[Any]) -> None:
-        self.work = work
-        self.result: object = None
-        self.error: Exception | None = None
-
-    def run(self, connection: Connection) -> None:
-        """Do the work within a transaction; remember why it was refused."""
+    outcomes: list[_Outcome] = [StoreError("not done")] * len(calls)
+    by_model: defaultdict[str, list[int]] = defaultdict(list)
+    for place, call in enumerate(calls):
         try:
-            self.result = self.work.alone(connection)
-        except REFUSALS as error:
-            self.error = error
+            if isinstance(call, LeaseRequest):
+                call.check()
+            by_model[call.model].append(place)
+        except InvalidInput as error:
+            outcomes[place] = error
+    for model, places in by_model.items():
+        for first in range(0, len(places), AT_ONCE):
+            mine = places[first : first + AT_ONCE]
+            done = _commit(database, clocks, model, [calls[place] for place in mine])
+            for place, outcome in zip(mine, done, strict=True):
+                outcomes[place] = outcome
+    return outcomes
 
-    def run_together(self, connection: Connection, seen: SharedView) -> bool:
-        """Do the work by what was read for the group; False: it must `run`."""
+
+def _commit(database: Database, clocks: StoreClock, model: str, calls: Sequence[GroupCall]) -> list[_Outcome]:
+    try:
+        with database.write() as connection:
+            return _run_in_order(connection, model, calls, Clock(clocks, connection))
+    except StoreError as error:
+        return [error] * len(calls)
+    except Exception as error:
+        if len(calls) == 1:
+            return [error]
+        return [_commit(database, clocks, model, [call])[0] for call in calls]
+
+
+def _run_in_order(
+    connection: Connection, model: str, calls: Sequence[GroupCall], clock: Clock
+) -> list[_Outcome]:
+    """Read once for as many calls as what was read suffices for, and once more for those behind."""
+    outcomes: list[_Outcome] = []
+    while len(outcomes) < len(calls):
+        deferred_writes.send_waiting(connection)
+        left = calls[len(outcomes) :]
         try:
-            self.result = self.work.together(connection, seen)
-        except REFUSALS as error:
-            self.error = error
-            return True
-        return self.result is not None
-
-
-class GroupedCalls:
-    """Runs calls of one thread, those about one model in one transaction.
-
-    Parameters
-    ----------
-    database : whose transactions they share.
-    clocks : asked when a model is held.
-    """
-
-    def __init__(self, database: Database, clocks: StoreClock) -> None:
-        self._database = database
-        self._clocks = clocks
-
-    def run(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
-        """Do the works, those about one model in order, `AT_ONCE` at most in a transaction.
-
-        An exception other than `REFUSALS` undoes the transaction. Where several shared it, each is then done alone,
-        unless the store itself failed: that fails for all.
-
-        Returns
-        -------
-        list
-            The result of each, or the exception that it raised.
-        """
-        calls = [_Call(work) for work in works]
-        by_model: defaultdict[str, list[_Call]] = defaultdict(list)
-        for call in calls:
-            by_model[call.work.model].append(call)
-        for model, group in by_model.items():
-            for first in range(0, len(group), AT_ONCE):
-                self._commit_group(model, group[first : first + AT_ONCE])
-        return [call.result if call.error is None else call.error for call in calls]
-
-    def _commit_group(self, model: str, group: list[_Call]) -> None:
-        try:
-            with self._database.write() as connection:
-                for part in _split_by_reads(group):
-                    deferred_writes.send_waiting(connection)
-                    for call in self._run_together(connection, model, part):
-                        deferred_writes.send_waiting(
-                            connection
-                        )  # the next call sees what those before it wrote
-                        call.run(connection)
-        except StoreError as error:
-            for call in group:
-                call.error = error
-        except Exception as error:
-            if len(group) == 1:
-                group[0].error = error.refusal if isinstance(error, LateRefusal) else error
-                return
-            for call in group:
-                call.error = None
-                self._commit_group(model, [call])
-
-    def _run_together(self, connection: Connection, model: str, group: list[_Call]) -> list[_Call]:
-        """Read once for all calls, and do those for which that suffices; the others are left."""
-        if len(group) == 1 or group[0].work.reads_alone or not takes_arrays(connection):
-            return group
-        wanted: Counter[str] = Counter()
-        for call in group:
-            if call.work.asking is not None and call.work.asking[1] > 0:
-                wanted[call.work.asking[0]] += call.work.asking[1]
-        claims = [call.work.claim for call in group if call.work.claim is not None]
-        try:
-            seen = shared_view.read_shared_view(
-                connection, model, wanted, claims, Clock(self._clocks, connection)
-            )
-        except NotFound:
-            return group  # each is told so
-        return [call for call in group if not call.run_together(connection, seen)]
-
-
-def _split_by_reads(group: Iterable[_Call]) -> list[list[_Call]]:
-    """Split a group where calls that read alone begin and end, in order."""
-    return [list(part) for _, part in groupby(group, lambda call: call.work.reads_alone)]
+            desk = read_desk(connection, model, left, clock)
+        except NotFound as error:
+            return [*outcomes, *[error] * len(left)]
+        for place, call in enumerate(left):
+            if place and not desk.suffices_for(place, call):
+                break
+            try:
+                if isinstance(call, LeaseRequest):
+                    outcomes.append(lease(desk, call, desk.free_for(place, call)))
+                else:
+                    outcomes.append(answer(desk, call))
+            except REFUSALS as error:
+                outcomes.append(FailedPrecondition(error.reason) if isinstance(error, Refused) else error)
+    return outcomes

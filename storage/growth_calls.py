@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from quercus.labelling import checks
 from quercus.specification.server import KEEP_TREES
-from quercus.storage import checks, growers, snapshots
+from quercus.storage import growers, snapshots
 from quercus.storage.calls import StoreCalls
 from quercus.storage.growers import Fence, GrowerRecord
 from quercus.storage.queries import agenda as agendas

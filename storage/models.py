@@ -11,17 +11,20 @@ from sqlalchemy import Connection, Double, Select, bindparam, func, or_, select,
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.types import NullType
 
-from quercus.storage import changes, checks
+from quercus.labelling import checks
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.lifecycle import QueryState
+from quercus.storage import changes
 from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import AlreadyExists, CorruptStore, FailedPrecondition, NotFound
 from quercus.storage.inserts import insert_new
-from quercus.storage.log.event_log import insert_event
+from quercus.storage.log import event_log
 from quercus.storage.prepared import Prepared
+from quercus.storage.queries.answers import settle_pending
+from quercus.storage.queries.desk import KnownModel
 from quercus.storage.queries.expiry import count_leased, write_expired
-from quercus.storage.queries.pending import PendingRule, settle_pending
-from quercus.storage.queries.records import QueryState
-from quercus.storage.records import EventKind, ModelRecord
+from quercus.storage.records import ModelRecord
 from quercus.storage.rows import chunks_of, count_opening, lock_model
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
@@ -173,11 +176,12 @@ def respecify(
     name: str,
     rule: SpecificationRule,
     clock: Clock,
-    pending: PendingRule | None = None,
+    known: KnownModel | None = None,
 ) -> ModelRecord:
     """Change the present specification while the model is held, as an event of the log.
 
-    If the new budget is spent, `pending` settles the queries that have some of several answers.
+    If the new budget is spent, the queries that have some of several answers are settled with those, if the model is
+    `known`.
     """
     row = lock_model(connection, name)
     now = clock()
@@ -194,22 +198,14 @@ def respecify(
             f"{row.queries_answered} queries are answered and {leased} leased"
         )
     sequence = row.sequence_committed + 1
-    insert_event(
-        connection,
-        model_id=row.id,
-        sequence=sequence,
-        kind=EventKind.SPECIFICATION,
-        author="",
-        reliability=1.0,
-        conflict=False,
-        specification=specification,
-        created_at=now.wall,
-        clock=now.clock,
+    event = Event(
+        sequence, EventKind.SPECIFICATION, 0, "", None, None, "", 1.0, None, False, specification, now.wall
     )
+    event_log.ADD.run(connection, [event_log.row_of(row.id, event, now)])
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
-    if pending is not None and budget == row.queries_answered:
-        settle_pending(connection, row, pending, now)
+    if known is not None and budget == row.queries_answered:
+        settle_pending(connection, name, known, clock)
     count_opening(connection, row.id)
     return get(connection, name, now)
 

@@ -1,37 +1,16 @@
 """The records of the store: frozen values, times in seconds since 1970 (UTC)."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
-from functools import partial
-from typing import Annotated, Any, Final, TypeAlias, get_type_hints
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from sqlalchemy import BigInteger, Boolean, Double, LargeBinary, SmallInteger
-from sqlalchemy.types import TypeEngine
 
-from quercus.storage import checks
-from quercus.storage.column_types import text_type
+from quercus.labelling.event import Event
 from quercus.storage.errors import AlreadyExists
 
 Float64: TypeAlias = NDArray[np.float64]
-
-
-class EventKind(IntEnum):
-    """The kind of an event of the log."""
-
-    INSTANCE = 1
-    ANSWER = 2
-    REFUSAL = 3
-    SPECIFICATION = 4
-    CORRECTION = 5
-    """Replaces all answers to the instance; without a label it takes them back."""
-    OPINION = 6
-    """One of several answers to a query; the ANSWER that follows is their combination. Trees ignore it."""
-    STATEMENT = 7
-    """A label that was stated without a query; without a label it is retracted. Trees ignore it: the CORRECTION that
-    follows, which belongs to no query, has the combined label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,123 +127,6 @@ class AppendedBatch:
     known: int
     uid: str = field(default="", compare=False)
     refused: Sequence[AlreadyExists] = ()
-
-
-SOURCE: Final = "source"
-"""Author of an INSTANCE."""
-SAID: Final = frozenset(EventKind) - {EventKind.INSTANCE, EventKind.SPECIFICATION}
-"""Kinds of events that say something of an instance."""
-REPLIES: Final = SAID - {EventKind.STATEMENT}
-"""Kinds of events that belong to a query."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """The column of a field of an event; its forms in exported lines and in archives follow from it.
-
-    Attributes
-    ----------
-    type : TypeEngine
-        Its type in the database, from which those in JSON and in Parquet follow.
-    needed, allowed : frozenset of EventKind
-        Kinds of events that always have it, and those that may have it; in others it is NULL. All have a field that
-        has neither.
-    bounds : tuple of float or None
-        Least and greatest number.
-    check : callable or None
-        Raises `InvalidInput` for other values that are refused.
-    """
-
-    type: TypeEngine[Any]
-    needed: frozenset[EventKind] = frozenset()
-    allowed: frozenset[EventKind] = frozenset()
-    bounds: tuple[float, float] | None = None
-    check: Callable[[Any], None] | None = None
-
-    @property
-    def may_be_null(self) -> bool:
-        """True if some events do not have it."""
-        return bool(self.needed or self.allowed)
-
-
-_INSTANCE: Final = frozenset({EventKind.INSTANCE})
-_LABELLED: Final = frozenset({EventKind.INSTANCE, EventKind.ANSWER})
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """An event of a model's log, and the declaration of the log's columns.
-
-    The table, its exported and archived forms, and their checks follow from it. To add a column, add a field and a
-    migration.
-
-    Attributes
-    ----------
-    sequence : int
-        1, 2, 3, ... in each model, without gaps.
-    instance : int
-        Sequence of the instance's INSTANCE event (for an INSTANCE its own), 0 for a SPECIFICATION.
-    id : str
-        The instance's id, empty for a SPECIFICATION. Stored only in INSTANCE rows, so that the unique index needs no
-        condition on the kind.
-    values : bytes or None
-        K little-endian float64; only for an INSTANCE.
-    label : bytes or None
-        `belief.codec`; for an INSTANCE the source's label, for an ANSWER the labeller's.
-    author : str
-        "source" for an INSTANCE, else the labeller; empty for a SPECIFICATION.
-    reliability : float
-        Reliability of the label; 1.0 if none was given.
-    asked : bytes or None
-        `AgendaEntry.asked` of the query that an ANSWER or REFUSAL settles.
-    conflict : bool
-        Whether the answer contradicted the earlier evidence totally.
-    specification : bytes or None
-        Only for a SPECIFICATION.
-    query : int
-        Number of the query that it answers, or whose answer it corrects; 0 if there is none.
-    comment : str
-        Comment of the labeller, or empty.
-    took_s : float or None
-        Seconds that the labeller took.
-    shown : str
-        The client's name for the content of the labeller's screen, or empty.
-    assumed : bool
-        Whether the reliability was not sent with the label, but assumed to be 1 or estimated.
-    request : str
-        The request that brought a STATEMENT, so that it counts once.
-    """
-
-    sequence: Annotated[int, Stored(BigInteger())]
-    kind: Annotated[EventKind, Stored(SmallInteger())]
-    instance: Annotated[int, Stored(BigInteger(), needed=SAID)]
-    id: Annotated[str, Stored(text_type(200), needed=_INSTANCE, check=partial(checks.name_text, "id"))]
-    values: Annotated[bytes | None, Stored(LargeBinary(), needed=_INSTANCE)]
-    label: Annotated[bytes | None, Stored(LargeBinary(), _LABELLED, SAID - _LABELLED - {EventKind.REFUSAL})]
-    author: Annotated[str, Stored(text_type(200), check=partial(checks.storable_text, "author"))]
-    reliability: Annotated[float, Stored(Double(), bounds=(0.0, 1.0), check=checks.reliability)]
-    asked: Annotated[bytes | None, Stored(LargeBinary(), frozenset({EventKind.ANSWER, EventKind.REFUSAL}))]
-    conflict: Annotated[bool, Stored(Boolean())]
-    specification: Annotated[bytes | None, Stored(LargeBinary(), frozenset({EventKind.SPECIFICATION}))]
-    created_at: Annotated[float, Stored(Double(), bounds=(0.0, checks.MAX_TIME))]
-    query: Annotated[int, Stored(BigInteger(), allowed=REPLIES, bounds=(1, checks.MAX_COUNT))] = 0
-    comment: Annotated[str, Stored(text_type(), allowed=SAID, check=checks.comment)] = ""
-    took_s: Annotated[
-        float | None,
-        Stored(Double(), allowed=REPLIES, bounds=(0.0, checks.MAX_STORED_TOOK_S), check=checks.answer_time),
-    ] = None
-    shown: Annotated[str, Stored(text_type(200), allowed=REPLIES, check=checks.shown_text)] = ""
-    assumed: Annotated[bool, Stored(Boolean(), allowed=SAID - {EventKind.REFUSAL})] = False
-    request: Annotated[
-        str,
-        Stored(text_type(200), frozenset({EventKind.STATEMENT}), check=partial(checks.name_text, "request")),
-    ] = ""
-
-
-EVENT_FIELDS: Final[Mapping[str, Stored]] = {
-    name: hint.__metadata__[0] for name, hint in get_type_hints(Event, include_extras=True).items()
-}
-"""The column of each field of an event, in order."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ sequence numbers have no gaps. `log` is append-only. Plain SQL types; options of
 prefixed arguments.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
     BigInteger,
@@ -26,9 +27,10 @@ from sqlalchemy import (
     false,
     text,
 )
+from sqlalchemy.types import TypeEngine
 
+from quercus.labelling.event import EVENT_FIELDS, EVENT_TYPES, EventKind
 from quercus.storage.column_types import KEY, text_type
-from quercus.storage.records import EVENT_FIELDS, Stored
 
 AnyRow: TypeAlias = Row[*tuple[Any, ...]]
 
@@ -69,11 +71,18 @@ def _foreign_key(columns: list[str], to: list[str]) -> ForeignKeyConstraint:
     return ForeignKeyConstraint(columns, to, ondelete="CASCADE").ddl_if(dialect="sqlite")
 
 
-def _event_column(name: str, stored: Stored) -> Column[Any]:
+def _event_column(name: str) -> Column[Any]:
     """The column of a field of `Event`."""
+    stored, kind = EVENT_FIELDS[name], EVENT_TYPES[name]
+    column_type = text_type(stored.most) if kind is str else _TYPES[kind]
     if name == "sequence":
-        return Column(name, stored.type, primary_key=True, autoincrement=False)
-    return Column(name, stored.type, nullable=stored.may_be_null)
+        return Column(name, column_type, primary_key=True, autoincrement=False)
+    return Column(name, column_type, nullable=stored.may_be_null)
+
+
+_TYPES: Final[Mapping[type, TypeEngine[Any]]] = {
+    int: BigInteger(), EventKind: SmallInteger(), float: Double(), bytes: LargeBinary(), bool: Boolean()
+}  # fmt: skip
 
 
 model = Table(
@@ -133,7 +142,7 @@ log = Table(
     metadata,
     Column("model_id", KEY, primary_key=True),
     _foreign_key(["model_id"], ["model.id"]),
-    *(_event_column(name, stored) for name, stored in EVENT_FIELDS.items()),
+    *map(_event_column, EVENT_FIELDS),
     # The lease clock, by which the lag of the tree is measured. It belongs to one store, and is not exported.
     Column("clock", Double, nullable=False),
     sqlite_with_rowid=False,

@@ -19,7 +19,7 @@ from quercus.storage.host_clocks import HostClocks, boot_id, since_boot
 from quercus.storage.log.calls import LogCalls
 from quercus.storage.migrate import ensure_schema
 from quercus.storage.queries.calls import QueryCalls
-from quercus.storage.queries.pending import PendingRule
+from quercus.storage.queries.desk import KnownModel
 from quercus.storage.records import ModelRecord
 from quercus.storage.rows import find_key
 from quercus.storage.schema import HEAD, lease_clock
@@ -299,11 +299,11 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         return self.revise(name, lambda _: (specification, budget))
 
     def revise(
-        self, name: str, rule: models.SpecificationRule, pending: PendingRule | None = None
+        self, name: str, rule: models.SpecificationRule, known: KnownModel | None = None
     ) -> ModelRecord:
         """Change a model like `respecify`, by a rule that runs while the model is locked: no other change is lost.
 
-        If the new budget is spent, `pending` settles the queries that have some of several answers.
+        If the new budget is spent, queries of a `known` model that have some of several answers are settled by them.
         """
         with self._database.write() as connection:
-            return models.respecify(connection, name, rule, self._clock_of(connection), pending)
+            return models.respecify(connection, name, rule, self._clock_of(connection), known)

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
-    from quercus.trees.learners.table import Table, consonant_mass
+    from quercus.trees.learners.table import Table
     from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
@@ -102,7 +102,7 @@ _PLACES = {
     "learners.predictions": ["Predictions", "RepeatedMasses", "first_most_likely"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
-    "learners.table": ["Table", "consonant_mass"],
+    "learners.table": ["Table"],
     "learners.total_uncertainty_learner": ["TotalUncertainty"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
@@ -187,7 +187,6 @@ __all__ = [
     "Vote",
     "branch_names",
     "check_values",
-    "consonant_mass",
     "count_rows",
     "cut_counts",
     "entropy_interval",

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
-from quercus.crowds import CrowdAnswers, estimate_crowd
+from quercus.labelling.crowds import CrowdAnswers, estimate_crowd
 
 FILES = {"bluebird": "crowd_bluebird.csv", "dog": "crowd_dog.csv.gz", "rte": "crowd_rte.csv.gz"}
 COUNTS = (3, 5, 10, None)

@@ -14,6 +14,8 @@ T = TypeVar("T")
 R = TypeVar("R")
 MAX_KEPT: Final = 8
 """Models whose newest estimate is kept."""
+MAX_POLICIES: Final = 10_000
+"""Models of which is remembered whether they want estimates."""
 
 
 class Estimates(Generic[T]):
@@ -28,6 +30,8 @@ class Estimates(Generic[T]):
         self._queued: dict[
             int, asyncio.Future[T]
         ] = {}  # that have not begun, so that they will know all there is
+        self.wanted: dict[int, bool] = {}
+        """By key of the model: whether its policy said so when it was last heard of."""
 
     async def get_estimate(self, key: int, newest: int, estimate: Callable[[], tuple[int, T]]) -> T:
         """Return an estimate that knows an event; it is made unless there is one.
@@ -48,6 +52,12 @@ class Estimates(Generic[T]):
             queued = self._queued[key] = asyncio.ensure_future(self._make_estimate(key, estimate))
             queued.add_done_callback(lambda each: each.cancelled() or each.exception())
         return await asyncio.shield(queued)
+
+    def note_wanted(self, key: int, is_wanted: bool) -> None:
+        """Remember whether the policy of a model wants estimates."""
+        self.wanted[key] = is_wanted
+        if len(self.wanted) > MAX_POLICIES:
+            del self.wanted[next(iter(self.wanted))]
 
     async def run_unshared(self, function: Callable[[], R]) -> R:
         """Compute an estimate that is not shared with other callers."""

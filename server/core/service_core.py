@@ -25,7 +25,7 @@ from quercus.server.wire.limits import INLINE_BYTES, MessageLimits
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.server.workers.board import Tally
-from quercus.storage import GroupWork, Store
+from quercus.storage import GroupCall, Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -90,9 +90,9 @@ class ServiceCore:
         """Run a function that writes the store in the writer thread."""
         return await self.writer.queue_write(partial(function, *args, **kwargs))
 
-    async def run_grouped(self, work: GroupWork[T]) -> T:
+    async def run_grouped(self, call: GroupCall) -> Any:
         """Make a lease or an answer in the writer thread, in one transaction with others that wait."""
-        (future,) = self.writer.queue_grouped([work])
+        (future,) = self.writer.queue_grouped([call])
         return await future
 
     async def convert_message(

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeVar
 
 from quercus.server.wire.limits import GROUP_ROWS, PENDING_BYTES
 from quercus.server.workers.board import Tally
-from quercus.storage import AppendedBatch, GroupWork, Push, StorageError, Store
+from quercus.storage import AppendedBatch, GroupCall, Push, StorageError, Store
 
 _log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class _WriteJob:
     future: asyncio.Future[Any]
     run: Callable[[], Any] | None = None
     push: Push | None = None
-    work: GroupWork[Any] | None = None  # of a labeller
+    call: GroupCall | None = None  # of a labeller
     size: int = 0  # bytes, of a push
 
 
@@ -107,10 +107,10 @@ class Writer:
         self._hand_over(_WriteJob(future, run=run))
         return future
 
-    def queue_grouped(self, works: Sequence[GroupWork[T]]) -> list[asyncio.Future[T]]:
+    def queue_grouped(self, calls: Sequence[GroupCall]) -> list[asyncio.Future[Any]]:
         """Queue leases and answers, which share a transaction with other waiting ones; return their futures."""
-        futures: list[asyncio.Future[T]] = [self._loop.create_future() for _ in works]
-        self._hand_over(*(_WriteJob(each, work=work) for each, work in zip(futures, works, strict=True)))
+        futures: list[asyncio.Future[Any]] = [self._loop.create_future() for _ in calls]
+        self._hand_over(*(_WriteJob(each, call=call) for each, call in zip(futures, calls, strict=True)))
         return futures
 
     async def close(self) -> None:
@@ -227,7 +227,7 @@ class Writer:
             if job.future.cancelled():  # its caller has gone: it is not written
                 self._hand_back([(job, None)])
                 continue
-            if job.work is not None:
+            if job.call is not None:
                 shared.append(job)
                 continue
             if job.push is not None and rows + len(job.push.ids) <= GROUP_ROWS:
@@ -245,14 +245,14 @@ class Writer:
 
     def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
         """Run leases and answers; a model, which may be held for long, holds up no other one."""
-        by_model: defaultdict[str, list[tuple[_WriteJob, GroupWork[Any]]]] = defaultdict(list)
+        by_model: defaultdict[str, list[tuple[_WriteJob, GroupCall]]] = defaultdict(list)
         for job in jobs:
-            if job.work is not None:
-                by_model[job.work.model].append((job, job.work))
+            if job.call is not None:
+                by_model[job.call.model].append((job, job.call))
         for mine in by_model.values():
             outcomes: Sequence[Any]
             try:
-                outcomes = self._store.run_group([work for _, work in mine])
+                outcomes = self._store.run_group([call for _, call in mine])
             except Exception as error:
                 outcomes = [error] * len(mine)
             self._hand_back([(job, outcome) for (job, _), outcome in zip(mine, outcomes, strict=True)])

@@ -10,6 +10,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 from grpc import aio
 
+from quercus.labelling.errors import UnreadableLabel
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.gate.guard import named_models
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, wrap_handler
@@ -70,7 +71,9 @@ class DamageInterceptor(WrappingInterceptor):
 
     async def _explain(self, error: Exception, asked: _AskedModels) -> None:
         """Raise the error of a damaged model in the place of one that is none of a service."""
-        is_strange = to_failure(error) is None or isinstance(error, DecodeError | CorruptStore)
+        is_strange = to_failure(error) is None or isinstance(
+            error, DecodeError | CorruptStore | UnreadableLabel
+        )
         if not is_strange or is_out_of_memory(error):
             return
         for model in asked.models:

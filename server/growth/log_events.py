@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.evidence import ReportedLabel
 from quercus.belief.label import Label
+from quercus.labelling.history import reported_label
 from quercus.server.growth.grown_trees import specification_of
-from quercus.server.wire.evidence import reported_label
 from quercus.specification.model import Specification
 from quercus.storage import Event, EventKind, InstanceColumns
 

@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
-from quercus.server.labelling.combined_labels import LabelEvent, LabelKind, LabelState
-from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.instances import stored_values
-from quercus.server.wire.labels import class_named, decode_stored, encode_contour, encode_label, label_text
+from quercus.labelling.history import (
+    LabelEvent,
+    LabelKind,
+    LabelState,
+    known_contour,
+    stored_label,
+    stored_values,
+)
+from quercus.server.wire.labels import class_named, encode_contour, encode_label, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import earliest_seconds, to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
@@ -118,10 +123,10 @@ def encode_answer(
     )
     if event.label is not None:
         message.label.CopyFrom(encode_label(event.label, frame))
-        message.text = label_text(decode_stored(event.label, frame.size), frame)
+        message.text = label_text(stored_label(event.label, frame.size), frame)
     if former is not None and former.event.label is not None:
         message.former_label.CopyFrom(encode_label(former.event.label, frame))
-        message.former_text = label_text(decode_stored(former.event.label, frame.size), frame)
+        message.former_text = label_text(stored_label(former.event.label, frame.size), frame)
     return message
 
 
@@ -129,7 +134,7 @@ def most_plausible_classes(event: Event, frame: Frame) -> frozenset[str]:
     """Return the most plausible classes of the label of an event; none if it has no label or a vacuous one."""
     if event.label is None:
         return frozenset()
-    said = contour(decode_stored(event.label, frame.size), frame.size)
+    said = contour(stored_label(event.label, frame.size), frame.size)
     top = said == said.max()
     if top.all():
         return frozenset()

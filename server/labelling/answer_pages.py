@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.history import label_events
 from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.labelling.answer_messages import AnswerSelection, encode_answer, read_filter
-from quercus.server.labelling.combined_labels import label_events
 from quercus.server.wire.errors import PermissionDenied, Unavailable
 from quercus.server.wire.limits import ANSWER_PAGE
 from quercus.server.wire.names import parse_model

@@ -5,27 +5,19 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
-from quercus.belief.label import Label, vacuous
+from quercus.belief.label import Label
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all
-from quercus.server.labelling.answer_rules import (
-    Amendment,
-    CrowdWanted,
-    LabellerReply,
-    ModelReplaced,
-    NewAnswer,
-    pending_rule,
-)
-from quercus.server.labelling.combined_labels import label_combiner
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.labelling.reliability import Crowd, crowd_of_model, crowd_where_estimated
+from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import AnswerOutcome, LeaseClaim, PendingRule, Store
+from quercus.storage import Amendment, AnswerOutcome, AnswerRequest, LeaseClaim, ModelReplaced, Words
 from quercus.v1 import instance_pb2, query_pb2
 
 T = TypeVar(
@@ -49,21 +41,20 @@ async def answer_query(
     async def attempt_call(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
         label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
-        said = NewAnswer(label, declared, request.comment, took, request.shown)
-        settled = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), said)
-        if settled is None:
+        words = Words(encode(label), declared, request.comment, took, request.shown)
+        done = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), words)
+        if done is None:
             return None
-        done, reply = settled
         response = query_pb2.AnswerQueryResponse(
             name=request.name,
             committed_sequence=done.sequence,
             conflict=done.conflict,
-            wants_more=reply.together is not None and not done.settled,
-            reliability=reply.reliability,
+            wants_more=done.together is not None and not done.settled,
+            reliability=done.reliability,
         )
-        if reply.together is not None:
-            response.degree_of_conflict = reply.together.conflict
-            response.ignorance = reply.together.ignorance
+        if done.together is not None:
+            response.degree_of_conflict = done.together.conflict
+            response.ignorance = done.together.ignorance
         return response
 
     return await with_schema(core, model, attempt_call)
@@ -78,40 +69,26 @@ async def refuse_query(
     took = took_s(request.took) if request.HasField("took") else None
 
     async def attempt_call(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
-        said = NewAnswer(vacuous(schema.frame), 1.0, request.comment, took, request.shown, is_refusal=True)
-        settled = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), said)
-        if settled is None:
+        words = Words(None, None, request.comment, took, request.shown)
+        done = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), words)
+        if done is None:
             return None
-        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=settled[0].sequence)
+        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
 
     return await with_schema(core, model, attempt_call)
 
 
 async def _settle_query(
-    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer
-) -> tuple[AnswerOutcome, LabellerReply] | None:
-    """Look and store while the store holds the model, so that nothing comes between; None: it is another model."""
+    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, words: Words
+) -> AnswerOutcome | None:
+    """Store an answer; None: it is another model."""
+    request = AnswerRequest(claim, words, await known_model(core, schema))
     try:
-        try:
-            return await _settle_in_store(core, schema, claim, said, None)
-        except CrowdWanted:  # to read them may take a second, and others wait while the store holds the model
-            crowd = await crowd_of_model(core, schema)
-        return await _settle_in_store(core, schema, claim, said, crowd)
+        done: AnswerOutcome = await core.run_grouped(request)
     except ModelReplaced:
         return None
-
-
-async def _settle_in_store(
-    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, said: NewAnswer, crowd: Crowd | None
-) -> tuple[AnswerOutcome, LabellerReply]:
-    reply = LabellerReply(schema, said, crowd)
-    join = label_combiner(schema.frame.size, crowd)
-    return await core.run_grouped(core.store.answer_work(claim, reply, join)), reply
-
-
-async def pending_rule_of(core: ServiceCore, schema: ModelSchema) -> PendingRule:
-    """Return what settles queries with the answers that they have, when the budget of a model is lowered."""
-    return pending_rule(schema, await crowd_where_estimated(core, schema))
+    core.estimates.note_wanted(schema.key, done.estimated)
+    return done
 
 
 async def _decode_label(
@@ -137,11 +114,10 @@ async def correct_answer(
     check_labeller(labeller)
 
     async def attempt_call(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
-        crowd = await crowd_where_estimated(core, schema)
         label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
-        change = Amendment(schema, labeller, label, declared, request.comment, corrects_all(), crowd)
-        done = await core.write(_amend_answer, core.store, number, change)
+        change = Amendment(labeller, encode(label), declared, request.comment, corrects_all())
+        done = await _amend_answer(core, schema, number, change)
         return (
             None
             if done is None
@@ -161,9 +137,8 @@ async def undo_answer(
     check_labeller(labeller)
 
     async def attempt_call(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
-        crowd = await crowd_where_estimated(core, schema)
-        change = Amendment(schema, labeller, None, 1.0, request.comment, corrects_all(), crowd)
-        done = await core.write(_amend_answer, core.store, number, change)
+        change = Amendment(labeller, None, None, request.comment, corrects_all())
+        done = await _amend_answer(core, schema, number, change)
         return (
             None
             if done is None
@@ -201,10 +176,14 @@ async def _attempt_twice(
     return done
 
 
-def _amend_answer(store: Store, number: int, rule: Amendment) -> AnswerOutcome | None:
-    """Make a correction while the store holds the model, so that nothing comes between; None: it is another model."""
-    model, size = rule.schema.model, rule.schema.frame.size
+async def _amend_answer(
+    core: ServiceCore, schema: ModelSchema, number: int, change: Amendment
+) -> AnswerOutcome | None:
+    """Store a correction; None: it is another model."""
+    known = await known_model(core, schema)
     try:
-        return store.amend(model, number, rule, label_combiner(size, rule.crowd))
+        done = await core.write(core.store.amend, schema.model, number, change, known)
     except ModelReplaced:
         return None
+    core.estimates.note_wanted(schema.key, done.estimated)
+    return done

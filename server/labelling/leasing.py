@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
 
-import numpy as np
-
 from quercus.belief.errors import InvalidInput, shown
+from quercus.labelling.leasing import InstanceFilter
 from quercus.server.core.fair_queue import QueuedRequest, fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
 from quercus.server.wire.displays import encode_display
-from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.instances import stored_values
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_queries
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Event, Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
+from quercus.storage import Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
 from quercus.v1 import model_pb2, query_pb2
 
 ANY: Final = "-"
@@ -59,25 +56,19 @@ class QueryFilter:
                 known = not_found(f"value of {name}", value, list(columns[name].index))
                 raise InvalidInput("filter.values", known)
 
-    def to_function(self, schema: ModelSchema) -> Callable[[QueryRecord, Sequence[Event]], bool] | None:
-        """Return the filter as a function of each query of a model; None: it accepts all."""
+    def of_instances(self, schema: ModelSchema) -> InstanceFilter | None:
+        """Return the filter as one of the instances of a model; None: it accepts all."""
         if not self.classes and not self.values:
             return None
         columns = {column.name: (k, column) for k, column in enumerate(schema.columns)}
-        # None: an attribute or value that the model does not have, so that nothing of it passes
-        wanted = [
-            (columns[name][0], columns[name][1].index_of(value)) if name in columns else None
-            for name, value in self.values.items()
-        ]
-        can_tell = np.array([name in self.classes for name in schema.frame.classes]) | (not self.classes)
-
-        def is_accepted(_: QueryRecord, history: Sequence[Event]) -> bool:
-            values = stored_values(history[0])
-            if not all(each is not None and values[each[0]] == each[1] for each in wanted):
-                return False
-            return bool(can_tell[known_contour(history, schema.frame.size) > 0].all())
-
-        return is_accepted
+        values: list[tuple[int, int] | None] = []
+        for name, value in self.values.items():
+            place, column = columns.get(name, (0, None))
+            index = None if column is None else column.index_of(value)
+            # an attribute that the model does not have passes nothing, nor does a value: no cell has the number -1
+            values.append(None if column is None else (place, -1 if index is None else index))
+        can_tell = (not self.classes or name in self.classes for name in schema.frame.classes)
+        return InstanceFilter(tuple(values), tuple(can_tell))
 
 
 @dataclass(frozen=True)
@@ -169,7 +160,7 @@ def _split_requests(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_Turn
     """Yield the requests in parts; one with a filter is alone, since it reads all queries while other writes wait."""
     part: list[_TurnRequest] = []
     for each in requests:
-        if each[1].accept is None:
+        if each[1].filter is None:
             part.append(each)
             continue
         if part:
@@ -183,9 +174,9 @@ def _split_requests(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_Turn
 async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_TurnRequest]) -> None:
     """Lease in one transaction for those who have not gone meanwhile."""
     requests = [each for each in requests if not each[0].outcome.done()]
-    works = [core.store.lease_work(model, request) for _, request in requests]
+    futures = core.writer.queue_grouped([request for _, request in requests])
     served: list[tuple[LeaseTurn, Leased]] = []
-    for (turn, _), taken in zip(requests, core.writer.queue_grouped(works), strict=True):
+    for (turn, _), taken in zip(requests, futures, strict=True):
         try:
             leased = await taken
         except Exception as error:
@@ -223,12 +214,12 @@ async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTu
         if turn.outcome.done():  # the caller is gone
             continue
         options, limit = turn.asked.options, turn.asked.limit
-        accept = None
+        only = None
         if schema is not None and options.filter != QueryFilter():
             try:
                 if options.model != ANY:
                     options.filter.check_names(schema)
-                accept = options.filter.to_function(schema)
+                only = options.filter.of_instances(schema)
             except InvalidInput as error:
                 turn.fail(error)
                 continue
@@ -237,7 +228,9 @@ async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTu
         there = max(0, there - limit)
         credential = options.principal.token_id if options.principal is not None else ""
         min_sequence = options.min_sequence if options.model != ANY else 0
-        request = LeaseRequest(options.labeller, limit, options.lease_s, min_sequence, accept, credential)
+        request = LeaseRequest(
+            model, options.labeller, limit, options.lease_s, min_sequence, only, credential
+        )
         requests.append((turn, request))
     return requests
 

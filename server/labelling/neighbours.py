@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.history import known_contour, stored_values
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import check_lease_token
-from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.instances import stored_values
 from quercus.server.wire.names import instance_name, parse_query
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema

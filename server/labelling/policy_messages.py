@@ -9,7 +9,7 @@ from enum import IntEnum
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
-from quercus.server.labelling.reliability import LabellerAgreement
+from quercus.labelling.crowds.labellers import LabellerAgreement
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
 from quercus.storage import HistoryRow, LabellerCounts, Policy, check_policy

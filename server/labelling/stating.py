@@ -3,46 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput, field_prefix
+from quercus.labelling.answers import check_declared
+from quercus.labelling.crowds.labellers import MAX_LABELS, Crowd, crowd_of
+from quercus.labelling.statements import statement_events
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
-from quercus.server.labelling.answer_rules import check_declared
 from quercus.server.labelling.answering import with_schema
-from quercus.server.labelling.combined_labels import label_combiner
-from quercus.server.labelling.reliability import MAX_LABELS, Crowd, crowd_of
+from quercus.server.labelling.reliability import is_estimated
 from quercus.server.wire.labels import decode_label
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.bounds import MAX_STATEMENTS
 from quercus.specification.names import check_id
-from quercus.storage import (
-    Event,
-    EventKind,
-    Join,
-    Reliability,
-    StatementBatch,
-    StatementPlan,
-    StatementRecord,
-    Store,
-    check_comment,
-)
+from quercus.storage import KnownModel, ModelReplaced, Statement, StatementBatch, Store, check_comment
 from quercus.v1 import instance_pb2
-
-
-@dataclass(frozen=True)
-class _SentStatement:
-    """A statement of a request; `declared` is its reliability, None if none was sent."""
-
-    instance: str
-    labeller: str
-    label: bytes | None
-    declared: float | None
-    comment: str
 
 
 async def state_evidence(
@@ -61,13 +40,20 @@ async def state_evidence(
     async def attempt_call(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
         spoken = await core.convert_message(request, _decode_statements, request, labellers, schema)
         crowd = None
-        if await core.read(_is_estimated, core.store, model):
+        if await core.read(is_estimated, core.store, model):
             crowd = await core.estimates.run_unshared(partial(_crowd_of_all, core.store, schema, spoken))
-        statements = [_record_of(each, crowd) for each in spoken]
-        batch = StatementBatch(request.request_id, statements, schema.key)
-        join = label_combiner(schema.frame.size, crowd)
-        planned = await core.read(core.store.plan_statements, model, batch, join)
-        return await core.write(_store_statements, core.store, schema, batch, join, planned)
+        batch = StatementBatch(request.request_id, spoken)
+        known = KnownModel(schema.frame.size, schema.key, crowd)
+        planned = await core.read(core.store.plan_statements, model, batch, known)
+        try:
+            done = await core.write(core.store.state, model, batch, known, planned)
+        except ModelReplaced:
+            return None
+        return instance_pb2.StateEvidenceResponse(
+            committed_sequence=done.committed_sequence,
+            statements_stored=done.stored,
+            statements_known=done.known,
+        )
 
     return await with_schema(core, model, attempt_call)
 
@@ -80,7 +66,7 @@ def _labeller_of_statement(i: int, statement: instance_pb2.Statement, labeller: 
 
 def _decode_statements(
     request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
-) -> list[_SentStatement]:
+) -> list[Statement]:
     return [
         _decode_statement(f"statements[{i}]", each, labeller, schema)
         for i, (each, labeller) in enumerate(zip(request.statements, labellers, strict=True))
@@ -89,7 +75,7 @@ def _decode_statements(
 
 def _decode_statement(
     field: str, given: instance_pb2.Statement, labeller: str, schema: ModelSchema
-) -> _SentStatement:
+) -> Statement:
     if given.retract and given.HasField("label"):
         raise InvalidInput(
             f"{field}.label", "is given, but retract takes back what was stated: leave out one"
@@ -100,63 +86,15 @@ def _decode_statement(
         check_declared(declared)
         check_comment(given.comment)
     instance = check_id(given.instance_id, f"{field}.instance_id")
-    return _SentStatement(instance, labeller, label, declared, given.comment)
+    return Statement(instance, labeller, label, declared, given.comment)
 
 
-def _is_estimated(store: Store, model: str) -> bool:
-    return store.policy(model).reliability is not Reliability.DECLARED
-
-
-def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> Crowd:
+def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[Statement]) -> Crowd:
     """Return the labellers of a model and of a request.
 
     Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
     crowd is weighed by all of itself.
     """
-    events = [*store.opinions(schema.model, MAX_LABELS), *_as_events(store, schema, spoken)]
-    return crowd_of(events, schema.frame.size)
-
-
-def _record_of(given: _SentStatement, crowd: Crowd | None) -> StatementRecord:
-    """Return a statement with its reliability: the one that was sent, else 1, or an estimate."""
-    value, declared = given.declared, given.declared is not None
-    if given.label is None:  # says nothing that could be weighed
-        value, declared = 1.0, True
-    if value is None:
-        value = 1.0 if crowd is None else crowd.reliability_of(given.labeller)
-    return StatementRecord(given.instance, given.labeller, given.label, value, given.comment, declared)
-
-
-def _as_events(store: Store, schema: ModelSchema, spoken: Sequence[_SentStatement]) -> list[Event]:
     places = store.places(schema.model, list(dict.fromkeys(each.instance for each in spoken)))
-    return [
-        Event(
-            0,
-            EventKind.STATEMENT,
-            places[each.instance],
-            each.instance,
-            None,
-            each.label,
-            each.labeller,
-            1.0,
-            None,
-            False,
-            None,
-            0.0,
-        )
-        for each in spoken
-        if each.instance in places
-    ]
-
-
-def _store_statements(
-    store: Store, schema: ModelSchema, batch: StatementBatch, join: Join, planned: StatementPlan | None
-) -> instance_pb2.StateEvidenceResponse | None:
-    if store.get_model(schema.model).key != schema.key:
-        return None
-    done = store.state(schema.model, batch, join, planned)
-    return instance_pb2.StateEvidenceResponse(
-        committed_sequence=done.committed_sequence,
-        statements_stored=done.stored,
-        statements_known=done.known,
-    )
+    events = [*store.opinions(schema.model, MAX_LABELS), *statement_events(spoken, places)]
+    return crowd_of(events, schema.frame.size)

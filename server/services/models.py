@@ -12,8 +12,7 @@ from google.protobuf import empty_pb2
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
-from quercus.server.labelling.answer_rules import ModelReplaced
-from quercus.server.labelling.answering import pending_rule_of
+from quercus.server.labelling.reliability import known_model
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.learners import encode_learners
@@ -25,7 +24,7 @@ from quercus.server.wire.models import (
 )
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
 from quercus.specification.bounds import check_model_id
-from quercus.storage import CorruptStore, ModelRecord, NotFound, PendingRule, Store
+from quercus.storage import CorruptStore, KnownModel, ModelRecord, ModelReplaced, NotFound, Store
 from quercus.v1 import model_pb2, model_pb2_grpc
 
 
@@ -79,11 +78,11 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         if "budget" not in request.update_mask.paths:
             return await self._core.write(_update_in_store, store, model, request)
         try:
-            pending = await pending_rule_of(self._core, await self._core.catalogue.schema(model))
-            return await self._core.write(_update_in_store, store, model, request, pending)
+            known = await known_model(self._core, await self._core.catalogue.schema(model))
+            return await self._core.write(_update_in_store, store, model, request, known)
         except ModelReplaced:
-            pending = await pending_rule_of(self._core, await self._core.catalogue.reload_schema(model))
-            return await self._core.write(_update_in_store, store, model, request, pending)
+            known = await known_model(self._core, await self._core.catalogue.reload_schema(model))
+            return await self._core.write(_update_in_store, store, model, request, known)
 
     async def DeleteModel(self, request: model_pb2.DeleteModelRequest, context: Any) -> empty_pb2.Empty:  # noqa: N802
         """Remove a model and all that belongs to it."""
@@ -144,7 +143,7 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
 
 
 def _update_in_store(
-    store: Store, model: str, request: model_pb2.UpdateModelRequest, pending: PendingRule | None = None
+    store: Store, model: str, request: model_pb2.UpdateModelRequest, known: KnownModel | None = None
 ) -> model_pb2.Model:
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
@@ -153,4 +152,4 @@ def _update_in_store(
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 
-    return encode_model(store.revise(model, revised_specification, pending), store.vocabulary(model))
+    return encode_model(store.revise(model, revised_specification, known), store.vocabulary(model))

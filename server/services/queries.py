@@ -8,6 +8,7 @@ from contextlib import aclosing
 from typing import Any
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.crowds.labellers import Crowd
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller, labeller_of
 from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
@@ -19,7 +20,7 @@ from quercus.server.labelling.policy_messages import (
     policy_rule,
 )
 from quercus.server.labelling.query_stream import QueryStream
-from quercus.server.labelling.reliability import Crowd, crowd_of_model
+from quercus.server.labelling.reliability import crowd_of_model
 from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp

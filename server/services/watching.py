@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.history import stored_values
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.wire.errors import Unavailable
-from quercus.server.wire.instances import encode_evidence, stored_values
+from quercus.server.wire.instances import encode_evidence
 from quercus.server.wire.names import parse_model
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema

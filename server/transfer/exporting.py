@@ -9,10 +9,8 @@ from typing import Any, Final
 
 from quercus.belief.frame import Frame
 from quercus.belief.label import contour
-from quercus.server.labelling.combined_labels import label_events
-from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.instances import stored_values
-from quercus.server.wire.labels import decode_stored, label_text
+from quercus.labelling.history import known_contour, label_events, stored_label, stored_values
+from quercus.server.wire.labels import label_text
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.attributes import column_names
 from quercus.specification.values import NOTHING
@@ -91,8 +89,8 @@ def _current_label(history: Sequence[Event], frame: Frame) -> str:
     for event in history:
         if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):
             said = history[0].label if event.label is None else event.label
-    label = decode_stored(said or b"", frame.size)
+    label = stored_label(said or b"", frame.size)
     if contour(label, frame.size).min() == 1.0:
-        label = decode_stored(history[0].label or b"", frame.size)
+        label = stored_label(history[0].label or b"", frame.size)
     text = label_text(label, frame)
     return "" if text == NOTHING else text

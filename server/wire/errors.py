@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, EncodeError, Message
 from google.rpc import code_pb2, error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.errors import UnreadableLabel
 from quercus.server.wire.limits import MAX_ERROR_BYTES
 from quercus.server.wire.snapshots import UnreadableSnapshotError
 from quercus.storage import (
@@ -117,7 +118,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
         case NoSpace():  # writing is tried again so often
             return _exhausted_status(ResourceExhausted(str(error), WRITE_RETRY_S))
-        case CorruptStore():
+        case CorruptStore() | UnreadableLabel():
             return grpc_status(code_pb2.DATA_LOSS, str(error))
         case DecodeError():  # requests are read elsewhere, so it was a message of the store
             return grpc_status(code_pb2.DATA_LOSS, f"stored data cannot be read ({error})")

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-
-from quercus.server.wire.evidence import known_contour
+from quercus.labelling.history import known_contour, stored_values
 from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
@@ -15,11 +12,6 @@ from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, EventKind
 from quercus.v1 import instance_pb2
-
-
-def stored_values(event: Event) -> NDArray[np.float64]:
-    """Return the values of an INSTANCE event, float64 (K,)."""
-    return np.frombuffer(event.values or b"", dtype="<f8")
 
 
 def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_pb2.Instance:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.codec import decode, encode, encode_contours, encode_sets, pack_contour
+from quercus.belief.codec import encode, encode_contours, encode_sets, pack_contour
 from quercus.belief.contour import check_contour
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
@@ -24,11 +23,11 @@ from quercus.belief.label import (
     vacuous,
 )
 from quercus.belief.mass import MassFunction
+from quercus.labelling.history import stored_label
 from quercus.server.wire.limits import FEW_NUMBERS
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.specification.values import NOTHING, Spellings
 from quercus.specification.written_labels import write_label, write_set
-from quercus.storage import CorruptStore
 from quercus.v1 import values_pb2
 
 
@@ -170,23 +169,9 @@ def _check_count(field: str, given: int, count: int, what: str) -> None:
         raise InvalidInput(field, f"has {given} entries, must have one {what} for each of {count} rows")
 
 
-def decode_stored(data: bytes, size: int) -> Label:
-    """Return a label of the log; one that cannot be read is no fault of the caller.
-
-    Raises
-    ------
-    CorruptStore
-        When the bytes are none of a label.
-    """
-    try:
-        return decode(data, size)
-    except (InvalidInput, TypeError, struct.error) as error:
-        raise CorruptStore(f"a stored label cannot be read ({error})") from error
-
-
 def encode_label(data: bytes, frame: Frame) -> values_pb2.Label:
     """Convert a stored label to the wire."""
-    match decode_stored(data, frame.size):
+    match stored_label(data, frame.size):
         case ClassSet(mask) if mask == frame.full:
             return values_pb2.Label(vacuous=values_pb2.Vacuous())
         case ClassSet(mask):

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.instances import stored_values
+from quercus.labelling.history import known_contour, stored_values
 from quercus.server.wire.labels import encode_contour
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name

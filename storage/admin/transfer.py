@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from sqlalchemy import Connection, Select, select, update
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.event import EVENT_FIELDS
 from quercus.specification.bounds import check_model_id
 from quercus.storage.admin.transfer_lines import (
     BYTES,
@@ -34,7 +35,6 @@ from quercus.storage.log.displays import insert_displays
 from quercus.storage.log.event_log import learned_values
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
-from quercus.storage.records import EVENT_FIELDS
 from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 

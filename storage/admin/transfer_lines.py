@@ -9,11 +9,11 @@ from typing import IO, Any
 from sqlalchemy import Boolean, Double, LargeBinary, String
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.storage import checks
-from quercus.storage.checks import MAX_COUNT, MAX_TIME
+from quercus.labelling import checks
+from quercus.labelling.checks import MAX_COUNT, MAX_TIME
+from quercus.labelling.event import EVENT_FIELDS, EventKind
+from quercus.labelling.policy import Policy
 from quercus.storage.queries import policies
-from quercus.storage.queries.records import Policy
-from quercus.storage.records import EVENT_FIELDS, EventKind
 from quercus.storage.schema import log
 
 FORMAT = "quercus-log"

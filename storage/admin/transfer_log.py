@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.storage import checks
+from quercus.labelling import checks
+from quercus.labelling.event import EVENT_FIELDS, EventKind
 from quercus.storage.admin.transfer_lines import DISPLAY, check_range
-from quercus.storage.records import EVENT_FIELDS, EventKind
 
 WIDTH = 8  # bytes of a value
 

@@ -11,6 +11,8 @@ from typing import Any, Protocol
 from sqlalchemy import Column, Connection, NullPool, Select, create_engine, exists, func, select
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.event import EventKind
+from quercus.labelling.lifecycle import QueryState
 from quercus.specification.bounds import check_model_id
 from quercus.storage.admin.transfer import CHUNK, LogValidator, checked_chunks, events_of, learned_pairs
 from quercus.storage.admin.transfer_lines import NAMES
@@ -23,8 +25,6 @@ from quercus.storage.dialect import Dialect, dialect_for
 from quercus.storage.migrate import stored_revision
 from quercus.storage.prepared import driver_of
 from quercus.storage.queries import policies
-from quercus.storage.queries.records import QueryState
-from quercus.storage.records import EventKind
 from quercus.storage.schema import (
     HEAD,
     LIVE,

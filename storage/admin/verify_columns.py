@@ -28,10 +28,11 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import NullType
 
+from quercus.labelling.checks import MAX_TIME
+from quercus.labelling.event import EVENT_FIELDS, EventKind
+from quercus.labelling.lifecycle import QueryState, Step
+from quercus.labelling.policy import Corrections, Reliability
 from quercus.storage.backend import Backend, backend_of
-from quercus.storage.checks import MAX_TIME
-from quercus.storage.queries.records import Corrections, QueryState, Reliability, Step
-from quercus.storage.records import EVENT_FIELDS, EventKind
 from quercus.storage.schema import log, metadata, model, policy, query, query_history
 
 MAX_NAMED: Final = 20

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, select
 
-from quercus.storage.queries.records import QueryState, Step
+from quercus.labelling.lifecycle import QueryState, Step
 from quercus.storage.schema import AnyRow, query, query_history
 
 OPEN, LEASED, WITHDRAWN = QueryState.OPEN, QueryState.LEASED, QueryState.WITHDRAWN

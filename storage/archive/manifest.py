@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.labelling.checks import MAX_COUNT
 from quercus.storage.admin.durable import new_file, open_plain
 from quercus.storage.admin.transfer_lines import check_range
-from quercus.storage.checks import MAX_COUNT
 from quercus.storage.errors import CorruptStore, StoreError
 
 FORMAT: Final = "quercus-archive"

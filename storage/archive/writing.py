@@ -14,6 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, select
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.labelling.event import EventKind
 from quercus.storage.admin.durable import new_file
 from quercus.storage.admin.transfer import CHUNK, events_of, head_of
 from quercus.storage.admin.transfer_lines import DISPLAY, NAMES, line_of
@@ -36,7 +37,6 @@ from quercus.storage.archive.pieces import (
     write_events,
 )
 from quercus.storage.errors import CorruptStore, FailedPrecondition, NotFound, StoreBusy, StoreError
-from quercus.storage.records import EventKind
 from quercus.storage.rows import find_model
 from quercus.storage.schema import LIVE, AnyRow, log, model
 from quercus.storage.store import Store

@@ -9,10 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks, deferred_writes
+from quercus.labelling import checks
+from quercus.labelling.event import SOURCE, EventKind
+from quercus.storage import deferred_writes
 from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, ConflictingRows, FailedPrecondition, NotFound, Stale
@@ -20,7 +24,7 @@ from quercus.storage.inserts import insert_rows
 from quercus.storage.log import event_log
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
-from quercus.storage.records import SOURCE, AppendedBatch, EventKind, NewValue, Push
+from quercus.storage.records import AppendedBatch, NewValue, Push
 from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
@@ -72,7 +76,7 @@ def _append_pushes(connection: Connection, pushes: Sequence[Push], clock: Clock,
     by_model: defaultdict[str, list[int]] = defaultdict(list)
     for place, push in enumerate(pushes):
         try:
-            checks.push(push.ids, push.values, push.labels)
+            _check_push(push)
         except InvalidInput as error:
             outcomes[place] = error
         else:
@@ -172,7 +176,7 @@ class _Appender:
 
     def _new_rows(self, push: Push) -> tuple[Columns, tuple[AlreadyExists, ...]]:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), and refused ones."""
-        values = checks.packed_rows(push.values)
+        values = _packed_rows(push.values)
         different = set(push.ids)
         if (
             len(different) == len(push.ids)
@@ -224,3 +228,30 @@ def _check_vocabulary(connection: Connection, row: AnyRow, new_values: Sequence[
                 f"{len(values)} values are learned: read the vocabulary again"
             )
         values.append(new.value)
+
+
+def _check_push(push: Push) -> None:
+    """Check that a batch of instances has one id, one row and one label each."""
+    ids, values, labels = push.ids, push.values, push.labels
+    if values.ndim != 2 or values.shape[1] < 1:
+        raise InvalidInput("values", f"has shape {values.shape}, must be (rows, attributes)")
+    if not len(ids) == len(values) == len(labels):
+        raise InvalidInput(
+            "ids", f"{len(ids)} ids, {len(values)} rows of values and {len(labels)} labels, not one each"
+        )
+    lengths = set(map(len, ids))
+    if lengths and not (min(lengths) >= 1 and max(lengths) <= checks.MAX_TEXT):
+        for number, identifier in enumerate(ids):
+            checks.name_text(f"ids[{number}]", identifier)
+    checks.storable_text("ids", "".join(ids))
+
+
+def _packed_rows(values: NDArray[np.float64]) -> list[bytes]:
+    """Return each row as little-endian float64 bytes, NaN always the same: equal rows have equal bytes."""
+    array = np.ascontiguousarray(values, dtype="<f8")
+    missing = np.isnan(array)
+    if missing.any():
+        array = np.where(missing, np.nan, array).astype("<f8", copy=False)
+    data = array.tobytes()
+    width = 8 * array.shape[1]
+    return [data[start : start + width] for start in range(0, len(data), width)]

@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 
+from quercus.labelling.event import Event
 from quercus.storage.calls import StoreCalls
 from quercus.storage.log import event_log, reading
 from quercus.storage.log.append import Outcome, append_all
 from quercus.storage.log.displays import read_displays
-from quercus.storage.records import AppendedBatch, Event, Float64, LogSegment, NewValue, Push
+from quercus.storage.records import AppendedBatch, Float64, LogSegment, NewValue, Push
 
 
 class LogCalls(StoreCalls):

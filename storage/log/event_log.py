@@ -19,10 +19,12 @@ from sqlalchemy import (
     select,
 )
 
-from quercus.storage import checks
+from quercus.labelling import checks
+from quercus.labelling.event import EVENT_FIELDS, Event, EventKind
+from quercus.storage.clocks import Timestamps
 from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
-from quercus.storage.records import Event, EventKind, EventSelection
+from quercus.storage.records import EventSelection
 from quercus.storage.row_writes import row_insert, takes_arrays
 from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import AnyRow, log, vocabulary
@@ -100,13 +102,17 @@ def instance_history(connection: Connection, name: str, instances: Sequence[int]
 def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
     """Return the events of instances of a model whose row is known; see `instance_history`."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
-    for column in (log.c.sequence, log.c.instance):
-        for chunk in chunks_of(instances):
-            wanted = _events_where(column, takes_arrays(connection))
-            (events,) = read_each(connection, (wanted, {"model": row.id, "chunk": list(chunk)}))
-            for event in _as_events(events):
-                if column is log.c.instance or event.kind is EventKind.INSTANCE:
-                    found[event.instance].append(event)
+    columns = [
+        (column, chunk) for column in (log.c.sequence, log.c.instance) for chunk in chunks_of(instances)
+    ]
+    asked = [
+        (_events_where(column, takes_arrays(connection)), {"model": row.id, "chunk": list(chunk)})
+        for column, chunk in columns
+    ]
+    for (column, _), events in zip(columns, read_each(connection, *asked), strict=True):
+        for event in _as_events(events):
+            if column is log.c.instance or event.kind is EventKind.INSTANCE:
+                found[event.instance].append(event)
     for instance, events in found.items():
         if not events:
             raise NotFound("instance", f"{row.name}/sequence {instance}")
@@ -174,17 +180,27 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
 
 # Parameters have unique names: the statement may be part of another one.
 ADD = row_insert(log, "event_")
-_NOTHING = {f"event_{column.name}": None for column in log.c}
 
 
-def event_parameters(**columns: object) -> dict[str, Any]:
-    """Parameters of `ADD`; the caller holds the model, chose the next sequence number and counts it."""
-    return _NOTHING | {f"event_{name}": value for name, value in columns.items()}
+def row_of(model_id: int, event: Event, now: Timestamps, request: str = "") -> dict[str, Any]:
+    """Parameters of `ADD` for an event; the caller holds the model and counts the event."""
+    row: dict[str, Any] = {"event_model_id": model_id, "event_clock": now.clock}
+    for name, (stored, null) in _STORED.items():
+        value = getattr(event, name)
+        is_absent = stored.may_be_null and (value == null or event.kind not in stored.needed | stored.allowed)
+        row["event_" + name] = None if is_absent else value
+    return row | {
+        "event_kind": int(event.kind),
+        "event_created_at": now.wall,
+        "event_request": request or None,
+    }
 
 
-def insert_event(connection: Connection, **columns: object) -> None:
-    """Append one event; the caller holds the model, chose the next sequence number and counts it."""
-    ADD.run(connection, [event_parameters(**columns)])
+_STORED = {
+    each.name: (EVENT_FIELDS[each.name], None if each.default is MISSING else each.default)
+    for each in fields(Event)
+}
+"""How each field is stored, and its value where the row has NULL."""
 
 
 @cache

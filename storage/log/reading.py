@@ -6,10 +6,11 @@ import numpy as np
 from sqlalchemy import Connection, select, type_coerce
 from sqlalchemy.types import NullType
 
-from quercus.storage import checks
+from quercus.labelling import checks
+from quercus.labelling.event import Event, EventKind
 from quercus.storage.backend import backend_of
 from quercus.storage.log.event_log import others_between
-from quercus.storage.records import Event, EventKind, Float64, InstanceColumns, LogSegment
+from quercus.storage.records import Float64, InstanceColumns, LogSegment
 from quercus.storage.rows import find_model
 from quercus.storage.schema import log
 

@@ -7,6 +7,15 @@ from typing import Any
 from sqlalchemy import BigInteger, Connection, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.event import EventKind
+from quercus.labelling.lifecycle import (
+    HistoryNote,
+    NoLongerWanted,
+    QueryLifecycle,
+    QueryState,
+    Step,
+    apply_event,
+)
 from quercus.specification.server import KEEP_TREES
 from quercus.storage import deferred_writes, snapshots
 from quercus.storage.clocks import Clock, Timestamps
@@ -17,11 +26,8 @@ from quercus.storage.growers import Fence, check_fence
 from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history
-from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
-from quercus.storage.queries.records import QueryState, Step
-from quercus.storage.queries.transitions import NoLongerWanted, QueryLifecycle, apply_event
-from quercus.storage.records import AgendaEntry, EventKind, Snapshot
+from quercus.storage.records import AgendaEntry, Snapshot
 from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
 from quercus.storage.rows import chunks_of, lock_now
 from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, query_history
@@ -50,7 +56,11 @@ _COUNT = Prepared(
         times_opened=model.c.times_opened + bindparam("openings"),
     )
 )
-_LIVE = select(query).where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+_LIVE = (
+    select(query)
+    .where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
+    .order_by(query.c.number)
+)
 _SETTLED_SINCE = select(query.c.instance).where(
     query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
 )
@@ -207,7 +217,7 @@ def drop_queries(
     for found in unnamed:
         before = lifecycle_of(found)
         after = apply_event(before, NoLongerWanted(), now.clock)
-        if after == before or not isinstance(after, QueryLifecycle):
+        if after == before:
             continue
         lifecycles.append((found.number, after, found.labeller))
         if after.state is QueryState.WITHDRAWN:

@@ -3,30 +3,25 @@
 from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, cast
 
-from quercus.storage import checks, rows
+from quercus.labelling import checks
+from quercus.labelling.answers import Amendment, AnswerOutcome, Words
+from quercus.labelling.event import Event
+from quercus.labelling.leasing import InstanceFilter
+from quercus.labelling.lifecycle import QueryState, Step
+from quercus.labelling.policy import Policy
+from quercus.labelling.statements import StatementBatch, StatementPlan
+from quercus.storage import rows
 from quercus.storage.calls import StoreCalls
-from quercus.storage.grouping import GroupWork
-from quercus.storage.log import event_log, statements
-from quercus.storage.log.statements import Join, StatementBatch, StatementOutcome, StatementPlan
-from quercus.storage.queries import answers, history, leases, policies, reading
-from quercus.storage.queries.answers import AmendRule, AnswerChange
-from quercus.storage.queries.claims import LeaseClaim
+from quercus.storage.grouping import GroupCall, run_group
+from quercus.storage.log import event_log
+from quercus.storage.queries import answers, history, leases, policies, reading, statements
+from quercus.storage.queries.desk import AnswerRequest, KnownModel, LeaseClaim, LeaseRequest
 from quercus.storage.queries.details import QueryDetails, page_details, read_details, said_details
-from quercus.storage.queries.leases import Accept, Eviction, LeaseRequest, QueryReturn
-from quercus.storage.queries.pending import CombinedAnswer
+from quercus.storage.queries.leases import Eviction, QueryReturn
 from quercus.storage.queries.policies import PolicyRule
-from quercus.storage.queries.records import (
-    AnswerOutcome,
-    HistoryRow,
-    LabellerCounts,
-    Leased,
-    Policy,
-    QueryRecord,
-    QueryState,
-    Step,
-)
-from quercus.storage.queries.submitted import AnswerRule, SubmittedAnswer
-from quercus.storage.records import Event, EventSelection
+from quercus.storage.queries.records import HistoryRow, LabellerCounts, Leased, QueryRecord
+from quercus.storage.queries.statements import StatementOutcome
+from quercus.storage.records import EventSelection
 
 T = TypeVar("T")
 
@@ -44,7 +39,7 @@ class QueryCalls(StoreCalls):
         duration_s: float,
         *,
         min_sequence: int = 0,
-        accept: Accept | None = None,
+        only: InstanceFilter | None = None,
         credential: str = "",
     ) -> Leased:
         """Lease up to `limit` open queries, in the order of the agenda, within the budgets.
@@ -55,99 +50,37 @@ class QueryCalls(StoreCalls):
 
         Parameters
         ----------
-        accept : callable, optional
-            Function of a query and the events about its instance; False: not for this labeller.
+        only : InstanceFilter, optional
+            Filter of the instances.
         credential : str
             Id of the caller's access token, empty if there is none; see `evict_revoked`.
         """
-        request = LeaseRequest(labeller, limit, duration_s, min_sequence, accept, credential)
-        return self._run_one(self.lease_work(model, request))
+        request = LeaseRequest(model, labeller, limit, duration_s, min_sequence, only, credential)
+        return cast(Leased, self._run_one(request))
 
-    def answer(
-        self,
-        model: str,
-        number: int,
-        token: str,
-        label: bytes,
-        reliability: float,
-        conflict: bool,
-        *,
-        comment: str = "",
-        took_s: float | None = None,
-        settles: bool = True,
-        combined: CombinedAnswer | None = None,
-        declared: bool = True,
-        join: Join | None = None,
-        shown: str = "",
-    ) -> AnswerOutcome:
-        """Settle a query with a label, as an ANSWER event.
+    def answer(self, model: str, number: int, token: str, words: Words, known: KnownModel) -> AnswerOutcome:
+        """Settle a query by a label, as an ANSWER event, or without one (a refusal), as a REFUSAL.
+
+        Where the policy wants several answers, each becomes an OPINION event, and the query is open again, for others;
+        the last one is followed by an ANSWER with the combination of all. Behind an answer to an instance with
+        statements follows a CORRECTION with the combination of all labels. A refusal spends no budget; if others have
+        answered the query already, it is stored as an answer that says nothing.
 
         The same answer again by the same token succeeds with the same sequence. An answer after the lease
         expired is accepted while nobody else holds or settled the query, growth still wants it, and the
         budgets allow.
 
-        Parameters
-        ----------
-        comment, took_s, shown : str, float or None, str
-            Kept with the answer; took_s None: the time since the lease. `shown` names the content of the labeller's
-            screen.
-        settles : bool
-            False for one of several answers, which becomes an OPINION event; the query is open again, for others.
-        combined : CombinedAnswer, optional
-            With the last of several answers: their combination, which becomes an ANSWER event after the OPINION.
-        declared : bool
-            False if the reliability is an estimate; a repeated answer may then have another one.
-        join : callable, optional
-            Combines all labels of the instance, if some were stated; see `state`.
-
         Raises
         ------
         FailedPrecondition
             If the answer is not accepted, with the reason in words.
+        ModelReplaced
+            If the model is another one than the known one.
         """
-        said = SubmittedAnswer(
-            label, reliability, conflict, comment, took_s, settles, combined, declared, shown
-        )
-        return self._run_one(self.answer_work(LeaseClaim(model, number, token), said, join))
+        request = AnswerRequest(LeaseClaim(model, number, token), words, known)
+        return cast(AnswerOutcome, self._run_one(request))
 
-    def refuse(
-        self,
-        model: str,
-        number: int,
-        token: str,
-        *,
-        comment: str = "",
-        took_s: float | None = None,
-        shown: str = "",
-    ) -> AnswerOutcome:
-        """Settle a query without a label, as a REFUSAL event, by the rules of `answer`; it spends no budget."""
-        said = SubmittedAnswer(None, comment=comment, took_s=took_s, shown=shown)
-        return self._run_one(self.answer_work(LeaseClaim(model, number, token), said))
-
-    def lease_work(self, model: str, request: LeaseRequest) -> GroupWork[Leased]:
-        """Return the work of `lease`, for `run_group`."""
-        return GroupWork(
-            model,
-            lambda connection: leases.hand_out(connection, model, request, self._clock_of(connection)),
-            lambda connection, seen: leases.hand_out_together(connection, seen, request),
-            asking=(request.labeller, request.limit),
-            reads_alone=request.accept is not None,
-        )
-
-    def answer_work(
-        self, claim: LeaseClaim, reply: SubmittedAnswer | AnswerRule, join: Join | None = None
-    ) -> GroupWork[AnswerOutcome]:
-        """Return the work of `answer` or `refuse`, for `run_group`; a rule may make the reply from the context."""
-        return GroupWork(
-            claim.model,
-            lambda connection: answers.settle_query(
-                connection, claim, reply, self._clock_of(connection), join
-            ),
-            lambda connection, seen: answers.settle_together(connection, seen, claim, reply, join),
-            claim=claim,
-        )
-
-    def run_group(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
+    def run_group(self, calls: Sequence[GroupCall]) -> list[Any]:
         """Run several leases and answers (group commit), those of one model in order, in one transaction.
 
         Returns
@@ -155,22 +88,17 @@ class QueryCalls(StoreCalls):
         list
             The result of each call, or the exception that it would have raised, which does not stop the others.
         """
-        return self._grouped.run(works)
+        return run_group(self._database, self._clocks, calls)
 
-    def _run_one(self, work: GroupWork[T]) -> T:
+    def _run_one(self, call: GroupCall) -> Leased | AnswerOutcome:
         """Run one lease or answer in a transaction of its own; raise what it raises."""
-        (outcome,) = self._grouped.run([work])
+        (outcome,) = self.run_group([call])
         if isinstance(outcome, Exception):
             raise outcome
-        return cast(T, outcome)
+        return cast("Leased | AnswerOutcome", outcome)
 
-    def amend(
-        self, model: str, number: int, change: AnswerChange | AmendRule, join: Join | None = None
-    ) -> AnswerOutcome:
+    def amend(self, model: str, number: int, change: Amendment, known: KnownModel) -> AnswerOutcome:
         """Correct the answer to a query, or take it back, as a CORRECTION event; the policy says who may do so.
-
-        If the correction depends on the state of the model, as among several answers, a rule makes it while the model
-        is locked.
 
         The same call again succeeds with the same sequence. If the answer is taken back, the instance may be asked
         about again, by another query; the budget stays spent.
@@ -179,26 +107,27 @@ class QueryCalls(StoreCalls):
         ------
         FailedPrecondition
             If the query is not answered, or this labeller may not correct it.
+        ModelReplaced
+            If the model is another one than the known one.
         """
         with self._database.write() as connection:
-            return answers.amend_answer(connection, model, number, change, self._clock_of(connection), join)
+            return answers.amend_answer(connection, model, number, change, known, self._clock_of(connection))
 
-    def plan_statements(self, model: str, batch: StatementBatch, join: Join) -> StatementPlan | None:
+    def plan_statements(self, model: str, batch: StatementBatch, known: KnownModel) -> StatementPlan | None:
         """Compute the combined labels of a batch for `state`, which then locks the model only for a moment.
 
         None if there is nothing to compute. Raises like `state`.
         """
         with self._database.read() as connection:
-            return statements.plan_statements(connection, model, batch, join)
+            return statements.plan_statements(connection, model, batch, known)
 
     def state(
-        self, model: str, batch: StatementBatch, join: Join, planned: StatementPlan | None = None
+        self, model: str, batch: StatementBatch, known: KnownModel, planned: StatementPlan | None = None
     ) -> StatementOutcome:
         """Append labellers' statements about stored instances, made without a query: all or none.
 
-        After them follows, for each instance, the combination of all its labels, which `join` makes from the events
-        about the instance. Open queries about these instances are withdrawn; leased ones stay with their holders. A
-        repeated statement is not stored again.
+        After them follows, for each instance, the combination of all its labels. Open queries about these instances are
+        withdrawn; leased ones stay with their holders. A repeated statement is not stored again.
 
         Raises
         ------
@@ -208,10 +137,12 @@ class QueryCalls(StoreCalls):
             If the request was used for other statements.
         FailedPrecondition
             If there is nothing to take back, or the policy allows no corrections.
+        ModelReplaced
+            If the model is another one than the known one.
         """
         with self._database.write() as connection:
             return statements.append_statements(
-                connection, model, batch, join, self._clock_of(connection), planned
+                connection, model, batch, known, self._clock_of(connection), planned
             )
 
     def said(self, model: str, look: EventSelection) -> list[Event]:
@@ -277,7 +208,7 @@ class QueryCalls(StoreCalls):
     def _give_back(self, claim: LeaseClaim, how: QueryReturn) -> None:
         checks.comment(how.why)
         with self._database.write() as connection:
-            leases.give_back(connection, claim, how, self._clock_of(connection))
+            leases.return_query(connection, claim, how, self._clock_of(connection))
 
     def get_query(self, model: str, number: int) -> QueryRecord:
         """Return one query in its present state."""

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection
 
+from quercus.labelling.event import Event
+from quercus.labelling.policy import Policy
 from quercus.storage import models, rows
 from quercus.storage.clocks import Timestamps
 from quercus.storage.log import event_log
 from quercus.storage.log.displays import displays_of
 from quercus.storage.queries import policies
-from quercus.storage.queries.records import Policy
-from quercus.storage.records import Event, EventSelection, ModelRecord
+from quercus.storage.records import EventSelection, ModelRecord
 
 
 @dataclass(frozen=True, slots=True)

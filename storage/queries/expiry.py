@@ -4,16 +4,12 @@ A lease that has expired is an open query (or a withdrawn one, when growth does 
 anybody has written that down yet: readers compute it, writers write it first.
 """
 
-from dataclasses import dataclass
-
 from sqlalchemy import Connection, func, select
 
+from quercus.labelling.lifecycle import HistoryNote, QueryState, Step, after_expiry
 from quercus.storage.clocks import Timestamps
 from quercus.storage.queries import history
-from quercus.storage.queries.history import HistoryNote
 from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
-from quercus.storage.queries.records import QueryState, Step
-from quercus.storage.queries.transitions import after_expiry
 from quercus.storage.schema import query
 
 
@@ -28,20 +24,6 @@ def write_expired(connection: Connection, model_id: int, now: Timestamps) -> Non
         notes.append(HistoryNote(row.number, row.instance, Step.EXPIRED, after.state, **who))
     write_lifecycles(connection, model_id, lifecycles)
     history.write_steps(connection, model_id, notes, now)
-
-
-@dataclass(frozen=True, slots=True)
-class LeaseCounts:
-    """Leases that have not expired: of all labellers, and of one."""
-
-    all: int
-    of_labeller: int
-
-
-def count_leases(connection: Connection, model_id: int, now: Timestamps, labeller: str) -> LeaseCounts:
-    """Count the leases of all, and of one labeller."""
-    counts = count_leased(connection, model_id, now), count_leased(connection, model_id, now, labeller)
-    return LeaseCounts(*counts)
 
 
 def count_leased(connection: Connection, model_id: int, now: Timestamps, labeller: str | None = None) -> int:

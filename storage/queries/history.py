@@ -3,26 +3,23 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     FromClause,
-    ScalarSelect,
     and_,
-    any_,
     exists,
     func,
     or_,
     select,
 )
 
-from quercus.storage import checks
+from quercus.labelling import checks
+from quercus.labelling.lifecycle import GrantedLease, HistoryNote, LeaseRecord, QueryState, Step
 from quercus.storage.clocks import Timestamps
-from quercus.storage.queries.records import HistoryRow, LabellerCounts, QueryState, Step
-from quercus.storage.queries.transitions import LeaseRecord
+from quercus.storage.queries.records import HistoryRow, LabellerCounts
 from quercus.storage.row_writes import row_insert
 from quercus.storage.rows import count_opening, find_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
@@ -30,21 +27,6 @@ from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 NEWEST_TIMES = 1000
 GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
 SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryNote:
-    """A step to be written down."""
-
-    number: int
-    instance: int
-    step: Step
-    state: QueryState
-    labeller: str | None = None
-    token: str | None = None
-    until: float | None = None
-    sequence: int | None = None
-    why: str = ""
 
 
 ADD = row_insert(query_history, "step_", leave=["id"])
@@ -73,16 +55,6 @@ def write_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNo
     ADD.run(connection, [step_parameters(model_id, note, now) for note in notes])
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
-
-
-@dataclass(frozen=True, slots=True)
-class GrantedLease:
-    """A lease that was given: to whom, when, and the event of the log that it brought (0: none)."""
-
-    lease: LeaseRecord
-    labeller: str
-    since: float
-    sequence: int
 
 
 def granted_lease(rows: Sequence[AnyRow], token: str) -> GrantedLease:
@@ -116,25 +88,14 @@ def lease_holder(connection: Connection, model_id: int, number: int, token: str)
     return connection.execute(wanted.limit(1)).scalar() or ""
 
 
-def passed_over(model_id: ColumnElement[int], labeller: ColumnElement[str]) -> ColumnElement[bool]:
+def passed_over(
+    model_id: ColumnElement[int], labeller: ColumnElement[str], of: FromClause = query
+) -> ColumnElement[bool]:
     """Return a condition on `query`: this labeller skipped its instance, or gave one of its answers."""
     past = query_history.alias("past")
-    return exists(select(1).where(past.c.labeller == labeller, _bars_labeller(past, model_id)))
-
-
-def who_pass_over(model_id: ColumnElement[int], labellers: ColumnElement[Any]) -> ScalarSelect[Any]:
-    """Return a subquery for those of some labellers (an array) for whom `passed_over` holds."""
-    past = query_history.alias("past")
-    mine = past.c.labeller == any_(labellers)
-    return (
-        select(func.array_agg(past.c.labeller)).where(mine, _bars_labeller(past, model_id)).scalar_subquery()
-    )
-
-
-def _bars_labeller(past: FromClause, model_id: ColumnElement[int]) -> ColumnElement[bool]:
-    mine = and_(past.c.model_id == model_id, past.c.instance == query.c.instance)
-    answered = and_(past.c.number == query.c.number, _still_answered(past))
-    return and_(mine, or_(past.c.step == int(Step.SKIPPED), answered))
+    mine = and_(past.c.model_id == model_id, past.c.instance == of.c.instance, past.c.labeller == labeller)
+    answered = and_(past.c.number == of.c.number, _still_answered(past))
+    return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
 
 
 def _still_answered(past: FromClause) -> ColumnElement[bool]:

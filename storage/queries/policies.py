@@ -7,8 +7,8 @@ from typing import TypeAlias
 from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from quercus.belief.errors import InvalidInput
-from quercus.storage import checks
-from quercus.storage.queries.records import Corrections, Policy, Reliability
+from quercus.labelling import checks
+from quercus.labelling.policy import Corrections, Policy, Reliability
 from quercus.storage.rows import chunks_of, count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
 

@@ -5,9 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from quercus.labelling.lifecycle import NEVER, QueryLifecycle, QueryState
 from quercus.storage import row_writes
-from quercus.storage.queries.records import QueryState
-from quercus.storage.queries.transitions import NEVER, QueryLifecycle
 from quercus.storage.row_writes import RowWrite
 from quercus.storage.schema import AnyRow, query
 

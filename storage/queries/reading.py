@@ -6,12 +6,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
 
-from quercus.storage import checks
+from quercus.labelling import checks
+from quercus.labelling.lifecycle import QueryLifecycle, QueryState, after_expiry
 from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
 from quercus.storage.queries.query_state import lifecycle_of
-from quercus.storage.queries.records import QueryRecord, QueryState
-from quercus.storage.queries.transitions import QueryLifecycle, after_expiry
+from quercus.storage.queries.records import QueryRecord
 from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, log, query
 

@@ -1,105 +1,9 @@
 """Queries as they go into the store and come out of it: frozen values, times in seconds."""
 
 from dataclasses import dataclass
-from enum import IntEnum
 
-
-class QueryState(IntEnum):
-    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's.
-
-    Live queries have numbers up to `LEASED`: comparisons here and two partial indexes of the schema rely on it.
-    """
-
-    OPEN = 1
-    LEASED = 2
-    ANSWERED = 3
-    REFUSED = 4
-    WITHDRAWN = 5
-
-
-class Idle(IntEnum):
-    """The reason why nothing was leased. The numbers are the wire's; 0 = something was leased."""
-
-    NOT_IDLE = 0
-    NOTHING_TO_ASK = 1
-    ALL_LEASED = 2
-    BUDGET_SPENT = 3
-    GROWING = 4
-    NOT_FOR_YOU = 5
-    """The open queries were skipped or answered by this labeller, are postponed, or do not pass the filter."""
-    SHARE_SPENT = 6
-    """This labeller has given all answers that the policy allows one labeller."""
-    HOUR_SPENT = 7
-    """The policy allows no more answers within this hour."""
-    HANDS_FULL = 8
-    """This labeller holds as many queries as the policy allows one labeller."""
-
-
-class Step(IntEnum):
-    """The step of a query, a row of its history. The numbers are the wire's."""
-
-    OPENED = 1
-    LEASED = 2
-    RELEASED = 3
-    EXPIRED = 4
-    SKIPPED = 5
-    POSTPONED = 6
-    ANSWERED = 7
-    REFUSED = 8
-    WITHDRAWN = 9
-    CORRECTED = 10
-    UNDONE = 11
-    EVICTED = 12
-    """An operator ended the lease, or the access token that took it became invalid."""
-    SETTLED = 13
-    """The budget is spent: the query is settled with those of several answers that it has."""
-
-
-class Corrections(IntEnum):
-    """The labellers who may correct or take back an answer. The numbers are the wire's."""
-
-    OWN = 1
-    ANYONE = 2
-    NOBODY = 3
-
-
-class Reliability(IntEnum):
-    """The source of the reliability of an answer that was sent without one. The numbers are the wire's."""
-
-    DECLARED = 1
-    """It is 1."""
-    ESTIMATED = 2
-    """It is estimated from the agreement of the labellers."""
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The labelling policy of a model.
-
-    Attributes
-    ----------
-    answers_per_query : int
-        Number of different labellers who answer before their answers are combined; 1 to 20.
-    max_conflict : float
-        Answers in more conflict than this ask for one more; in [0, 1].
-    reliability : Reliability
-    per_labeller, per_hour : int or None
-        Most answers of one labeller, and of all within an hour; None: no bound but the budget.
-    max_held : int
-        Most queries that one labeller holds at once; 1 to 100.
-    corrections : Corrections
-    tags : tuple of str
-        Tags by which labellers who answer for any model may choose.
-    """
-
-    answers_per_query: int = 1
-    max_conflict: float = 0.5
-    reliability: Reliability = Reliability.DECLARED
-    per_labeller: int | None = None
-    per_hour: int | None = None
-    max_held: int = 20
-    corrections: Corrections = Corrections.OWN
-    tags: tuple[str, ...] = ()
+from quercus.labelling.leasing import Idle
+from quercus.labelling.lifecycle import QueryState, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,25 +140,3 @@ class Leased:
     idle: Idle
     budget_left: int
     again_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerOutcome:
-    """The outcome of an answer or a refusal.
-
-    Attributes
-    ----------
-    sequence : int
-        Number of its event.
-    repeated : bool
-        Whether it was stored before, by the same call of the same holder.
-    conflict : bool
-        As stored with the answer.
-    settled : bool
-        Whether the query is answered or refused; False if it wants more answers.
-    """
-
-    sequence: int
-    repeated: bool
-    conflict: bool = False
-    settled: bool = True

@@ -13,9 +13,9 @@ from typing import Final
 
 from sqlalchemy import Connection
 
+from quercus.labelling.event import SOURCE, EventKind
 from quercus.storage.clocks import Timestamps
 from quercus.storage.prepared import driver_of
-from quercus.storage.records import SOURCE, EventKind
 
 FEWEST: Final = 8  # fewer rows take no longer by `insert_rows`
 HAS_JSON: Final = sqlite3.sqlite_version_info >= (3, 38)  # from then on, unless it is left out

@@ -26,8 +26,8 @@ from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import deng_entropy, discord, nonspecificity, pignistic
 from quercus.belief.rules import combine_repeatedly, dempster
-from quercus.crowds.answers import CrowdAnswers
-from quercus.crowds.confusion import estimate_crowd
+from quercus.labelling.crowds.answers import CrowdAnswers
+from quercus.labelling.crowds.confusion import estimate_crowd
 from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.strategies import strategies

@@ -35,8 +35,8 @@ if __name__ == "__main__":
 import numpy as np
 
 from quercus.belief.codec import encode_sets
+from quercus.labelling.history import known_contour
 from quercus.server.gate import rpcs
-from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete_specification
 from quercus.storage import AgendaEntry, Event, Policy, QueryState, Step, Store
 from quercus.storage.admin.backup import back_up, restore_backup

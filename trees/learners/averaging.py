@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from quercus.belief.errors import TooManyFocalSets, TotalConflict
-from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction
+from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction, consonant_mass
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import combine_repeatedly
 from quercus.belief.sums import weighted_sum
@@ -19,7 +19,7 @@ from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import singleton_beliefs
 from quercus.trees.learners.splits import ByCode, LargestGain, class_entropy, root_node
 from quercus.trees.learners.stopping_rules import Limits, UntilPure, Wrap, node_weight, wrap_criterion
-from quercus.trees.learners.table import Table, consonant_mass
+from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.node import Node
 

@@ -16,7 +16,7 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, TooManyFocalSets, TotalConflict
 from quercus.belief.evidence import ReportedLabel, known_after
 from quercus.belief.label import ClassSet, Label, Masses, contour
-from quercus.belief.mass import MassFunction
+from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.belief.rules import dempster, discount
 from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.model import Specification
@@ -26,7 +26,7 @@ from quercus.trees.learners.learner import Learner
 from quercus.trees.learners.model import LearnedModel, fit
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.table import Table, consonant_mass
+from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values
 from quercus.trees.tree.flat import FlatTree

@@ -14,7 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import check_size
 from quercus.belief.label import ClassSet, Label, Masses
 from quercus.belief.label import contour as contour_of
-from quercus.belief.mass import MassFunction
+from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.belief.measures import pignistic
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import MAX_ATTRIBUTES
@@ -222,32 +222,6 @@ class Table:
         chosen = np.arange(len(self))[np.asarray(rows)]
         given = None if self.given is None else tuple(self.given[row] for row in chosen)
         return Table(self.values[chosen], self.attributes, self.contours[chosen], self.weights[chosen], given)
-
-
-def consonant_mass(contour: Floats) -> MassFunction:
-    """Return the mass function with nested focal sets whose contour is `contour`, rescaled to maximum 1.
-
-    A contour does not determine a mass function; of those with this contour, the consonant one is the least
-    committed. Rescaling is harmless: evidence as a contour has no absolute height (theory §1.3). With
-    plausibilities in falling order ``pl_(1) = 1 ≥ pl_(2) ≥ ...``, the set of the first ``r`` classes gets
-    ``pl_(r) - pl_(r+1)``.
-
-    Examples
-    --------
-    >>> consonant_mass(np.array([1.0, 0.0, 0.25])).focal
-    ((1, 0.75), (5, 0.25))
-    """
-    levels = contour / contour.max()
-    order = np.argsort(-levels, kind="stable")
-    falling = np.append(levels[order], 0.0)
-    masses: dict[int, float] = {}
-    mask = 0
-    for rank, c in enumerate(order):
-        mask |= 1 << int(c)
-        step = float(falling[rank] - falling[rank + 1])
-        if step > 0:
-            masses[mask] = step
-    return MassFunction.of(len(contour), masses)
 
 
 def _fresh_numbers(values: ArrayLike, field: str) -> Floats:

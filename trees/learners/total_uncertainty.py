@@ -140,7 +140,7 @@ def two_class_shares(table: Table, klass: int) -> Floats:
     """Return ``m_i({ω})`` and ``m_i({¬ω})`` of every label, (n, 2), coarsened to the class ω and the rest.
 
     ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour is taken as its consonant mass function
-    (`quercus.trees.learners.table.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
+    (`quercus.belief.mass.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
     """
     pl = table.plausibilities
     if table.given is None:

@@ -7,9 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 
-from quercus.storage import AgendaEntry, AppendedBatch, NewValue, Policy, Push, Store
-from quercus.storage.log.statements import CombinedStatement, StatementBatch, StatementRecord
+from quercus.storage import (
+    AgendaEntry,
+    AppendedBatch,
+    NewValue,
+    Policy,
+    Push,
+    Statement,
+    StatementBatch,
+    Store,
+)
 
 WORKERS = Path(__file__).with_name("workers.py")
 
@@ -58,7 +67,9 @@ class Helper:
     def create(self, budget: int = 10, name: str = "m") -> None:
         self.store.create_model(name, b"specification", budget=budget)
 
-    def push(self, *ids: str, value: float = 1.0, label: bytes = b"?", name: str = "m") -> AppendedBatch:
+    def push(
+        self, *ids: str, value: float = 1.0, label: bytes = words.ANYTHING, name: str = "m"
+    ) -> AppendedBatch:
         return self.store.append_instances(name, ids, np.full((len(ids), 2), value), [label] * len(ids))
 
     def publish(self, *instances: int, as_of: int | None = None, name: str = "m") -> int:
@@ -79,18 +90,18 @@ def varied(store: Store, helper: Helper, clock: Clock) -> Store:
     values = [NewValue(0, 0, "red"), NewValue(1, 0, "é\u20ac"), NewValue(0, 1, "blue")]
     numbers = np.array([[1.5, np.nan], [-0.0, 1e300], [5e-324, np.inf], [0.0, 1.0]])
     rows = ["a", "b", "ü\n1", "d"]
-    labels, displays = [b"?", b"", b"\0\xff", b"x"], [b"", b"picture", b"", b""]
+    labels, displays = [words.B, b"", words.ANYTHING, words.C], [b"", b"picture", b"", b""]
     assert not isinstance(
         store.append_group([Push("m", rows, numbers, labels, values, displays=displays)])[0], Exception
     )
     helper.publish(1, 2, 3)
     first, second = store.lease("m", "ann", 2, 60).queries
-    store.answer("m", first.number, first.token, b"label", 0.9, True, comment="zwölf")
+    words.answer(store, "m", first.number, first.token, comment="zwölf")
     clock.now += 1.0  # each call has its time
-    store.refuse("m", second.number, second.token)
+    words.refuse(store, "m", second.number, second.token)
     clock.now += 1.0
-    said = [StatementRecord("a", "bob", b"s"), StatementRecord("d", "bob", b"t")]
-    store.state("m", StatementBatch("request", said), lambda history: CombinedStatement(b"joined", "all"))
+    said = [Statement("a", "bob", words.A, 1.0), Statement("d", "bob", words.B, 1.0)]
+    store.state("m", StatementBatch("request", said), words.KNOWN)
     store.set_policy("m", Policy(max_held=7, tags=("one", "two")))
     assert store.get_model("m").sequence_committed == 10
     return store

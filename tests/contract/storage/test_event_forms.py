@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import select, update
 
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.event import EVENT_FIELDS
 from quercus.storage import Event, EventKind, Push, Store, file_url
 from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
 from quercus.storage.log.event_log import insert_event
-from quercus.storage.records import EVENT_FIELDS
 from quercus.storage.schema import log, model
 
 LATER = [kind for kind in EventKind if kind is not EventKind.INSTANCE]

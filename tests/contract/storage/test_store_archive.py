@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from contract.storage.archives import CALLS, EVENTS, contents, folder_of, manifest_of, rebuilt
 from sqlalchemy import update
+from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AlreadyExists,
-    CombinedAnswer,
     EventKind,
     FailedPrecondition,
     NotFound,
@@ -92,9 +92,7 @@ def test_no_piece_ends_within_a_call(varied: Store, target: Path, helper, clock)
     for labeller in ("ann", "bob"):
         clock.now += 1.0
         (query,) = varied.lease("m", labeller, 1, 60).queries
-        settles = labeller == "bob"
-        combined = CombinedAnswer(b"both", "ann + bob") if settles else None
-        varied.answer("m", query.number, query.token, b"one", 1.0, False, combined=combined, settles=settles)
+        words.answer(varied, "m", query.number, query.token)
     kinds = [event.kind for event in varied.read_events("m", EVENTS, 10)]
     assert kinds == [EventKind.OPINION, EventKind.OPINION, EventKind.ANSWER]
     archive_model(varied, "m", target, piece_events=1)

@@ -5,6 +5,7 @@ from contextlib import closing
 import numpy as np
 import pytest
 from sqlalchemy import insert, update
+from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import AgendaEntry, NotFound, QueryState, Step, Store
@@ -51,8 +52,8 @@ def test_old_withdrawn_queries_are_removed_and_no_others(store, helper, monkeypa
     helper.push("a", "b", "c", "d", "e", "f")
     helper.publish(1, 2, 3)
     answered, refused, leased = store.lease("m", "ann", 3, 60).queries
-    store.answer("m", answered.number, answered.token, b"!", 1.0, False)
-    store.refuse("m", refused.number, refused.token)
+    words.answer(store, "m", answered.number, answered.token, words.A, 1.0)
+    words.refuse(store, "m", refused.number, refused.token)
     helper.publish(4, 5, 6)  # numbers 4, 5, 6
     helper.publish(6)  # withdraws 4, 5
     helper.publish(4, 5)  # withdraws 6; numbers 7, 8
@@ -68,10 +69,10 @@ def test_old_withdrawn_queries_are_removed_and_no_others(store, helper, monkeypa
     with pytest.raises(NotFound, match=r"^query m/4 does not exist any more: it was withdrawn$"):
         store.get_query("m", 4)
     with pytest.raises(NotFound, match=r"^query m/4 does not exist any more: it was withdrawn$"):
-        store.answer("m", 4, "token", b"!", 1.0, False)
+        words.answer(store, "m", 4, "token", words.A, 1.0)
     with pytest.raises(NotFound, match=r"^query m/9 does not exist$"):
         store.get_query("m", 9)
-    assert store.answer("m", leased.number, leased.token, b"!", 1.0, False).repeated is False
+    assert words.answer(store, "m", leased.number, leased.token, words.A, 1.0).repeated is False
     helper.publish(6)
     assert [query.number for query in store.list_queries("m", [QueryState.OPEN])] == [9]
 
@@ -110,7 +111,7 @@ def steps_of_a_publication(url: str, count: int, withdrawn: int) -> int:
     with closing(Store.open(url)) as store:
         store.create_model("m", b"specification", budget=1)
         ids = [str(number) for number in range(count + 20)]
-        store.append_instances("m", ids, np.zeros((len(ids), 1)), [b"?"] * len(ids))
+        store.append_instances("m", ids, np.zeros((len(ids), 1)), [words.ANYTHING] * len(ids))
         mine = [{"model_id": 1, "number": n, "instance": n} for n in range(1, count + 1)]
         with store._database.write() as connection:
             rows = zip(mine, states, strict=True)

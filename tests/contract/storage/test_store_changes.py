@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from sqlalchemy import update
+from support import words
 
 from quercus.storage import FailedPrecondition, Policy
 from quercus.storage.changes import KEPT_COMMITS, Change
@@ -51,7 +52,7 @@ def test_every_write_to_a_model_is_reported(store, helper):
     told(lambda: store.extend("m", query.number, query.token, 120.0))
     told(lambda: store.release("m", query.number, query.token))
     query = told(leased)
-    told(lambda: store.answer("m", query.number, query.token, b"x", 1.0, False))
+    told(lambda: words.answer(store, "m", query.number, query.token, words.C, 1.0))
     told(lambda: store.set_policy("m", Policy(max_held=7)))
     told(lambda: store.respecify("m", b"other", budget=5))
 
@@ -155,7 +156,7 @@ def test_a_reader_misses_nothing_of_many_writers(store, helper):
 
     def write(number: int) -> None:
         for i in range(pushes):
-            store.append_instances(f"m{number}", [f"i{i}"], np.zeros((1, 2)), [b"?"])
+            store.append_instances(f"m{number}", [f"i{i}"], np.zeros((1, 2)), [words.ANYTHING])
 
     def follow() -> None:
         seen, last = 0, False

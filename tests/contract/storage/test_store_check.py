@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.storage import AgendaEntry, CorruptStore, Store, file_url
 from quercus.storage.admin.verify import verify_store
@@ -18,12 +19,12 @@ def path(tmp_path: Path) -> Path:
     file, now = tmp_path / "store.db", [1000.0]
     with Store.open(file_url(file), clock=lambda: now[0], steady=lambda: now[0]) as store:
         store.create_model("m", b"specification", budget=9)
-        store.append_instances("m", [str(i) for i in range(6)], np.ones((6, 2)), [b"?"] * 6)
+        store.append_instances("m", [str(i) for i in range(6)], np.ones((6, 2)), [words.ANYTHING] * 6)
         agenda = [AgendaEntry(i, b"asked", b"reason") for i in range(1, 7)]
         store.publish("m", as_of=6, snapshot=b"tree", agenda=agenda)
         first, second, third, _ = store.lease("m", "ann", 4, 60).queries
-        store.answer("m", first.number, first.token, b"label", 0.9, False)
-        store.refuse("m", second.number, second.token)
+        words.answer(store, "m", first.number, first.token, words.A, 0.9)
+        words.refuse(store, "m", second.number, second.token)
         store.skip("m", third.number, third.token)
         now[0] += 100
         assert [each.number for each in store.lease("m", "bob", 1, 60).queries] == [3]

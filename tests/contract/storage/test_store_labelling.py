@@ -2,30 +2,37 @@
 
 import platform
 
+import numpy as np
 import pytest
+from support import words
 from support.histories import check_history
 
+from quercus.belief.codec import decode, encode
 from quercus.belief.errors import InvalidInput
+from quercus.belief.label import Masses
+from quercus.belief.mass import MassFunction
+from quercus.labelling.errors import UnreadableLabel
+from quercus.labelling.leasing import LONGEST_HOLD_S
 from quercus.storage import (
-    AnswerChange,
-    CombinedAnswer,
+    Amendment,
+    AnswerRequest,
     Corrections,
     EventKind,
     FailedPrecondition,
     Idle,
+    KnownModel,
+    LeaseClaim,
+    Leased,
+    LeaseRequest,
     NotFound,
     Policy,
     QueryState,
     Reliability,
     Step,
     Store,
+    Words,
     host_clocks,
 )
-from quercus.storage.log.statements import StatementBatch, StatementRecord
-from quercus.storage.queries.claims import LeaseClaim
-from quercus.storage.queries.leases import LONGEST_HOLD_S
-from quercus.storage.queries.pending import PendingRule
-from quercus.storage.queries.submitted import SubmittedAnswer
 
 
 @pytest.fixture
@@ -46,8 +53,8 @@ def numbers(store, labeller="ann", limit=9):
     return [query.number for query in take(store, labeller, limit)]
 
 
-def answer(store, query, label=b"!", **more):
-    return store.answer("m", query.number, query.token, label, 1.0, False, **more)
+def answer(store, query, label=words.A, **more):
+    return words.answer(store, "m", query.number, query.token, label, **more)
 
 
 def steps(store, number):
@@ -120,15 +127,15 @@ def test_comment_and_time_are_kept(asking, clock):
     first, second = take(asking, limit=2)
     answer(asking, first, comment="a twin of b", took_s=3.5, shown="tree=1")
     clock.now += 7
-    asking.refuse("m", second.number, second.token, comment="out of focus")
+    words.refuse(asking, "m", second.number, second.token, comment="out of focus")
     said, refused = asking.read_events("m", after=5)
     assert (said.query, said.comment, said.took_s, said.shown) == (first.number, "a twin of b", 3.5, "tree=1")
     assert (refused.query, refused.comment, refused.took_s) == (second.number, "out of focus", 7.0)
     (ann,) = asking.labellers("m")
     assert (ann.labeller, ann.answered, ann.refused, ann.times_s) == ("ann", 1, 1, (3.5,))
-    for words in ({"comment": "x" * 2001}, {"took_s": -1.0}, {"shown": "x" * 201}):
-        with pytest.raises(InvalidInput, match=next(iter(words)).removesuffix("_s")):
-            answer(asking, first, **words)
+    for bad in ({"comment": "x" * 2001}, {"took_s": -1.0}, {"shown": "x" * 201}):
+        with pytest.raises(InvalidInput, match=next(iter(bad)).removesuffix("_s")):
+            answer(asking, first, **bad)
 
 
 def test_every_step_is_in_the_history(asking, clock):
@@ -175,13 +182,13 @@ def test_the_history_of_what_somebody_held_is_kept_for_ever(asking, helper, monk
 def test_a_correction_is_an_event_that_supersedes(asking):
     (query,) = take(asking)
     answer(asking, query)
-    change = AnswerChange("ann", b"?", b"?", 0.5, comment="wrong key")
-    done = asking.amend("m", query.number, change)
+    change = Amendment("ann", words.B, 0.5, comment="wrong key")
+    done = asking.amend("m", query.number, change, words.KNOWN)
     assert (done.sequence, done.repeated) == (7, False)
-    assert asking.amend("m", query.number, change).repeated
+    assert asking.amend("m", query.number, change, words.KNOWN).repeated
     said, corrected = asking.read_events("m", after=5)
-    assert (said.kind, said.label) == (EventKind.ANSWER, b"!")  # untouched
-    assert (corrected.kind, corrected.label, corrected.reliability) == (EventKind.CORRECTION, b"?", 0.5)
+    assert (said.kind, said.label) == (EventKind.ANSWER, words.A)  # untouched
+    assert (corrected.kind, corrected.label, corrected.reliability) == (EventKind.CORRECTION, words.B, 0.5)
     assert (corrected.instance, corrected.author, corrected.comment) == (4, "ann", "wrong key")
     assert steps(asking, query.number)[-1] == (Step.CORRECTED, "ann", QueryState.ANSWERED)
     assert asking.get_model("m").queries_answered == 1
@@ -190,116 +197,135 @@ def test_a_correction_is_an_event_that_supersedes(asking):
 def test_an_answer_taken_back_may_be_asked_again(asking, helper):
     (query,) = take(asking)
     answer(asking, query)
-    undo = AnswerChange("ann", None, None)
-    done = asking.amend("m", query.number, undo)
-    assert asking.amend("m", query.number, undo) == type(done)(done.sequence, repeated=True)
+    undo = Amendment("ann", None)
+    done = asking.amend("m", query.number, undo, words.KNOWN)
+    assert asking.amend("m", query.number, undo, words.KNOWN) == type(done)(done.sequence, repeated=True)
     assert asking.get_query("m", query.number).state is QueryState.WITHDRAWN
     assert asking.get_model("m").queries_answered == 1  # the budget stays spent
     helper.publish(4)
     (again,) = take(asking)
     assert (again.instance, again.number) == (4, 5)
     with pytest.raises(FailedPrecondition, match="not answered"):
-        asking.amend("m", query.number, AnswerChange("ann", b"?", b"?"))
+        words.amend(asking, "m", query.number, "ann", words.B)
 
 
 def test_a_refusal_can_be_taken_back_and_not_turned_into_an_answer(asking):
     (query,) = take(asking)
-    asking.refuse("m", query.number, query.token)
+    words.refuse(asking, "m", query.number, query.token)
     with pytest.raises(FailedPrecondition, match="undo the refusal"):
-        asking.amend("m", query.number, AnswerChange("ann", b"?", b"?"))
+        words.amend(asking, "m", query.number, "ann", words.B)
     assert asking.get_model("m").queries_refused == 1
-    assert asking.amend("m", query.number, AnswerChange("ann", None, None)).sequence == 7
+    assert words.amend(asking, "m", query.number, "ann", None).sequence == 7
     assert asking.read_events("m", after=6)[0].kind is EventKind.CORRECTION
     assert asking.get_model("m").queries_refused == 0
 
 
 @pytest.mark.parametrize(
-    ("who", "labeller", "words"),
+    ("who", "labeller", "refusal"),
     [
         (Corrections.OWN, "bob", "bob did not answer it"),
         (Corrections.NOBODY, "ann", "allows no corrections"),
         (Corrections.ANYONE, "bob", None),
     ],
 )
-def test_the_policy_decides_who_may_correct(asking, who, labeller, words):
+def test_the_policy_decides_who_may_correct(asking, who, labeller, refusal):
     asking.set_policy("m", Policy(corrections=who))
     (query,) = take(asking)
     answer(asking, query)
-    change = AnswerChange(labeller, b"?", b"?")
-    if words is None:
-        assert asking.amend("m", query.number, change).sequence == 7
+    change = Amendment(labeller, words.B)
+    if refusal is None:
+        assert asking.amend("m", query.number, change, words.KNOWN).sequence == 7
         return
-    with pytest.raises(FailedPrecondition, match=words):
-        asking.amend("m", query.number, change)
+    with pytest.raises(FailedPrecondition, match=refusal):
+        asking.amend("m", query.number, change, words.KNOWN)
     assert asking.get_model("m").sequence_committed == 6
 
 
 def test_what_is_not_answered_cannot_be_corrected(asking):
     with pytest.raises(FailedPrecondition, match="did not answer"):
-        asking.amend("m", 1, AnswerChange("ann", b"?", b"?"))
+        words.amend(asking, "m", 1, "ann", words.B)
     with pytest.raises(NotFound, match="query m/99"):
-        asking.amend("m", 99, AnswerChange("ann", b"?", b"?"))
+        words.amend(asking, "m", 99, "ann", words.B)
 
 
 # Several answers
 
 
 def test_several_answers_settle_with_what_they_say_together(asking):
-    asking.set_policy("m", Policy(answers_per_query=2))
+    asking.set_policy("m", Policy(answers_per_query=2, max_conflict=1.0))
     (mine,) = take(asking)
-    first = answer(asking, mine, settles=False)
+    first = answer(asking, mine)
     assert (first.sequence, first.settled) == (6, False)
-    assert answer(asking, mine, settles=False).repeated
+    assert answer(asking, mine).repeated
     with pytest.raises(FailedPrecondition, match="already answered"):
-        answer(asking, mine, b"other", settles=False)
+        answer(asking, mine, words.B)
     assert numbers(asking) == [2, 3, 4]  # not the same once more
     (theirs,) = take(asking, "bob")
     assert (theirs.number, theirs.answers) == (1, 1)
-    both = CombinedAnswer(b"both", "ann + bob")
-    last = asking.answer("m", 1, theirs.token, b"?", 1, False, took_s=3, combined=both)  # whole numbers too
+    last = words.answer(asking, "m", 1, theirs.token, words.B, 1, took_s=3)  # whole numbers too
     assert (last.sequence, last.settled) == (7, True)
     events = asking.read_events("m", after=5)
-    assert [(e.kind, e.label, e.author, e.query) for e in events] == [
-        (EventKind.OPINION, b"!", "ann", 1),
-        (EventKind.OPINION, b"?", "bob", 1),
-        (EventKind.ANSWER, b"both", "ann + bob", 1),
+    assert [(e.kind, e.author, e.query) for e in events] == [
+        (EventKind.OPINION, "ann", 1),
+        (EventKind.OPINION, "bob", 1),
+        (EventKind.ANSWER, "ann + bob", 1),
     ]
+    assert [e.label for e in events[:2]] == [words.A, words.B]
+    both = decode(events[2].label, 8)  # of two that contradict each other, each at most .99 reliable
+    np.testing.assert_allclose(both.mass.contour()[:3], [0.01 / 0.0199, 0.01 / 0.0199, 0.0001 / 0.0199])
     assert [e.asked for e in events] == [None, None, b"asked 4"]
     assert asking.opinions("m") == events[:2]
     assert asking.get_model("m").queries_answered == 2  # both were asked for
-    assert answer(asking, theirs, b"?", combined=CombinedAnswer(b"other", "x")).repeated
+    assert answer(asking, theirs, words.B).repeated
 
 
 @pytest.mark.parametrize("with_others", [False, True])
-def test_an_answer_whose_consequence_is_refused_is_not_stored(asking, with_others):
+def test_an_answer_whose_consequence_is_refused_is_not_stored(asking, helper, with_others):
     """It was stored where the refusal came after it, though the labeller was told that it was not."""
-
-    def combine(context):
-        raise FailedPrecondition("no combination")
-
-    asking.set_policy("m", Policy(answers_per_query=2))
-    first, second, third = take(asking, limit=3)
-    answer(asking, first, settles=False)
-    before = asking.get_model("m")
-    refused = SubmittedAnswer(b"!", pending=PendingRule(combine))
-    works = [asking.answer_work(LeaseClaim("m", second.number, second.token), refused)]
+    helper.create(budget=3, name="n")  # the third answer spends it, which settles the first two
+    helper.push("a", "b", "c", name="n")
+    helper.publish(1, 2, 3, name="n")
+    asking.set_policy("n", Policy(answers_per_query=2))
+    broken = Words(encode(Masses(MassFunction(17, ((1 << 16, 1.0),)))), 1.0)  # not of eight classes
+    first, second, third = asking.lease("n", "ann", 3, 60.0).queries
+    asking.answer("n", first.number, first.token, broken, KnownModel(17))
+    answer_one = words.answer(asking, "n", second.number, second.token)
+    before = asking.get_model("n")
+    claim = LeaseClaim("n", third.number, third.token)
+    calls = [AnswerRequest(claim, Words(words.A, 1.0), words.KNOWN)]
     if with_others:
-        works += [asking.answer_work(LeaseClaim("m", third.number, third.token), SubmittedAnswer(b"?"))]
-    outcome, *others = asking.run_group(works)
-    assert isinstance(outcome, FailedPrecondition)
-    assert str(outcome) == "no combination"
-    assert [other.sequence for other in others] == [before.sequence_committed + 1] * with_others
-    assert asking.get_model("m").sequence_committed == before.sequence_committed + with_others
-    assert asking.get_query("m", second.number).state is QueryState.LEASED
-    with pytest.raises(FailedPrecondition, match="no combination"):
-        asking.state("m", StatementBatch("r", [StatementRecord("a", "bob", b"x")]), combine)
-    assert answer(asking, second).sequence == before.sequence_committed + with_others + 1
+        calls += [LeaseRequest("n", "bob", 1, 60.0)]
+    outcome, *others = asking.run_group(calls)
+    assert isinstance(outcome, UnreadableLabel)
+    assert all(isinstance(other, Leased) for other in others)
+    assert answer_one.sequence == before.sequence_committed
+    after = asking.get_model("n")
+    assert after.sequence_committed == before.sequence_committed
+    assert asking.get_query("n", third.number).state is QueryState.LEASED
+    answered = asking.answer("n", third.number, third.token, Words(words.A, 1.0), KnownModel(17))
+    assert answered.sequence == before.sequence_committed + 1
+
+
+def test_a_budget_that_is_lowered_to_what_is_used_settles_what_has_some_of_its_answers(asking):
+    asking.set_policy("m", Policy(answers_per_query=2))
+    (mine,) = take(asking)
+    answer(asking, mine)
+    told = asking.revise("m", lambda _: (b"", 1), words.KNOWN)
+    assert told == asking.get_model("m")  # what is told knows it already
+    assert (told.sequence_committed, told.queries_open) == (8, 3)
+    assert asking.get_query("m", mine.number).state is QueryState.ANSWERED
+    (settled,) = [event for event in asking.read_events("m") if event.kind is EventKind.ANSWER]
+    assert (settled.author, settled.query, decode(settled.label, 8).mass.focal) == (
+        "ann",
+        mine.number,
+        ((1, 1.0),),
+    )
 
 
 def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, helper):
     asking.set_policy("m", Policy(answers_per_query=2))
     _, second = take(asking, limit=2)
-    answer(asking, second, settles=False)
+    answer(asking, second)
     helper.publish(5, 1)
     assert asking.get_query("m", 2).state is QueryState.OPEN
     assert numbers(asking, "bob", 1) == [2]
@@ -308,13 +334,13 @@ def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, h
 def test_an_opinion_can_be_corrected_before_there_is_an_answer(asking):
     asking.set_policy("m", Policy(answers_per_query=2))
     (mine,) = take(asking)
-    answer(asking, mine, settles=False)
-    done = asking.amend("m", 1, AnswerChange("ann", b"?", None, pending=True))
+    answer(asking, mine)
+    done = words.amend(asking, "m", 1, "ann", words.B)
     assert (done.sequence, asking.read_events("m", after=6)[0].kind) == (7, EventKind.OPINION)
-    asking.amend("m", 1, AnswerChange("ann", None, None, pending=True))
+    words.amend(asking, "m", 1, "ann", None)
     assert asking.get_query("m", 1).answers == 0
     with pytest.raises(FailedPrecondition, match="not answered"):
-        asking.amend("m", 1, AnswerChange("ann", b"x", b"x"))
+        words.amend(asking, "m", 1, "ann", words.C)
 
 
 # Policies and budgets
@@ -351,15 +377,15 @@ def test_the_share_of_a_labeller(asking, clock, helper):
     asking.set_policy("m", Policy(per_labeller=2))
     late, second = take(asking, limit=9, duration_s=30)
     clock.now += 30
-    asking.answer("m", second.number, second.token, b"!", 1.0, False)
+    words.answer(asking, "m", second.number, second.token, words.A, 1.0)
     helper.publish(4, 5, 1)
     (third,) = take(asking)  # given + held is her share
     assert third.number == 1
     assert asking.lease("m", "ann", 1, 60).idle is Idle.SHARE_SPENT
-    asking.answer("m", third.number, third.token, b"!", 1.0, False)
+    words.answer(asking, "m", third.number, third.token, words.A, 1.0)
     (_,) = take(asking, "bob")
     with pytest.raises(FailedPrecondition, match=r"already answered"):
-        answer(asking, late, b"?")
+        answer(asking, late, words.B)
 
 
 def test_a_late_answer_keeps_within_the_share(asking, clock, helper):
@@ -472,7 +498,7 @@ def push_and_ask(store):
 
     from quercus.storage import AgendaEntry
 
-    store.append_instances("m", ["a", "b"], np.zeros((2, 1)), [b"?"] * 2)
+    store.append_instances("m", ["a", "b"], np.zeros((2, 1)), [words.ANYTHING] * 2)
     store.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])
 
 
@@ -482,10 +508,10 @@ def test_nobody_has_two_voices_by_two_leases(asking, clock):
     clock.now += 10
     (second,) = take(asking, duration_s=10)
     assert second.number == first.number
-    answer(asking, second, settles=False)
+    answer(asking, second)
     with pytest.raises(FailedPrecondition, match="already answered"):
-        answer(asking, first, b"?", settles=False)
-    assert answer(asking, second, settles=False).repeated
+        answer(asking, first, words.B)
+    assert answer(asking, second).repeated
     assert asking.get_model("m").queries_answered == 1
 
 

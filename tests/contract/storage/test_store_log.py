@@ -3,6 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
@@ -29,7 +30,7 @@ def test_events_are_numbered_without_gaps_and_read_back_as_they_were(store, help
     assert [(e.sequence, e.instance, e.id, e.label, e.created_at) for e in events] == [
         (1, 1, "a", b"\x01", 1_000_000.0),
         (2, 2, "b", b"", 1_000_000.0),
-        (3, 3, "c", b"?", 1_000_001.0),
+        (3, 3, "c", words.ANYTHING, 1_000_001.0),
     ]
     assert all(e.kind is EventKind.INSTANCE and e.author == "source" and e.reliability == 1.0 for e in events)
     stored = np.array([np.frombuffer(e.values or b"", "<f8") for e in events[:2]])
@@ -56,7 +57,7 @@ def test_pushing_again_stores_nothing(store, helper):
 
 
 @pytest.mark.parametrize(
-    ("value", "label", "what"), [(2.0, b"?", "other values"), (1.0, b"!", "another label")]
+    ("value", "label", "what"), [(2.0, words.ANYTHING, "other values"), (1.0, b"!", "another label")]
 )
 def test_a_known_id_with_other_content_stores_nothing_of_its_batch(store, helper, value, label, what):
     helper.create()
@@ -118,12 +119,12 @@ def test_a_group_is_one_commit_with_an_outcome_for_each_push(store, helper):
     token = store.change_token()
     outcomes = store.append_group(
         [
-            Push("m", ["b"], one, [b"?"]),
-            Push("m", ["c", "a"], np.ones((2, 2)), [b"?", b"other"]),
-            Push("no", ["d"], one, [b"?"]),
-            Push("m", ["e", "f"], one, [b"?"]),
-            Push("m", ["g"], one, [b"?"], [NewValue(0, 4, "late")]),
-            Push("m", ["b", "h"], np.ones((2, 2)), [b"?", b"?"]),
+            Push("m", ["b"], one, [words.ANYTHING]),
+            Push("m", ["c", "a"], np.ones((2, 2)), [words.ANYTHING, b"other"]),
+            Push("no", ["d"], one, [words.ANYTHING]),
+            Push("m", ["e", "f"], one, [words.ANYTHING]),
+            Push("m", ["g"], one, [words.ANYTHING], [NewValue(0, 4, "late")]),
+            Push("m", ["b", "h"], np.ones((2, 2)), [words.ANYTHING, words.ANYTHING]),
         ]
     )
     assert outcomes[0] == AppendedBatch(2, 1, 0)
@@ -165,7 +166,7 @@ def test_a_refused_batch_leaves_no_vocabulary(store, helper):
     helper.create()
     helper.push("a")
     with pytest.raises(AlreadyExists):
-        store.append_instances("m", ["a"], np.zeros((1, 2)), [b"?"], [NewValue(0, 0, "x")])
+        store.append_instances("m", ["a"], np.zeros((1, 2)), [words.ANYTHING], [NewValue(0, 0, "x")])
     assert store.vocabulary("m") == {}
 
 
@@ -185,18 +186,23 @@ def test_events_and_instances_are_read_by_pages(store, helper):
 
 def test_an_instance_tells_its_history(store, helper):
     helper.create()
-    helper.push("a", "b")
+    helper.push("a", "b", label=words.B)
     helper.publish(1, 2)
     first, second = store.lease("m", "ann", 2, 60).queries
-    store.refuse("m", first.number, first.token)
-    store.answer("m", second.number, second.token, b"!", 0.75, True)
+    words.refuse(store, "m", first.number, first.token)
+    words.answer(store, "m", second.number, second.token)
     told = store.get_instance("m", "b")
     assert [(e.sequence, e.kind, e.instance, e.id, e.author) for e in told] == [
         (2, EventKind.INSTANCE, 2, "b", "source"),
         (4, EventKind.ANSWER, 2, "b", "ann"),
     ]
     answer = told[1]
-    assert (answer.label, answer.reliability, answer.conflict, answer.asked) == (b"!", 0.75, True, b"asked 2")
+    assert (answer.label, answer.reliability, answer.conflict, answer.asked) == (
+        words.A,
+        1.0,
+        True,
+        b"asked 2",
+    )
     assert answer.values is None
     both = store.history("m", [2, 1])
     assert both[2] == told
@@ -242,11 +248,13 @@ def test_pushes_of_a_group_see_each_other(store, helper):
     one = np.ones((1, 2))
     outcomes = store.append_group(
         [
-            Push("m", ["a"], one, [b"?"], [NewValue(0, 0, "red")]),
+            Push("m", ["a"], one, [words.ANYTHING], [NewValue(0, 0, "red")]),
             Push("n", ["a"], one, [b"other model"]),
-            Push("m", ["a", "b"], np.ones((2, 2)), [b"?", b"?"], [NewValue(0, 1, "blue")]),
+            Push(
+                "m", ["a", "b"], np.ones((2, 2)), [words.ANYTHING, words.ANYTHING], [NewValue(0, 1, "blue")]
+            ),
             Push("m", ["b"], one, [b"another label"]),
-            Push("m", ["c"], one, [b"?"], [NewValue(0, 1, "green")]),
+            Push("m", ["c"], one, [words.ANYTHING], [NewValue(0, 1, "green")]),
         ]
     )
     assert outcomes[:3] == [AppendedBatch(1, 1, 0), AppendedBatch(1, 1, 0), AppendedBatch(2, 1, 1)]
@@ -330,7 +338,12 @@ def test_rows_come_back_as_they_were_whatever_their_ids_and_labels(
 def test_pushes_of_a_group_may_differ_in_width(store, helper):
     helper.create()
     wide, narrow = np.arange(6.0).reshape(2, 3), np.arange(2.0).reshape(2, 1)
-    store.append_group([Push("m", ["a", "b"], wide, [b"?"] * 2), Push("m", ["c", "d"], narrow, [b"?"] * 2)])
+    store.append_group(
+        [
+            Push("m", ["a", "b"], wide, [words.ANYTHING] * 2),
+            Push("m", ["c", "d"], narrow, [words.ANYTHING] * 2),
+        ]
+    )
     assert [event.values for event in store.read_events("m")] == [row.tobytes() for row in (*wide, *narrow)]
 
 
@@ -365,7 +378,7 @@ def test_a_push_row_by_row_stores_what_is_not_refused(store, helper):
     helper.create()
     helper.push("taken")
     values = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [9.0, 1.0]])
-    ids, labels = ["new", "taken", "twice", "twice", "a/b"], [b"?"] * 5
+    ids, labels = ["new", "taken", "twice", "twice", "a/b"], [words.ANYTHING] * 5
     shown = [b"1", b"2", b"", b"4", b"5"]
     whole = Push("m", ids, values, labels, displays=shown)
     (outcome,) = store.append_group([whole])

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AgendaEntry,
     AlreadyExists,
-    AnswerChange,
     EventKind,
     FailedPrecondition,
     NewValue,
@@ -50,10 +50,10 @@ def test_the_lag_does_not_follow_the_wall_clock(store_url):
 
     with opened() as store:
         store.create_model("m", b"", budget=9)
-        store.append_instances("m", ["a"], np.ones((1, 1)), [b"?"])
+        store.append_instances("m", ["a"], np.ones((1, 1)), [words.ANYTHING])
         wall[0] -= 3600.0
         steady[0] += 10.0
-        store.append_instances("m", ["b"], np.ones((1, 1)), [b"?"])
+        store.append_instances("m", ["b"], np.ones((1, 1)), [words.ANYTHING])
         store.load(list(store.dump("m")), "read")
         assert lags() == (10.0, 0.0)
         wall[0] += 7200.0
@@ -66,13 +66,13 @@ def test_the_lag_does_not_follow_the_wall_clock(store_url):
         assert lags() == (6.0, 6.0)
         wall[0] -= 9000.0
         (asked,) = store.lease("m", "ann", 1, 60.0).queries
-        store.answer("m", asked.number, asked.token, b"!", 1.0, False)
+        words.answer(store, "m", asked.number, asked.token, words.A, 1.0)
         store.respecify("m", b"", budget=8)
         steady[0] += 1.0
         for as_of, lag in ((2, 1.0), (3, 1.0), (4, 0.0)):
             store.publish("m", as_of=as_of, snapshot=b"", agenda=[])
             assert lags() == (lag, 7.0)
-        store.append_instances("m", ["c"], np.ones((1, 1)), [b"?"])
+        store.append_instances("m", ["c"], np.ones((1, 1)), [words.ANYTHING])
     steady[0] = 3.0  # since the next boot: the clock goes on from the newest event when the store is opened
     with opened("two") as store:
         assert store.get_model("m").lag_s == 0.0
@@ -121,8 +121,8 @@ def test_everything_of_an_unknown_model_is_not_found(store):
         lambda: store.history("no", [1]),
         lambda: store.snapshot("no"),
         lambda: store.lease("no", "ann", 1, 60),
-        lambda: store.answer("no", 1, "t", b"", 1.0, False),
-        lambda: store.refuse("no", 1, "t"),
+        lambda: words.answer(store, "no", 1, "t", words.A, 1.0),
+        lambda: words.refuse(store, "no", 1, "t"),
         lambda: store.extend("no", 1, "t", 60),
         lambda: store.release("no", 1, "t"),
         lambda: store.get_query("no", 1),
@@ -130,7 +130,7 @@ def test_everything_of_an_unknown_model_is_not_found(store):
         lambda: store.next_change_s("no"),
         lambda: store.skip("no", 1, "t"),
         lambda: store.postpone("no", 1, "t", 60),
-        lambda: store.amend("no", 1, AnswerChange("ann", None, None)),
+        lambda: words.amend(store, "no", 1, "ann", None),
         lambda: store.query_history("no"),
         lambda: store.labellers("no"),
         lambda: store.opinions("no"),
@@ -147,7 +147,7 @@ def test_delete_removes_everything_and_the_next_of_that_name_is_another(store, h
     helper.push("a", "b")
     helper.publish(1, 2)
     query = store.lease("m", "ann", 1, 60).queries[0]
-    store.answer("m", query.number, query.token, b"!", 1.0, False)
+    words.answer(store, "m", query.number, query.token, words.A, 1.0)
     first = store.get_model("m").key
     store.delete_model("m")
     assert store.list_models() == []
@@ -186,14 +186,14 @@ def test_a_budget_below_what_is_out_is_refused(store, helper, clock):
     helper.push("a", "b")
     helper.publish(1, 2)
     first, second = store.lease("m", "ann", 2, 60).queries
-    store.answer("m", first.number, first.token, b"!", 1.0, False)
+    words.answer(store, "m", first.number, first.token, words.A, 1.0)
     with pytest.raises(FailedPrecondition, match=r"cannot become 1: 1 queries are answered and 1 leased"):
         store.respecify("m", b"new", budget=1)
     assert store.get_model("m").specification == b"specification"
     clock.now += 60  # the lease is over, its budget is free
     assert store.respecify("m", b"new", budget=1).budget == 1
     with pytest.raises(FailedPrecondition, match="budget of 1 is used up"):
-        store.answer("m", second.number, second.token, b"!", 1.0, False)
+        words.answer(store, "m", second.number, second.token, words.A, 1.0)
 
 
 def test_a_clock_that_steps_back_revives_no_lease_whose_budget_was_given_away(store, helper, clock):
@@ -201,7 +201,7 @@ def test_a_clock_that_steps_back_revives_no_lease_whose_budget_was_given_away(st
     helper.push("a", "b")
     helper.publish(1, 2)
     answered, _ = store.lease("m", "ann", 2, 60).queries
-    store.answer("m", answered.number, answered.token, b"!", 1.0, False)
+    words.answer(store, "m", answered.number, answered.token, words.A, 1.0)
     clock.now += 60
     store.respecify("m", b"new", budget=1)
     clock.now -= 30
@@ -216,8 +216,8 @@ def test_a_push_for_a_former_model_of_the_name_is_refused(store, helper):
     helper.create()
     values = np.ones((1, 3))
     key = store.get_model("m").key
-    for_former = Push("m", ["a"], values, [b"?"], [NewValue(0, 0, "new")], former)
-    refused, taken = store.append_group([for_former, Push("m", ["b"], values, [b"?"], (), key)])
+    for_former = Push("m", ["a"], values, [words.ANYTHING], [NewValue(0, 0, "new")], former)
+    refused, taken = store.append_group([for_former, Push("m", ["b"], values, [words.ANYTHING], (), key)])
     assert isinstance(refused, FailedPrecondition)
     assert str(refused) == "model m was deleted, and another has its name: start again"
     assert taken.stored == 1

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import words
 from support.killed import survives
 
 from quercus.storage import AgendaEntry, FailedPrecondition, NewValue, Policy, Store, StoreBusy, file_url
@@ -48,13 +49,22 @@ def filled(store_url: str) -> Iterator[Callable[[], Store]]:
             values = np.array([[1.5, np.nan], [-0.0, 1e300], [5e-324, np.inf]])
             shown = [b"picture", b"", b""]
             store.append_group(
-                [Push(name, ["r1", "r2", "r3"], values, [b"?", b"", b"\0\xff"], new, displays=shown)]
+                [
+                    Push(
+                        name,
+                        ["r1", "r2", "r3"],
+                        values,
+                        [words.ANYTHING] * 3,
+                        new,
+                        displays=shown,
+                    )
+                ]
             )
             store.set_policy(name, Policy(max_held=7, tags=("one", "two")))
             agenda = [AgendaEntry(i, b"asked %d" % i, b"why") for i in (1, 2, 3)]
             store.publish(name, as_of=3, snapshot=b"tree\0", agenda=agenda)
             first, second = store.lease(name, "ann", 2, HELD_S).queries
-            store.answer(name, first.number, first.token, b"!", 0.9, True, comment="c")
+            words.answer(store, name, first.number, first.token, words.A, 0.9, comment="c")
             store.release(name, second.number, second.token)
             store.lease(name, "bob", 1, HELD_S)
         store.delete_model("gone")
@@ -120,12 +130,12 @@ def test_what_comes_after_goes_on_from_there(
         number = store.newest_change()
     move_store(store_url, other_url)
     with Store.open(other_url) as store:
-        store.answer("a", held.number, held.token, b"!", 1.0, False)
+        words.answer(store, "a", held.number, held.token, words.A, 1.0)
         assert store.newest_change() == number + 1
         assert min(step.id for step in store.query_history("a", after=last)) > last
         made = store.create_model("later", b"", budget=0)
         assert made.key > max(keys)
-        assert store.append_instances("a", ["r4"], np.zeros((1, 2)), [b"?"]).committed_sequence == 6
+        assert store.append_instances("a", ["r4"], np.zeros((1, 2)), [words.ANYTHING]).committed_sequence == 6
         store.access.record("ann", "did", "more", "OK")
         assert [entry.number for entry in store.access.audit()] == [1, 2]
     assert verify_store(other_url) == []
@@ -214,7 +224,7 @@ def test_a_target_that_went_on_is_refused(
 ) -> None:
     move_store(store_url, other_url)
     with Store.open(other_url) as store:
-        store.append_instances("b", ["r4"], np.zeros((1, 2)), [b"?"])
+        store.append_instances("b", ["r4"], np.zeros((1, 2)), [words.ANYTHING])
     with pytest.raises(FailedPrecondition, match="model b of the target is not that of the source any more"):
         move_store(store_url, other_url)
 

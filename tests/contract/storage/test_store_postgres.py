@@ -26,6 +26,7 @@ from sqlalchemy import (
     inspect,
     select,
 )
+from support import words
 from support.postgres import Cluster
 from support.relay import Relay
 from support.statements import statements_noted
@@ -33,16 +34,17 @@ from support.statements import statements_noted
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AgendaEntry,
+    AnswerRequest,
     CorruptStore,
+    GroupCall,
     LeaseClaim,
-    Leased,
     LeaseRequest,
     NotFound,
     ReadOnlyStore,
     Store,
     StoreBusy,
     StoreError,
-    SubmittedAnswer,
+    Words,
     shown_url,
     without_secrets,
 )
@@ -50,7 +52,6 @@ from quercus.storage.admin.backup import back_up
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.admin.verify_schema import schema_faults
 from quercus.storage.dialect import dialect_for
-from quercus.storage.grouping import GroupWork
 from quercus.storage.migrate import upgrade_schema
 from quercus.storage.postgres import dialect as postgres_dialect
 from quercus.storage.postgres import one_message
@@ -78,7 +79,7 @@ def empty(postgres: Cluster) -> Iterator[str]:
 
 
 def push(store: Store, *ids: str) -> None:
-    store.append_instances("m", ids, np.ones((len(ids), 1)), [b"?"] * len(ids))
+    store.append_instances("m", ids, np.ones((len(ids), 1)), [words.ANYTHING] * len(ids))
 
 
 def execute(url: str, statement: str) -> list[Any]:
@@ -316,7 +317,7 @@ def test_other_processes_are_notified_of_trees_only(opened: Store, postgres_url:
         push(opened, "a")
         opened.publish("m", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")])
         (query,) = opened.lease("m", "ann", 1, 60.0).queries
-        opened.answer("m", query.number, query.token, b"!", 1.0, False)
+        words.answer(opened, "m", query.number, query.token, words.A, 1.0)
         assert len(list(listener.notifies(timeout=1.0))) == 1
 
 
@@ -341,7 +342,7 @@ def test_numbers_beyond_32_bits(opened: Store, postgres_url: str) -> None:
         execute(postgres_url, f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), {2**40})")
     record = opened.create_model("n", b"", budget=9)
     assert record.key == 2**40 + 1
-    opened.append_instances("n", ["a"], np.ones((1, 1)), [b"?"])
+    opened.append_instances("n", ["a"], np.ones((1, 1)), [words.ANYTHING])
     opened.publish("n", as_of=1, snapshot=b"", agenda=[AgendaEntry(1, b"", b"")], key=record.key)
     opened.access.record("ann", "a", "b", "OK")
     assert opened.access.audit()[0].number == 2**40 + 1
@@ -349,28 +350,26 @@ def test_numbers_beyond_32_bits(opened: Store, postgres_url: str) -> None:
     assert opened.query_history("n")[-1].id > 2**40
 
 
-def test_a_lease_and_its_answer_are_six_statements(opened: Store) -> None:
+def test_a_lease_and_its_answer_are_ten_statements(opened: Store) -> None:
     """A caller that waits for a model waits for every round trip of the one that holds it."""
     push(opened, "a", "b")
     opened.publish("m", as_of=2, snapshot=b"", agenda=[AgendaEntry(1, b"", b""), AgendaEntry(2, b"", b"")])
     seen: list[str] = []
     with statements_noted(lambda _connection, _cursor, statement, *_: seen.append(statement)):
         (query,) = opened.lease("m", "ann", 1, 60.0).queries
-        opened.answer("m", query.number, query.token, b"!", 1.0, False)
-    assert len(seen) == 6, seen
+        words.answer(opened, "m", query.number, query.token, words.A, 1.0)
+    assert len(seen) == 10, seen
 
 
 def label(store: Store, first: int, count: int) -> None:
     """As the server does: in groups, each labeller with a name of its own."""
     agenda = [AgendaEntry(instance, b"", b"") for instance in range(first, first + count)]
     store.publish("m", as_of=store.get_model("m").sequence_committed, snapshot=b"", agenda=agenda)
-    asked = [
-        store.lease_work("m", LeaseRequest(f"l{first}-{i}", 1, 60.0, min_sequence=0)) for i in range(count)
-    ]
+    asked = [LeaseRequest("m", f"l{first}-{i}", 1, 60.0) for i in range(count)]
     held = [query for leased in store.run_group(asked) for query in leased.queries]
     assert len(held) == count
     said = [LeaseClaim("m", query.number, query.token) for query in held]
-    for answered in store.run_group([store.answer_work(each, SubmittedAnswer(b"!")) for each in said]):
+    for answered in store.run_group([AnswerRequest(each, Words(words.A, 1.0), words.KNOWN) for each in said]):
         assert not isinstance(answered, Exception)
 
 
@@ -380,14 +379,12 @@ def relay(postgres: Cluster, tmp_path: Path) -> Iterator[Relay]:
         yield between
 
 
-def leases(store: Store, turn: int, count: int = 2) -> list[GroupWork[Leased]]:
-    return [
-        store.lease_work("m", LeaseRequest(f"l{turn}-{i}", 1, 60.0, min_sequence=0)) for i in range(count)
-    ]
+def leases(turn: int, count: int = 2) -> list[GroupCall]:
+    return [LeaseRequest("m", f"l{turn}-{i}", 1, 60.0) for i in range(count)]
 
 
-def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay) -> None:
-    """One to lock the model and read, one to write and commit."""
+def test_a_group_is_two_or_three_journeys(opened: Store, postgres_url: str, relay: Relay) -> None:
+    """One to lock the model and read, one of answers to read what was said before, one to write and commit."""
     push(opened, *(str(i) for i in range(20)))
     with Store.open(relay.url(postgres_url)) as store:
         for first in (1, 3, 5):  # their statements are prepared
@@ -395,15 +392,15 @@ def test_a_group_is_two_journeys(opened: Store, postgres_url: str, relay: Relay)
         entries = [AgendaEntry(instance, b"", b"") for instance in (7, 8)]
         store.publish("m", as_of=store.get_model("m").sequence_committed, snapshot=b"", agenda=entries)
         counts = [relay.journeys]
-        held = [query for leased in store.run_group(leases(store, 9)) for query in leased.queries]
+        held = [query for leased in store.run_group(leases(9)) for query in leased.queries]
         counts.append(relay.journeys)
         said = [
-            store.answer_work(LeaseClaim("m", each.number, each.token), SubmittedAnswer(b"!"))
+            AnswerRequest(LeaseClaim("m", each.number, each.token), Words(words.A, 1.0), words.KNOWN)
             for each in held
         ]
         assert [answered.settled for answered in store.run_group(said)] == [True] * 2
         counts.append(relay.journeys)
-    assert [after - before for before, after in pairwise(counts)] == [2, 2]
+    assert [after - before for before, after in pairwise(counts)] == [2, 3]
 
 
 def test_arrays_come_as_they_were_sent(opened: Store) -> None:
@@ -445,7 +442,7 @@ def test_who_stands_still_amid_a_message_holds_nothing_for_long(
     agenda = [AgendaEntry(instance, b"", b"") for instance in range(1, 17)]
     opened.publish("m", as_of=20, snapshot=b"", agenda=agenda)
     with Store.open(relay.url(postgres_url)) as store:
-        store.run_group(leases(store, 1))
+        store.run_group(leases(1))
         lengths = [relay.sent]
         with monkeypatch.context() as patch:
             noted = one_message.exchange_statements
@@ -456,10 +453,10 @@ def test_who_stands_still_amid_a_message_holds_nothing_for_long(
                 return found
 
             patch.setattr(one_message, "exchange_statements", note)
-            store.run_group(leases(store, 2))
+            store.run_group(leases(2))
         first, second = (after - before for before, after in pairwise(lengths))
         relay.room = round(part * first) if part < 1 else first + round((part - 1) * second)
-        stuck = threading.Thread(target=store.run_group, args=(leases(store, 3),))
+        stuck = threading.Thread(target=store.run_group, args=(leases(3),))
         stuck.start()
         deadline = time.monotonic() + SEEN_S
         while relay.room:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.storage import EventKind, QueryState, Store
 
@@ -54,7 +55,7 @@ def test_labellers_and_a_grower_in_processes_keep_the_budget(store_url: str, sta
     with Store.open(store_url) as store:
         store.create_model("m", b"", budget=30)
         ids = [f"i{k}" for k in range(80)]
-        store.append_instances("m", ids, np.ones((80, 1)), [b""] * 80)
+        store.append_instances("m", ids, np.ones((80, 1)), [words.ANYTHING] * 80)
         workers = [
             start("label", store_url, "ann"),
             start("label", store_url, "bob"),

@@ -4,6 +4,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import Event, EventKind, InstanceColumns, LogSegment, NotFound, Store
@@ -25,13 +26,13 @@ def as_events(segment: LogSegment) -> list[tuple[int, EventKind, bytes | None, b
 def mixed_log(store: Store, helper) -> None:
     """Instances, an answer, a refusal and a specification, in runs of one and of more."""
     helper.create()
-    helper.push("a", "b", "c", value=np.nan, label=b"1")
+    helper.push("a", "b", "c", value=np.nan, label=words.B)
     helper.publish(2, 3)
     for query in store.lease("m", "ann", 2, 60).queries:
         if query.instance == 2:
-            store.answer("m", query.number, query.token, b"said", 0.5, False)
+            words.answer(store, "m", query.number, query.token, words.A, 0.5)
         else:
-            store.refuse("m", query.number, query.token)
+            words.refuse(store, "m", query.number, query.token)
     helper.push("d", value=2.0, label=b"")
     store.respecify("m", b"other", budget=9)
     helper.push("e", "f", value=-0.0, label=b"333")
@@ -59,7 +60,7 @@ def test_instances_that_follow_each_other_are_one_table(store, helper):
     mixed_log(store, helper)
     parts = [part for part in store.read_log("m").parts if isinstance(part, InstanceColumns)]
     assert [(part.first, part.values.shape) for part in parts] == [(1, (3, 2)), (6, (1, 2)), (8, (2, 2))]
-    assert [part.labels for part in parts] == [[b"1"] * 3, [b""], [b"333"] * 2]
+    assert [part.labels for part in parts] == [[words.B] * 3, [b""], [b"333"] * 2]
 
 
 def test_models_are_apart(store, helper):

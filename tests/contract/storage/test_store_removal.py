@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.storage import NotFound, Policy, Store, file_url
 from quercus.storage.admin.backup import back_up, restore_backup
@@ -28,13 +29,13 @@ def full(store: Store, helper: Any) -> Store:
     for name in NAMES:
         helper.create(name=name)
         new = [NewValue(attribute, place, f"v{place}") for attribute in (0, 1) for place in (0, 1)]
-        store.append_instances(name, ["x", "y"], np.ones((2, 2)), [b"?"] * 2, new)
+        store.append_instances(name, ["x", "y"], np.ones((2, 2)), [words.ANYTHING] * 2, new)
         helper.push(*"abcde", name=name)
         store.set_policy(name, Policy(max_held=7))
         helper.publish(1, 2, 3, 4, name=name)
         first, second, third = store.lease(name, "ann", 3, 60.0).queries
-        store.answer(name, first.number, first.token, b"!", 1.0, False)
-        store.refuse(name, second.number, second.token)
+        words.answer(store, name, first.number, first.token, words.A, 1.0)
+        words.refuse(store, name, second.number, second.token)
         store.release(name, third.number, third.token)
         helper.publish(3, 5, name=name)
         store.lease(name, "bob", 1, 60.0)

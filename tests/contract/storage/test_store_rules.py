@@ -4,9 +4,11 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-import pytest
+import numpy as np
+from support import words
 
-from quercus.storage import AmendContext, AnswerChange, FailedPrecondition, Store
+from quercus.belief.codec import decode
+from quercus.storage import Policy, Store
 
 WORKERS = ("ann", "bob", "cid", "dan")
 
@@ -34,41 +36,24 @@ def at_once(url: str, work: Callable[[Store, str], Any]) -> list[Any]:
     return done
 
 
-def test_a_correction_by_rule_knows_all_earlier_answers(store_url: str, store, helper) -> None:
+def test_a_correction_knows_all_earlier_answers(store_url: str, store, helper) -> None:
     helper.create()
     helper.push("a")
     helper.publish(1)
-    (query,) = store.lease("m", "eve", 1, 60.0).queries
-    store.answer("m", query.number, query.token, b"!", 1.0, False)
-    met: list[AmendContext] = []
+    store.set_policy("m", Policy(answers_per_query=5, max_conflict=1.0))
+    for name in (*WORKERS, "eve"):
+        (query,) = store.lease("m", name, 1, 60.0).queries
+        words.answer(store, "m", query.number, query.token)
 
     def amend(own: Store, name: str) -> int:
-        def rule(context: AmendContext) -> AnswerChange:
-            met.append(context)
-            said = " ".join([*(event.author for event in context.history[1:]), name]).encode()
-            return AnswerChange(name, said, said, permitted=True)
+        return words.amend(own, "m", query.number, name, words.B).sequence
 
-        return own.amend("m", query.number, rule).sequence
-
-    assert sorted(at_once(store_url, amend)) == [3, 4, 5, 6]
+    assert sorted(at_once(store_url, amend)) == [9, 11, 13, 15]  # each with its combination behind it
     history = store.get_instance("m", "a")
-    assert history[-1].label == " ".join(event.author for event in history[1:]).encode()
-    assert {(each.key, each.number, each.settled) for each in met} == {(store.get_model("m").key, 1, True)}
-    assert [len(each.history) for each in met] == [2, 3, 4, 5]
-
-
-def test_a_rule_that_refuses_changes_nothing(store, helper) -> None:
-    helper.create()
-    helper.push("a")
-    helper.publish(1)
-
-    def refusing(context: AmendContext) -> AnswerChange:
-        assert not context.settled
-        raise FailedPrecondition("the rule says no")
-
-    with pytest.raises(FailedPrecondition, match="the rule says no"):
-        store.amend("m", 1, refusing)
-    assert store.get_model("m").sequence_committed == 1
+    joint = decode(history[-1].label, 8).mass.contour()
+    wrong, right = 0.01**4, 0.01  # of four who say B and eve who says A, each at most .99 reliable
+    np.testing.assert_allclose(joint[:2] / joint[1], [wrong / right, 1.0])
+    assert set(history[-1].author.split()) <= {*WORKERS, "eve", "+"}
 
 
 def test_revisions_of_a_specification_build_on_each_other(store_url: str, store: Store) -> None:

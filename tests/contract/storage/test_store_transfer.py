@@ -6,12 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
     AlreadyExists,
-    AnswerChange,
-    CombinedAnswer,
     Corrections,
     NewValue,
     NotFound,
@@ -36,8 +35,8 @@ def filled(store: Store, helper) -> Store:
     store.append_instances("m", ["c"], np.array([[0.0, np.nan]]), [b"\x00\xff"], values)
     helper.publish(1, 2, 3)
     first, second = store.lease("m", "ann", 2, 60).queries
-    store.answer("m", first.number, first.token, b"label", 0.9, True)
-    store.refuse("m", second.number, second.token)
+    words.answer(store, "m", first.number, first.token, words.A, 0.9)
+    words.refuse(store, "m", second.number, second.token)
     store.respecify("m", b"other specification", budget=4)
     return store
 
@@ -64,7 +63,7 @@ def test_what_is_read_back_is_the_same_log(filled: Store) -> None:
 
 def test_a_refusal_that_was_taken_back_is_not_counted(filled: Store) -> None:
     (query,) = filled.list_queries("m", [QueryState.REFUSED])
-    filled.amend("m", query.number, AnswerChange("ann", None, None))
+    words.amend(filled, "m", query.number, "ann", None)
     filled.load(list(filled.dump("m")), "copy")
     assert filled.get_model("copy").queries_refused == filled.get_model("m").queries_refused == 0
 
@@ -168,19 +167,21 @@ def test_an_answer_that_was_taken_back_and_given_again_counts_twice_in_a_copy_to
     helper.push("a", "b")
     helper.publish(1, 2)
 
-    def reply(labeller: str, **said: object) -> int:
+    store.set_policy("m", Policy(answers_per_query=2, max_conflict=1.0))
+
+    def reply(labeller: str) -> int:
         (query,) = store.lease("m", labeller, 1, 60).queries
-        store.answer("m", query.number, query.token, b"1", 1.0, False, **said)  # type: ignore[arg-type]
+        words.answer(store, "m", query.number, query.token)
         return query.number
 
-    number = reply("ann", settles=False)
-    store.amend("m", number, AnswerChange("ann", b"2", None, among=True, pending=True))
-    store.amend("m", number, AnswerChange("ann", None, None, among=True, pending=True))
-    assert reply("ann", settles=False) == number
-    assert reply("bob", combined=CombinedAnswer(b"3", "ann + bob")) == number
-    store.amend("m", number, AnswerChange("ann", b"4", b"5", among=True))
-    store.amend("m", number, AnswerChange("ann", None, b"5", among=True))
-    store.amend("m", number, AnswerChange("ann", b"6", b"7", among=True))
+    number = reply("ann")
+    words.amend(store, "m", number, "ann", words.B)
+    words.amend(store, "m", number, "ann", None)
+    assert reply("ann") == number
+    assert reply("bob") == number
+    words.amend(store, "m", number, "ann", words.C)
+    words.amend(store, "m", number, "ann", None)
+    words.amend(store, "m", number, "ann", words.D)
     assert reply("eve") != number
     store.load(list(store.dump("m")), "copy")
     assert [store.get_model(name).queries_answered for name in ("m", "copy")] == [4, 4]

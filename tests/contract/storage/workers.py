@@ -13,9 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from quercus.storage import AgendaEntry, EventKind, FailedPrecondition, Idle, Store
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.storage import AgendaEntry, EventKind, FailedPrecondition, Idle, KnownModel, Store, Words
 from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
+
+LABEL = encode(ClassSet(1))
 
 
 def say(**words: object) -> None:
@@ -28,7 +32,7 @@ def append(url: str, name: str, first: str) -> None:
         number = int(first)
         while True:
             ids = [f"{name}-{number}-{row}" for row in range(5)]
-            ack = store.append_instances("m", ids, np.full((5, 2), number), [b"label"] * 5)
+            ack = store.append_instances("m", ids, np.full((5, 2), number), [LABEL] * 5)
             say(sequence=ack.committed_sequence, ids=ids)
             number += 1
 
@@ -48,11 +52,11 @@ def label(url: str, name: str) -> None:
                 say(out=model.queries_answered + model.queries_leased)
                 end = time.monotonic()
                 if turn % 5 == 0:
-                    store.refuse("m", query.number, query.token)
+                    store.answer("m", query.number, query.token, Words(None), KnownModel(8))
                 elif turn % 3 == 0:
                     store.release("m", query.number, query.token)
                 else:
-                    store.answer("m", query.number, query.token, name.encode(), 1.0, False)
+                    store.answer("m", query.number, query.token, Words(LABEL, 1.0), KnownModel(8))
                 say(number=query.number, start=start, end=end)
 
 

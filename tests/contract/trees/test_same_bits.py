@@ -140,7 +140,7 @@ EXPECTED = {"trees/likelihood/maximiser.py", "trees/likelihood/solver/maximisers
 
 def test_no_learner_leaves_its_sums_to_blas() -> None:
     found = set()
-    for folder in ("belief", "crowds", "specification", "trees"):
+    for folder in ("belief", "labelling", "specification", "trees"):
         for path in (ROOT / folder).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.MatMult) or (

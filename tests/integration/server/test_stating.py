@@ -14,7 +14,7 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
 from quercus.client.algorithms import to_proto
-from quercus.crowds import CrowdAnswers, estimate_crowd
+from quercus.labelling.crowds import CrowdAnswers, estimate_crowd
 from quercus.server.transfer.importing import LogChecker
 from quercus.specification.attributes import Nominal
 from quercus.storage import Store, file_url

@@ -21,10 +21,10 @@ from support.histories import check_history
 from support.ledger import LabellerVoice, Ledger, conflict
 
 from quercus.belief.codec import encode_contours
+from quercus.labelling.history import known_contour
 from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling import answering, stating
-from quercus.server.wire.evidence import known_contour
 from quercus.server.wire.models import complete_specification
 from quercus.storage import (
     AgendaEntry,

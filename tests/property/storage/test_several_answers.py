@@ -14,12 +14,11 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from support import words
 from support.histories import check_history
 
 from quercus.storage import (
     AgendaEntry,
-    AnswerChange,
-    CombinedAnswer,
     FailedPrecondition,
     Policy,
     QueryRecord,
@@ -32,7 +31,7 @@ OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
 SETTLED = (ANSWERED, REFUSED)
 LABELLERS = st.sampled_from(("ann", "bob", "cleo"))
 PLACES = st.integers(0, 3)
-LABELS = st.sampled_from((b"x", b"y"))
+LABELS = st.sampled_from((words.A, words.B))
 INSTANCES = 4
 STEPS_A_CHECK = 6
 
@@ -61,9 +60,9 @@ class SeveralAnswers(RuleBasedStateMachine):
         self.url = f"sqlite:///{path}"
         self.store = Store.open(self.url, clock=lambda: self.now, steady=lambda: self.now)
         self.store.create_model("m", b"", budget=10**6)
-        self.store.set_policy("m", Policy(answers_per_query=answers))
+        self.store.set_policy("m", Policy(answers_per_query=answers, max_conflict=1.0))
         self.store.append_instances(
-            "m", [str(i) for i in range(INSTANCES)], np.ones((INSTANCES, 1)), [b""] * 4
+            "m", [str(i) for i in range(INSTANCES)], np.ones((INSTANCES, 1)), [words.ANYTHING] * 4
         )
         self.steps = 0
         self.queries: dict[int, Query] = {}
@@ -113,11 +112,8 @@ class SeveralAnswers(RuleBasedStateMachine):
         labeller, query = self.leases[-1 - place % len(self.leases)]
         mine = self.queries[query.number]
         settles = len(mine.voices.keys() | {labeller}) >= self.answers
-        combined = CombinedAnswer(b"all", "all") if settles else None
         try:
-            done = self.store.answer(
-                "m", query.number, query.token, label, reliability, False, settles=settles, combined=combined
-            )
+            done = words.answer(self.store, "m", query.number, query.token, label, reliability)
         except FailedPrecondition:
             return
         if done.repeated:
@@ -137,7 +133,7 @@ class SeveralAnswers(RuleBasedStateMachine):
         if mine.voices:  # then the service says an answer without content
             return
         try:
-            done = self.store.refuse("m", query.number, query.token)
+            done = words.refuse(self.store, "m", query.number, query.token)
         except FailedPrecondition:
             return
         mine.state = mine.state if done.repeated else REFUSED
@@ -167,17 +163,8 @@ class SeveralAnswers(RuleBasedStateMachine):
         after = {name: said for name, said in mine.voices.items() if name != labeller}
         if label is not None:
             after[labeller] = label
-        holds = (b"all" if after else None) if among else label
-        change = AnswerChange(
-            labeller,
-            label,
-            None if pending else holds,
-            among=among,
-            pending=pending and among,
-            permitted=True,
-        )
         try:
-            done = self.store.amend("m", number, change)
+            done = words.amend(self.store, "m", number, labeller, label, permitted=True)
         except FailedPrecondition:
             return
         if done.repeated:

@@ -15,8 +15,11 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, multiple, rule
+from support import words
 from support.histories import check_history
 
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
 from quercus.storage import AgendaEntry, AnswerOutcome, EventKind, FailedPrecondition, Idle, QueryState, Store
 from quercus.storage.errors import BeyondLog
 
@@ -105,6 +108,7 @@ class Queries(RuleBasedStateMachine):
         path = Path(self.folder.name) / "store.db"
         shutil.copyfile(self.template, path)
         self.world = World(budget)
+        self.possible: dict[int, set[bytes]] = {}  # of each instance; pushed as A or B
         self.store = Store.open(
             f"sqlite:///{path}", clock=lambda: self.world.now, steady=lambda: self.world.now
         )
@@ -122,7 +126,7 @@ class Queries(RuleBasedStateMachine):
     def push(self, count: int) -> None:
         world = self.world
         ids = [f"i{world.committed + k}" for k in range(1, count + 1)]
-        self.store.append_instances("m", ids, np.ones((count, 1)), [b""] * count)
+        self.store.append_instances("m", ids, np.ones((count, 1)), [encode(ClassSet(3))] * count)
         world.instances += range(world.committed + 1, world.committed + count + 1)
         world.committed += count
 
@@ -229,16 +233,19 @@ class Queries(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.world.now += seconds
 
-    @rule(lease=leases, said=st.sampled_from(((b"x", 1.0), (b"x", 1.0), (b"x", 0.5), (b"y", 1.0))))
+    @rule(
+        lease=leases, said=st.sampled_from(((words.A, 1.0), (words.A, 1.0), (words.A, 0.5), (words.C, 1.0)))
+    )
     def answer(self, lease: Lease, said: tuple[bytes, float]) -> None:
         label, reliability = said
-        conflict = label == b"y"
-        call = lambda: self.store.answer("m", lease.number, lease.token, label, reliability, conflict)  # noqa: E731
+        possible = self.possible.setdefault(self.world.queries[lease.number].instance, {words.A, words.B})
+        conflict = reliability == 1.0 and label not in possible
+        call = lambda: words.answer(self.store, "m", lease.number, lease.token, label, reliability)  # noqa: E731
         self._settle(lease, said, conflict, call)
 
     @rule(lease=leases)
     def refuse(self, lease: Lease) -> None:
-        self._settle(lease, (), False, lambda: self.store.refuse("m", lease.number, lease.token))
+        self._settle(lease, (), False, lambda: words.refuse(self.store, "m", lease.number, lease.token))
 
     def _settle(self, lease, said, conflict, call):
         world = self.world
@@ -254,6 +261,8 @@ class Queries(RuleBasedStateMachine):
         world.committed += 1
         assert call() == AnswerOutcome(world.committed, False, conflict)
         query.settled = (lease.token, said, world.committed, conflict)
+        if said and said[1] == 1.0:  # it replaces what was known
+            self.possible[query.instance] = {said[0]}
         query.holder = lease
 
     @rule(lease=leases, duration_s=DURATIONS)
@@ -391,7 +400,7 @@ def test_long_walks_keep_the_contract(template: Path, seed: int) -> None:
             elif kind == "wait":
                 machine.wait(chance.choice((1.0, 4.0, 5.0)))
             elif kind == "answer":
-                machine.answer(lease, (chance.choice((b"x", b"x", b"y")), 1.0))
+                machine.answer(lease, (chance.choice((words.A, words.A, words.C)), 1.0))
             elif kind == "refuse":
                 machine.refuse(lease)
             elif kind == "extend":

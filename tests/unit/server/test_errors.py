@@ -10,7 +10,6 @@ from google.protobuf.message import DecodeError
 from google.rpc import error_details_pb2, status_pb2
 
 from quercus.belief.errors import InvalidInput, field_prefix
-from quercus.server.labelling.answer_rules import CrowdWanted, ModelReplaced
 from quercus.server.wire.errors import Unavailable, to_failure
 from quercus.storage import errors as storage
 
@@ -81,7 +80,7 @@ def test_what_stays_read_only_is_not_tried_again() -> None:
 
 
 def test_every_storage_error_is_mapped() -> None:
-    met_by_no_call = {storage.Fenced, storage.ConflictingRows, ModelReplaced, CrowdWanted}
+    met_by_no_call = {storage.Fenced, storage.ConflictingRows, storage.ModelReplaced}
     mapped = {type(error) for error, _ in CASES} | met_by_no_call
     pending = storage.StorageError.__subclasses__()
     while pending:

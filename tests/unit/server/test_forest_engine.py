@@ -13,6 +13,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, precise, vacuous
 from quercus.client.algorithms import to_proto
+from quercus.labelling.event import Event, EventKind
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.forest_engine import ForestEngine
 from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
@@ -23,7 +24,7 @@ from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.reasons import SIMILAR_ROWS
-from quercus.storage.records import Event, EventKind, InstanceColumns, Snapshot
+from quercus.storage.records import InstanceColumns, Snapshot
 from quercus.trees import ActiveForest
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.ask.reasons import similar_rows

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import words
 from support.published import published_message
 
 from quercus.belief.codec import encode
@@ -18,7 +19,7 @@ from quercus.belief.label import ClassSet
 from quercus.server.growth.grower import Grower
 from quercus.server.transfer.importing import LogChecker
 from quercus.server.wire.models import complete_specification
-from quercus.storage import AnswerChange, NewValue, NotFound
+from quercus.storage import NewValue, NotFound, Policy
 from quercus.storage.admin import transfer_lines
 from quercus.storage.store import Store
 from quercus.v1 import display_pb2, model_pb2
@@ -56,10 +57,12 @@ def lines(store: Store) -> Lines:
     store.append_instances("m", [f"i{k}" for k in range(ROWS)], values, labels, [NewValue(0, 0, "c")])
     rounds(store)
     first, second, third = store.lease("m", "ann", 3, 60.0).queries
-    store.answer("m", first.number, first.token, encode(ClassSet(1)), 0.9, False, comment="sure")
-    store.refuse("m", second.number, second.token)
-    store.answer("m", third.number, third.token, encode(ClassSet(2)), 1.0, False, settles=False)
-    store.amend("m", first.number, AnswerChange("ann", encode(ClassSet(2)), encode(ClassSet(2))))
+    words.answer(store, "m", first.number, first.token, encode(ClassSet(1)), 0.9, comment="sure")
+    words.refuse(store, "m", second.number, second.token)
+    store.set_policy("m", Policy(answers_per_query=2))
+    words.answer(store, "m", third.number, third.token, encode(ClassSet(2)))
+    store.set_policy("m", Policy())
+    words.amend(store, "m", first.number, "ann", encode(ClassSet(2)))
     later = model_pb2.Specification()
     later.CopyFrom(SPECIFICATION)
     later.alpha = 0.5

@@ -2,7 +2,8 @@
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
-from quercus.server.labelling.combined_labels import LabelKind, LabelState, label_combiner, label_events
+from quercus.labelling.combining import joint_event
+from quercus.labelling.history import LabelKind, LabelState, label_events
 from quercus.storage import Event, EventKind
 
 EVERYTHING, FIRST = encode(ClassSet(3)), encode(ClassSet(1))
@@ -32,6 +33,6 @@ def test_a_refusal_counts_after_all_other_answers_were_taken_back() -> None:
         said(5, EventKind.STATEMENT, "eve", FIRST, 0),
         said(6, EventKind.STATEMENT, "eve", None, 0),
     ]
-    assert label_combiner(2)(history).label == EVERYTHING  # else it would be asked about again
+    assert joint_event(history, 2, None, 7, 0.0).label == EVERYTHING  # else it would be asked about again
     taken_back = said(7, EventKind.CORRECTION, "bob", None)
-    assert label_combiner(2)([*history, taken_back]).label is None
+    assert joint_event([*history, taken_back], 2, None, 8, 0.0).label is None

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 from support.published import published_message
 
 from quercus.belief.codec import encode
@@ -58,7 +59,7 @@ def test_a_rebuilt_model_grows_the_same(model: str, tmp_path: Path) -> None:
         push(store, model, ROWS // 2, ROWS)
         grown(store, model)
         (query,) = store.lease(model, "ann", 1, 60.0).queries
-        store.answer(model, query.number, query.token, encode(ClassSet(1)), 0.9, False)
+        words.answer(store, model, query.number, query.token, encode(ClassSet(1)), 0.9)
         archive_model(store, model, archive, piece_events=40)
         wanted, last = grown(store, model), store.get_model(model).sequence_committed
     with Store.open(file_url(tmp_path / "other.db")) as other:

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sqlalchemy import event
+from support import words
 
 from quercus.belief.codec import encode_sets
 from quercus.server.labelling import answer_pages
@@ -34,7 +35,7 @@ def lines_of(store: Store, attributes: int, classes: list[str], rows: int) -> li
     store.publish("m", as_of=rows, snapshot=b"tree", agenda=agenda)
     (label,) = encode_sets(np.array([2 ** (len(classes) - 1)], np.uint64))
     for query in store.lease("m", "ann", 3, 60.0).queries:
-        store.answer("m", query.number, query.token, label, 1.0, False)
+        words.answer(store, "m", query.number, query.token, label, 1.0)
     found = list(store.dump("m"))
     store.delete_model("m")
     return found

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import update
+from support import words
 from support.published import published_message
 
 from quercus.belief.codec import encode, encode_sets
@@ -26,7 +27,7 @@ from quercus.server.growth.grower import Grower
 from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.saved_columns import UnreadableFileError, read_columns, write_columns
 from quercus.server.wire.models import complete_specification
-from quercus.storage import AnswerChange, Store
+from quercus.storage import Store
 from quercus.storage.schema import log
 from quercus.v1 import model_pb2
 
@@ -68,7 +69,7 @@ def push(store: Store, count: int) -> None:
 
 def answer(store: Store, count: int) -> None:
     for query in store.lease("m", "ann", count, 60.0).queries:
-        store.answer("m", query.number, query.token, encode(ClassSet(1 + query.number % 2)), 0.75, False)
+        words.answer(store, "m", query.number, query.token, encode(ClassSet(1 + query.number % 2)), 0.75)
 
 
 def grow(store: Store) -> Grower:
@@ -90,8 +91,8 @@ def spoken(store: Store) -> None:
     grow(store)
     answer(store, 3)
     grow(store)
-    store.amend("m", 1, AnswerChange("ann", encode(ClassSet(2)), encode(ClassSet(2)), 0.5))
-    store.amend("m", 2, AnswerChange("ann", None, None))
+    words.amend(store, "m", 1, "ann", encode(ClassSet(2)), 0.5)
+    words.amend(store, "m", 2, "ann", None)
     store.respecify("m", specification(alpha=0.5), budget=40)
     push(store, 5)
     grow(store)

@@ -14,7 +14,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.services.queries import QueryService
 from quercus.server.wire.models import complete_specification
-from quercus.storage import AgendaEntry, GroupWork, Policy
+from quercus.storage import AgendaEntry, GroupCall, LeaseRequest, Policy
 from quercus.storage.store import Store
 from quercus.v1 import model_pb2, query_pb2
 
@@ -32,13 +32,13 @@ class Quiet(Store):
     def change_token(self) -> int:
         return self.told
 
-    def run_group(self, works: Sequence[GroupWork[Any]]) -> list[Any]:
-        of_bob = [work.asking is not None and work.asking[0] == "bob" for work in works]
+    def run_group(self, calls: Sequence[GroupCall]) -> list[Any]:
+        of_bob = [isinstance(call, LeaseRequest) and call.labeller == "bob" for call in calls]
         before, after = (self.before, self.after) if any(of_bob) else (NOTHING, NOTHING)
         if any(of_bob):
             self.before = self.after = NOTHING
         before()
-        outcomes = super().run_group(works)
+        outcomes = super().run_group(calls)
         after()
         self.tries += sum(bob and not leased.queries for bob, leased in zip(of_bob, outcomes, strict=True))
         return outcomes

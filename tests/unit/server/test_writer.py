@@ -14,7 +14,7 @@ import pytest
 
 from quercus.server.core import writer as writer_module
 from quercus.server.core.writer import Writer
-from quercus.storage import GroupWork, Leased, LeaseRequest
+from quercus.storage import GroupCall, LeaseRequest
 from quercus.storage.log.append import Outcome
 from quercus.storage.records import AppendedBatch, Push
 from quercus.storage.store import Store
@@ -205,8 +205,8 @@ def test_other_writes_come_after_the_pushes_before_them(store: Store) -> None:
     assert asyncio.run(run()) == 4
 
 
-def lease_of(store: Store, model: str, labeller: str) -> GroupWork[Leased]:
-    return store.lease_work(model, LeaseRequest(labeller, 1, 60.0, 0))
+def lease_of(model: str, labeller: str) -> LeaseRequest:
+    return LeaseRequest(model, labeller, 1, 60.0)
 
 
 def test_labellers_do_not_wait_behind_all_pushes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,7 +218,7 @@ def test_labellers_do_not_wait_behind_all_pushes(store: Store, monkeypatch: pyte
         async with writing(store) as writer:
             held = writer.queue_write(partial(hold.wait, 10))
             waiting = [await push(writer, "before")]
-            waiting += writer.queue_grouped([lease_of(store, "m", "ann")])
+            waiting += writer.queue_grouped([lease_of("m", "ann")])
             waiting += [await push(writer, f"after-{k}") for k in range(6)]
             for future, name in zip(waiting, ("before", "ann", *("after",) * 6), strict=True):
                 future.add_done_callback(lambda _, name=name: done.append(name))
@@ -235,16 +235,16 @@ def test_a_model_that_takes_long_holds_up_no_other(store: Store, monkeypatch: py
     hold, go_on = threading.Event(), threading.Event()
     run_group = store.run_group
 
-    def slow_for_other(works: Sequence[GroupWork[Any]]) -> list[Any]:
-        if any(work.model == "other" for work in works):
+    def slow_for_other(calls: Sequence[GroupCall]) -> list[Any]:
+        if any(call.model == "other" for call in calls):
             assert go_on.wait(10)
-        return run_group(works)
+        return run_group(calls)
 
     async def run() -> None:
         monkeypatch.setattr(store, "run_group", slow_for_other)
         async with writing(store) as writer:
             held = writer.queue_write(partial(hold.wait, 10))
-            quick, slow = writer.queue_grouped([lease_of(store, "m", "ann"), lease_of(store, "other", "ann")])
+            quick, slow = writer.queue_grouped([lease_of("m", "ann"), lease_of("other", "ann")])
             hold.set()
             await asyncio.wait_for(quick, 10)
             assert not slow.done()

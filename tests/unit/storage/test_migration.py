@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 from support.killed import survives
 
 from quercus.storage import AgendaEntry, ReadOnlyStore, Store, StoreError, UnknownSchema
@@ -63,7 +64,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         store.append_instances("m", ["a", "b", "c"], np.ones((3, 2)), [b"x"] * 3)
         store.publish("m", as_of=3, snapshot=b"tree", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
         first, _ = store.lease("m", "ann", 2, 600.0).queries
-        store.answer("m", first.number, first.token, b"x", 1.0, False)
+        words.answer(store, "m", first.number, first.token)
     return url
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import words
 from support.mounts import fill, small_disk
 from support.statements import statements_noted
 
@@ -318,7 +319,7 @@ def test_numbers_and_texts_that_no_database_holds(path):
         store.create_model("m", b"", budget=0)
         for call in (
             lambda: store.get_query("m", huge),
-            lambda: store.answer("m", huge, "token", b"", 1.0, False),
+            lambda: words.answer(store, "m", huge, "token"),
             lambda: store.read_events("m", after=huge),
             lambda: store.create_model("n", b"", budget=huge),
             lambda: store.history("m", [huge]),

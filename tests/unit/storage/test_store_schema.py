@@ -12,9 +12,11 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect
+from support import words
 from support.statements import statements_noted
 
-from quercus.storage import AgendaEntry, AnswerChange, Policy, Store
+from quercus.labelling.leasing import InstanceFilter
+from quercus.storage import AgendaEntry, Policy, Store
 from quercus.storage.admin.verify_schema import schema_faults
 from quercus.storage.backend import OPTION
 from quercus.storage.migrate import SCRIPTS, upgrade_schema
@@ -135,20 +137,20 @@ def _use_everything(store: Store) -> None:
     store.create_model("m", b"", budget=5)
     ids = [f"i{k}" for k in range(20)]
     for _ in range(2):
-        store.append_instances("m", ids, np.ones((20, 2)), [b""] * 20)
+        store.append_instances("m", ids, np.ones((20, 2)), [words.ANYTHING] * 20)
     for agenda in (range(1, 9), range(5, 15)):
         entries = [AgendaEntry(i, b"", b"%d" % len(agenda)) for i in agenda]
         store.publish("m", as_of=20, snapshot=b"", agenda=entries)
     first, second, third = store.lease("m", "ann", 3, 60).queries
-    store.answer("m", first.number, first.token, b"", 1.0, False)
-    store.answer("m", first.number, first.token, b"", 1.0, False)
+    words.answer(store, "m", first.number, first.token, words.A, 1.0)
+    words.answer(store, "m", first.number, first.token, words.A, 1.0)
     store.extend("m", second.number, second.token, 60)
     store.release("m", third.number, third.token)
     store.set_policy("m", Policy(per_labeller=9, per_hour=9))
-    (fourth,) = store.lease("m", "bob", 1, 60, accept=lambda query, history: len(history) == 1).queries
+    (fourth,) = store.lease("m", "bob", 1, 60, only=InstanceFilter((), (True,) * 8)).queries
     store.postpone("m", fourth.number, fourth.token, 60)
     store.skip("m", second.number, second.token)
-    store.amend("m", first.number, AnswerChange("ann", b"x", b"x"))
+    words.amend(store, "m", first.number, "ann", words.C)
     store.query_history("m", first.number, 1, 5)
     store.labellers("m")
     store.opinions("m", 5)

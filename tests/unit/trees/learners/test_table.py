@@ -5,9 +5,9 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet, Masses, Plausibilities
-from quercus.belief.mass import MassFunction
+from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.learners.table import Table, consonant_mass
+from quercus.trees.learners.table import Table
 
 COLOUR = Nominal("colour", ("red", "blue"))
 SIZE = Numeric("size")

@@ -9,8 +9,15 @@ import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
-from quercus.crowds.answers import CrowdAnswers, normalise_log_joint, sum_by
-from quercus.crowds.coin import CELL, LEAST, PRIOR_RELIABILITY, likeliest_coins, log_prior, prior_cells
+from quercus.labelling.crowds.answers import CrowdAnswers, normalise_log_joint, sum_by
+from quercus.labelling.crowds.coin import (
+    CELL,
+    LEAST,
+    PRIOR_RELIABILITY,
+    likeliest_coins,
+    log_prior,
+    prior_cells,
+)
 
 ROUNDS: Final = 1_000
 ACCURACY: Final = 1e-6

@@ -1,32 +1,77 @@
-"""The current label of each labeller of an instance, and their combination.
+"""The knowledge of an instance by its events: of all together, and the current label of each labeller.
 
 The log keeps every label. The newest label of each labeller counts, whether it answers a query or is a statement.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief import agreement, evidence
-from quercus.belief.agreement import Consensus
-from quercus.belief.codec import encode
-from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
-from quercus.belief.mass import MassFunction
-from quercus.server.labelling.reliability import Crowd
-from quercus.server.wire.evidence import known_contour
-from quercus.server.wire.labels import decode_stored
-from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
-from quercus.storage import CombinedStatement, Event, EventKind, Join
-from quercus.trees import consonant_mass
+from quercus.belief.codec import decode
+from quercus.belief.errors import InvalidInput
+from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
+from quercus.belief.label import Label, contour
+from quercus.labelling.errors import UnreadableLabel
+from quercus.labelling.event import Event, EventKind
 
-DIGITS = 3
-"""Decimals of the combined plausibilities: a class less plausible than 1 in 2,000 is excluded."""
+
+def stored_label(data: bytes, size: int) -> Label:
+    """Return a label of the log; `UnreadableLabel` when the bytes are none of a label."""
+    try:
+        return decode(data, size)
+    except (InvalidInput, TypeError, struct.error) as error:
+        raise UnreadableLabel(f"a stored label cannot be read ({error})") from error
+
+
+def stored_values(event: Event) -> NDArray[np.float64]:
+    """Return the values of an INSTANCE event, float64 (K,)."""
+    return np.frombuffer(event.values or b"", dtype="<f8")
+
+
+KINDS_WITHOUT_EVIDENCE = frozenset({EventKind.OPINION, EventKind.STATEMENT})
+"""Kinds of events with the label of one labeller, which counts through the event of the combination that follows."""
+
+
+def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
+    """Return the label that an event reports; None if it counts only through the combination of all labels.
+
+    Parameters
+    ----------
+    event : event of an instance, of any kind.
+    size : number of classes.
+    """
+    if event.kind in KINDS_WITHOUT_EVIDENCE:
+        return None
+    label = None if event.label is None else stored_label(event.label, size)
+    return ReportedLabel(label, event.reliability, replaces=event.kind is EventKind.CORRECTION)
+
+
+def known_contour(history: Sequence[Event], size: int) -> NDArray[np.float64]:
+    """Combine everything said about an instance, oldest first, into a contour, float64 (size,).
+
+    Parameters
+    ----------
+    history : the instance's events; the first is its own INSTANCE event.
+    size : number of classes.
+    """
+    label = history[0].label
+    if label is None:
+        raise ValueError("an instance without a label event")
+    pushed = known = contour(stored_label(label, size), size)
+    as_contour = partial(contour, size=size)
+    for event in history[1:]:
+        reported = reported_label(event, size)
+        if reported is not None:
+            known = known_after(pushed, known, reported.with_label(as_contour), combined_contour)
+    return known
 
 
 class LabelKind(IntEnum):
@@ -90,7 +135,7 @@ class LabellerLabel(NamedTuple):
 
 def decode_labeller_label(event: Event, label: bytes, size: int) -> LabellerLabel:
     """Return the label of an event with its reliability."""
-    return LabellerLabel(decode_stored(label, size), event.reliability, event.assumed)
+    return LabellerLabel(stored_label(label, size), event.reliability, event.assumed)
 
 
 def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, LabellerLabel]:
@@ -105,79 +150,6 @@ def labels_by_labeller(history: Sequence[Event], size: int) -> dict[str, Labelle
         for author, event in newest.items()
         if event.label is not None
     }
-
-
-def label_combiner(size: int, crowd: Crowd | None = None) -> Join:
-    """Return the function that combines the labels of all labellers of an instance.
-
-    A single label counts unchanged. Several are combined by Dempster's rule, those of a crowd by `crowd_label`. If no
-    label is left, the instance may be asked about again, unless somebody refused it.
-    """
-
-    def join_history(history: Sequence[Event]) -> CombinedStatement:
-        found = labels_by_labeller(history, size)
-        if not found:
-            refused = any(
-                each.kind is LabelKind.REFUSED and each.later is None for each in label_events(history)
-            )
-            nothing = encode(ClassSet((1 << size) - 1))
-            return CombinedStatement(nothing if refused else None, history[-1].author)
-        label, reliability, _ = next(iter(found.values()))
-        if (of_crowd := crowd_label(found, size, crowd)) is not None:
-            label, reliability = of_crowd, 1.0
-        elif len(found) > 1:
-            label, reliability = Masses(combine_answers(list(found.values()), size).mass), 1.0
-        pushed = known_contour(history[:1], size)
-        conflict = evidence.update(pushed, contour(label, size), reliability).conflict
-        return CombinedStatement(
-            encode(label), " + ".join(found)[:MAX_AUTHOR_CHARACTERS], reliability, conflict
-        )
-
-    return join_history
-
-
-def crowd_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None) -> Label | None:
-    """Return the combination of an instance's labels by the confusion matrices of a crowd.
-
-    A label that was sent without a reliability counts by its labeller's matrix (theory §13.4); the contours of all
-    labels are multiplied. None if no label has a matrix.
-
-    Parameters
-    ----------
-    labels : by labeller, one or more.
-    size : number of classes.
-    crowd : None where reliability is not estimated.
-    """
-    if crowd is None:
-        return None
-    contours = {
-        name: crowd.answer_evidence(name, contour(each.label, size))
-        for name, each in labels.items()
-        if each.assumed
-    }
-    evidence_of = {name: found for name, found in contours.items() if found is not None}
-    return _product_of(labels, evidence_of, size) if evidence_of else None
-
-
-def _product_of(
-    labels: Mapping[str, LabellerLabel], evidence_of: Mapping[str, NDArray[np.float64]], size: int
-) -> Plausibilities:
-    """Multiply contours, and discount those that have no matrix; round the product, so that few contours differ."""
-    logs = np.zeros(size)
-    for name, each in labels.items():
-        d = min(each.reliability, agreement.MOST_RELIABLE)
-        discounted = d * contour(each.label, size) + (1.0 - d)
-        logs += np.log(evidence_of.get(name, discounted))
-    return Plausibilities(tuple(np.exp(logs - logs.max()).round(DIGITS).tolist()))
-
-
-def combine_answers(answers: Sequence[LabellerLabel], size: int) -> Consensus:
-    """Combine several answers; plausibilities count as their consonant mass function."""
-    return agreement.combine([(_mass_of(each.label, size), each.reliability) for each in answers])
-
-
-def _mass_of(label: Label, size: int) -> MassFunction:
-    return label.mass if isinstance(label, Masses) else consonant_mass(contour(label, size))
 
 
 @dataclass(slots=True)

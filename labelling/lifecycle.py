@@ -1,21 +1,71 @@
-"""The life of a query: which step may follow which. Pure: no clock, no store.
+"""The life of a query: which step may follow which.
 
-    apply_event(lifecycle, event, now) -> the next lifecycle, or a RejectedStep in words
+    apply_event(life, event, now) -> the next life, or `Refused` in words
 
-Every change of a query's state goes through `apply_event`; the SQL around it only reads and writes lifecycles. States:
+Every change of a query's state goes through `apply_event`. A row of the table is an event, a column the state before it
+(a lease that is over is none: see `after_expiry`), and each cell the state after it; `-`: refused.
 
-    open -> leased -> answered | refused        settled by its holder (or late, while nobody else holds it)
-    leased -> open                              released, skipped, postponed, expired, ended by an operator, or more
-                                                answers are wanted
-    open -> answered                            the budget is spent: with the answers that it has
-    open | leased -> withdrawn                  growth does not want it any more (a leased one: when it comes back)
-    answered | refused -> withdrawn             taken back by who said it; of several answers, the last one
+    =================  ============  ====================  ===========  ===========  ===========
+    event              open          leased                answered     refused      withdrawn
+    =================  ============  ====================  ===========  ===========  ===========
+    Take               leased [1]_   -                     -            -            -
+    Extend             -             leased [2]_           -            -            -
+    ReturnLease        open          open [2]_ [3]_        -            -            withdrawn
+    Evict              -             open [3]_             -            -            -
+    Reply              settled [4]_  settled [2]_ [4]_     -            -            -
+    NoLongerWanted     withdrawn     leased                answered     refused      withdrawn
+    NoMoreAnswers      answered [5]_ -                     -            -            -
+    Correct            open [5]_     leased [5]_           answered     -            -
+    UndoReply          open [3]_     leased [5]_           answered     withdrawn    -
+    =================  ============  ====================  ===========  ===========  ===========
+
+    .. [1] unless it is postponed
+    .. [2] by the lease that holds it
+    .. [3] or withdrawn, where growth does not want it any more and no answer is left
+    .. [4] answered or refused by a lease that is not given up or used; or open, if more answers are wanted
+    .. [5] if it has some of several answers (then it is not withdrawn by NoLongerWanted either); an answered one from
+       which the last is taken back is withdrawn
 """
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from typing import TypeAlias
 
-from quercus.storage.queries.records import QueryState
+from quercus.labelling.errors import Refused
+
+
+class QueryState(IntEnum):
+    """Life of a query: open → leased → answered | refused | withdrawn. The numbers are the wire's.
+
+    Live queries have numbers up to `LEASED`: comparisons here and two partial indexes of the schema rely on it.
+    """
+
+    OPEN = 1
+    LEASED = 2
+    ANSWERED = 3
+    REFUSED = 4
+    WITHDRAWN = 5
+
+
+class Step(IntEnum):
+    """The step of a query, a row of its history. The numbers are the wire's."""
+
+    OPENED = 1
+    LEASED = 2
+    RELEASED = 3
+    EXPIRED = 4
+    SKIPPED = 5
+    POSTPONED = 6
+    ANSWERED = 7
+    REFUSED = 8
+    WITHDRAWN = 9
+    CORRECTED = 10
+    UNDONE = 11
+    EVICTED = 12
+    """An operator ended the lease, or the access token that took it became invalid."""
+    SETTLED = 13
+    """The budget is spent: the query is settled with those of several answers that it has."""
+
 
 OPEN, LEASED, WITHDRAWN = QueryState.OPEN, QueryState.LEASED, QueryState.WITHDRAWN
 SETTLED = (QueryState.ANSWERED, QueryState.REFUSED)
@@ -126,25 +176,30 @@ QueryEvent: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class RejectedStep:
-    """The reason why a step is not allowed; ``{expired}`` stands for the end of the lease, in words."""
-
-    reason: str
-
-
 def after_expiry(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
     """Return the life cycle at `now`: a lease past its end is over, whether or not its expiry was recorded."""
     return _after_return(lifecycle) if lifecycle.state is LEASED and lifecycle.ends <= now else lifecycle
 
 
-def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> QueryLifecycle | RejectedStep:
-    """The life after `event`, or why it may not be. `now` is of the lease clock, in seconds."""
+def apply_event(
+    lifecycle: QueryLifecycle, event: QueryEvent, now: float, expired: str = "the lease expired"
+) -> QueryLifecycle:
+    """The life after `event`; `Refused` if it may not be.
+
+    Parameters
+    ----------
+    lifecycle, event
+        The life before, and what happens.
+    now
+        Of the lease clock, in seconds.
+    expired
+        When the lease expired, in words.
+    """
     lifecycle = after_expiry(lifecycle, now)
     match event:
         case Take(token, ends):
             if lifecycle.state is not OPEN or lifecycle.not_before > now:
-                return RejectedStep("it is not available now")
+                raise Refused("it is not available now")
             return QueryLifecycle(LEASED, token, ends, wanted=lifecycle.wanted, answers=lifecycle.answers)
         case NoLongerWanted():
             if lifecycle.state is LEASED:
@@ -156,33 +211,35 @@ def apply_event(lifecycle: QueryLifecycle, event: QueryEvent, now: float) -> Que
             return replace(lifecycle, wanted=False) if lifecycle.answers else QueryLifecycle(WITHDRAWN)
         case NoMoreAnswers():
             if lifecycle.state is not OPEN or not lifecycle.answers:
-                return RejectedStep("it is not open with some of several answers")
+                raise Refused("it is not open with some of several answers")
             return QueryLifecycle(QueryState.ANSWERED, answers=lifecycle.answers)
         case Evict():
-            return _after_return(lifecycle) if lifecycle.state is LEASED else RejectedStep("nobody holds it")
+            if lifecycle.state is not LEASED:
+                raise Refused("nobody holds it")
+            return _after_return(lifecycle)
         case Correct(again):
             return _after_correction(lifecycle, again)
         case UndoReply(every):
             return _take_back(lifecycle, every)
         case _:
-            return _by_holder(lifecycle, event)
+            return _by_holder(lifecycle, event, expired)
 
 
-def _after_correction(lifecycle: QueryLifecycle, again: bool) -> QueryLifecycle | RejectedStep:
+def _after_correction(lifecycle: QueryLifecycle, again: bool) -> QueryLifecycle:
     if lifecycle.state is QueryState.REFUSED:
-        return RejectedStep(
+        raise Refused(
             "it was refused, there is no answer to correct: undo the refusal, and it is asked again"
         )
     if not lifecycle.answers:
-        return RejectedStep("it is not answered")
+        raise Refused("it is not answered")
     if again and lifecycle.state is not QueryState.ANSWERED:
-        return RejectedStep("that answer was taken back: answer the query again")
+        raise Refused("that answer was taken back: answer the query again")
     return replace(lifecycle, answers=lifecycle.answers + again)
 
 
-def _take_back(lifecycle: QueryLifecycle, every: bool) -> QueryLifecycle | RejectedStep:
+def _take_back(lifecycle: QueryLifecycle, every: bool) -> QueryLifecycle:
     if lifecycle.state is not QueryState.REFUSED and not lifecycle.answers:
-        return RejectedStep("it is not answered")
+        raise Refused("it is not answered")
     left = 0 if every or lifecycle.state is QueryState.REFUSED else lifecycle.answers - 1
     if left or lifecycle.state is LEASED or (lifecycle.state is OPEN and lifecycle.wanted):
         return replace(lifecycle, answers=left)  # the other answers remain, or more may be asked for
@@ -190,16 +247,16 @@ def _take_back(lifecycle: QueryLifecycle, every: bool) -> QueryLifecycle | Rejec
 
 
 def _by_holder(
-    lifecycle: QueryLifecycle, event: Extend | ReturnLease | Reply
-) -> QueryLifecycle | RejectedStep:
-    lost = _why_lost(lifecycle, event.lease)
+    lifecycle: QueryLifecycle, event: Extend | ReturnLease | Reply, expired: str
+) -> QueryLifecycle:
+    lost = _why_lost(lifecycle, event.lease, expired)
     if lost is not None and not (isinstance(event, ReturnLease) and lifecycle.state not in SETTLED):
-        return RejectedStep(lost)
+        raise Refused(lost)
     mine = lifecycle.state is LEASED and lifecycle.token == event.lease.token
     match event:
         case Extend(_, ends):
             if not mine:
-                return RejectedStep("{expired}; it cannot be extended, but an answer is still welcome")
+                raise Refused(f"{expired}; it cannot be extended, but an answer is still welcome")
             return replace(lifecycle, ends=max(lifecycle.ends, ends))
         case ReturnLease(_, not_before):
             return (
@@ -213,7 +270,7 @@ def _by_holder(
             )
 
 
-def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord) -> str | None:
+def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord, expired: str) -> str | None:
     if lifecycle.state in SETTLED:
         how = "answered" if lifecycle.state is QueryState.ANSWERED else "refused"
         by_another = " by another labeller" if lifecycle.token else ", when the budget was spent"
@@ -223,9 +280,9 @@ def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord) -> str | None:
     if lease.given_up:
         return "the lease was released, or ended by an operator: lease the query again"
     if lifecycle.state is WITHDRAWN:
-        return "withdrawn: {expired}, and growth does not want this label any more"
+        return f"withdrawn: {expired}, and growth does not want this label any more"
     if lifecycle.state is LEASED and lifecycle.token != lease.token:
-        return "{expired}, and the query is now leased to another labeller"
+        return f"{expired}, and the query is now leased to another labeller"
     return None
 
 
@@ -233,3 +290,73 @@ def _after_return(lifecycle: QueryLifecycle, not_before: float = NEVER) -> Query
     if lifecycle.wanted or lifecycle.answers:
         return QueryLifecycle(OPEN, not_before=not_before, wanted=lifecycle.wanted, answers=lifecycle.answers)
     return QueryLifecycle(WITHDRAWN)
+
+
+@dataclass(frozen=True, slots=True)
+class GrantedLease:
+    """A lease that was given: to whom, when, and the event of the log that it brought (0: none)."""
+
+    lease: LeaseRecord
+    labeller: str
+    since: float
+    sequence: int
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryNote:
+    """A step to be written down in the history of a query."""
+
+    number: int
+    instance: int
+    step: Step
+    state: QueryState
+    labeller: str | None = None
+    token: str | None = None
+    until: float | None = None
+    sequence: int | None = None
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HeldQuery:
+    """A query before a call, and the lease that the call shows.
+
+    Attributes
+    ----------
+    number, instance, asked
+        Of the query.
+    life : QueryLifecycle
+        Before the call.
+    given : GrantedLease
+        The lease; its end is the actual or future one.
+    expired : str
+        The end of the lease in words.
+    """
+
+    number: int
+    instance: int
+    asked: bytes
+    life: QueryLifecycle
+    given: GrantedLease
+    expired: str
+
+    def after(self, event: QueryEvent, now: float) -> QueryLifecycle:
+        """The life after a step; `Refused` if it may not be."""
+        return apply_event(self.life, event, now, self.expired)
+
+
+def give_back(
+    held: HeldQuery, how: Step, not_before: float, why: str, now: float
+) -> tuple[QueryLifecycle, HistoryNote | None]:
+    """Return a query: RELEASED to all, SKIPPED to all others, or POSTPONED until `not_before` (else `NEVER`).
+
+    If the lease has ended already, there is nothing to return, but the query may still be skipped. Returned are its
+    life, and the step for its history; None: nothing happens.
+    """
+    lease = held.given.lease
+    life = held.after(ReturnLease(lease, not_before), now)
+    if life == held.life and (how is not Step.SKIPPED or lease.given_up):
+        return life, None
+    until = None if life.not_before == NEVER else life.not_before
+    who = (held.given.labeller, lease.token, until)
+    return life, HistoryNote(held.number, held.instance, how, life.state, *who, why=why)

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from scipy.special import digamma
 
 from quercus.belief.errors import InvalidInput
-from quercus.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
-from quercus.crowds.coin import CELL, LEAST, MOST, likeliest_coins, prior_cells
-from quercus.crowds.confusion import ACCURACY, ROUNDS
+from quercus.labelling.crowds import PRIOR_RELIABILITY, CrowdAnswers, CrowdEstimate, estimate_crowd
+from quercus.labelling.crowds.coin import CELL, LEAST, MOST, likeliest_coins, prior_cells
+from quercus.labelling.crowds.confusion import ACCURACY, ROUNDS
 
 FEW = 4
 """Rounds: where answers are as good for one class as for another, many of them would turn rounding into a choice."""

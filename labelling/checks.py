@@ -1,10 +1,6 @@
-"""Checks of arguments: only bounds of size. The callers check the meaning of values."""
+"""Checks of what is stored: bounds of size alone. The callers check the meaning of values."""
 
 import math
-from collections.abc import Sequence
-
-import numpy as np
-from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.bounds import (
@@ -86,29 +82,3 @@ def shown_text(value: str) -> None:
     if len(value) > MAX_SHOWN_CHARACTERS:
         raise InvalidInput("shown", f"has {len(value)} characters, must have at most {MAX_SHOWN_CHARACTERS}")
     storable_text("shown", value)
-
-
-def push(ids: Sequence[str], values: NDArray[np.float64], labels: Sequence[bytes]) -> None:
-    """A batch of instances: one id, one row and one label each."""
-    if values.ndim != 2 or values.shape[1] < 1:
-        raise InvalidInput("values", f"has shape {values.shape}, must be (rows, attributes)")
-    if not len(ids) == len(values) == len(labels):
-        raise InvalidInput(
-            "ids", f"{len(ids)} ids, {len(values)} rows of values and {len(labels)} labels, not one each"
-        )
-    lengths = set(map(len, ids))
-    if lengths and not (min(lengths) >= 1 and max(lengths) <= MAX_TEXT):
-        for number, identifier in enumerate(ids):
-            name_text(f"ids[{number}]", identifier)
-    storable_text("ids", "".join(ids))
-
-
-def packed_rows(values: NDArray[np.float64]) -> list[bytes]:
-    """Each row as little-endian float64 bytes, NaN always the same: equal rows have equal bytes."""
-    array = np.ascontiguousarray(values, dtype="<f8")
-    missing = np.isnan(array)
-    if missing.any():
-        array = np.where(missing, np.nan, array).astype("<f8", copy=False)
-    data = array.tobytes()
-    width = 8 * array.shape[1]
-    return [data[start : start + width] for start in range(0, len(data), width)]

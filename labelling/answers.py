@@ -1,0 +1,472 @@
+"""Answers, refusals, corrections: the log and the query after a labeller's words.
+
+No label is ever edited. A correction is a new event, which replaces all answers to the instance; to take an answer back
+is one without a label. Functions take the state of the locked model, and return what happens, or raise `Refused`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from quercus.belief.agreement import Consensus
+from quercus.belief.codec import decode, encode
+from quercus.belief.errors import InvalidInput
+from quercus.belief.label import ClassSet, Label, Masses
+from quercus.labelling.combining import (
+    combine_answers,
+    contradicts,
+    crowd_label,
+    is_stated,
+    joined_names,
+    joint_event,
+)
+from quercus.labelling.crowds.labellers import Crowd
+from quercus.labelling.errors import Refused
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.history import LabellerLabel, decode_labeller_label
+from quercus.labelling.lifecycle import (
+    OPEN,
+    SETTLED,
+    Correct,
+    HeldQuery,
+    HistoryNote,
+    NoMoreAnswers,
+    QueryLifecycle,
+    QueryState,
+    Reply,
+    Step,
+    UndoReply,
+    apply_event,
+)
+from quercus.labelling.policy import Corrections, Policy
+
+WHY_SETTLED_EARLY = "the budget is spent"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The words of a labeller who holds a query.
+
+    Attributes
+    ----------
+    label : bytes or None
+        By `belief.codec`; None: "cannot tell".
+    reliability : float or None
+        That was sent with it; None: none was.
+    comment, shown : str
+        Kept with the answer; `shown` names what the labeller's screen showed.
+    took_s : float or None
+        None: since the query was leased.
+    """
+
+    label: bytes | None
+    reliability: float | None = None
+    comment: str = ""
+    took_s: float | None = None
+    shown: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Amendment:
+    """A correction of the answer to a query, or (no label) its taking back.
+
+    Attributes
+    ----------
+    labeller : str
+        Who amends it.
+    label : bytes or None
+        The new label, by `belief.codec`; None: the labeller takes the answer back.
+    reliability : float or None
+        That was sent with the label; None: none was.
+    comment : str
+        Kept with it.
+    permitted : bool
+        Whatever the policy says.
+    """
+
+    labeller: str
+    label: bytes | None
+    reliability: float | None = None
+    comment: str = ""
+    permitted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabelledInstance:
+    """The state of an instance and its model, which the transaction holds.
+
+    Attributes
+    ----------
+    said : sequence of Event
+        All events about the instance, oldest first.
+    size : int
+        Number of classes.
+    policy : Policy
+    crowd : Crowd or None
+        The labellers, where the policy says that their reliability is estimated; else None.
+    committed : int
+        The newest event of the log.
+    clock, wall : float
+        The time: of the lease clock, and to be shown.
+    """
+
+    said: Sequence[Event]
+    size: int
+    policy: Policy
+    crowd: Crowd | None
+    committed: int
+    clock: float
+    wall: float
+
+    def event(self, place: int, kind: EventKind, label: bytes | None, author: str, **more: object) -> Event:
+        """Return a new event about the instance, the `place`-th after the newest one of the log."""
+        columns = {"reliability": 1.0, "asked": None, "conflict": False, "query": 0} | more
+        return Event(
+            self.committed + place, kind, self.said[0].instance, self.said[0].id, None, label, author,
+            specification=None, created_at=self.wall, **columns,  # type: ignore[arg-type]
+        )  # fmt: skip
+
+    def with_joint(self, events: list[Event]) -> list[Event]:
+        """Return new events, and behind them the combination of all labels, where some were stated."""
+        if not is_stated(self.said):
+            return events
+        said, sequence = [*self.said, *events], self.committed + len(events) + 1
+        return [*events, joint_event(said, self.size, self.crowd, sequence, self.wall)]
+
+
+@dataclass(frozen=True, slots=True)
+class Effects:
+    """The effects of a call.
+
+    Attributes
+    ----------
+    events : sequence of Event
+        For the log.
+    life : QueryLifecycle
+        Of the query.
+    labeller : str or None
+        Who settled it, if it is settled.
+    settled_by : int or None
+        The event that settled it.
+    note : HistoryNote
+        For the history of the query.
+    answered, refused, conflicts : int
+        To be added to the counts of the model.
+    """
+
+    events: Sequence[Event]
+    life: QueryLifecycle
+    labeller: str | None
+    settled_by: int | None
+    note: HistoryNote
+    answered: int = 0
+    refused: int = 0
+    conflicts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOutcome:
+    """The outcome of an answer, a refusal or a correction.
+
+    Attributes
+    ----------
+    sequence : int
+        Number of its event.
+    repeated : bool
+        Whether it was stored before, by the same call of the same holder.
+    conflict : bool
+        As stored with the answer.
+    settled : bool
+        Whether the query is answered or refused; False if it wants more answers.
+    reliability : float
+        That counts.
+    together : Consensus or None
+        Of one of several answers: what all say together.
+    estimated : bool
+        Whether the policy says that reliability is estimated.
+    """
+
+    sequence: int
+    repeated: bool
+    conflict: bool = False
+    settled: bool = True
+    reliability: float = field(default=1.0, compare=False)
+    together: Consensus | None = field(default=None, compare=False)
+    estimated: bool = field(default=False, compare=False)
+
+
+def answer(
+    held: HeldQuery, words: Words, of: LabelledInstance, *, spends_budget: bool
+) -> tuple[AnswerOutcome, Effects | None]:
+    """Settle a query with an answer or a refusal, or open it again for the next answer.
+
+    Parameters
+    ----------
+    held : the query and the lease that is shown.
+    words : what the labeller says.
+    of : what is known of the instance.
+    spends_budget : whether an answer is the last one of the budget. Nobody else is asked then.
+
+    Returns
+    -------
+    tuple
+        The outcome, and the effects; None where the same was said before.
+
+    Raises
+    ------
+    Refused
+        If the lease does not count any more, or something else was said by it.
+    """
+    number, labeller, size = held.number, held.given.labeller, of.size
+    partial = partial_answers(of.said, number, size)
+    data, sent = words.label, words.reliability
+    if data is None and partial:  # somebody has answered: it counts as an answer that says nothing
+        data, sent = encode(ClassSet((1 << size) - 1)), 1.0
+    reliability = 1.0 if data is None else reliability_of(of.crowd, sent, labeller)
+    declared = data is None or sent is not None
+    together: Consensus | None = None
+    combined: tuple[bytes, str] | None = None
+    settles, conflict = True, False
+    if data is not None:
+        label = decode(data, size)
+        if of.policy.answers_per_query > 1 or labellers_with_partial_answers(of.said, number):
+            labels = {author: each for author, each in partial.items() if author != labeller}
+            labels[labeller] = LabellerLabel(label, reliability, not declared)
+            together = combine_answers(list(labels.values()), size)
+            settles = spends_budget or _is_enough(of.policy, len(labels), together.conflict)
+            if settles:
+                combined, conflict = _combine_labels(labels, together, of.said, size, of.crowd)
+        else:
+            conflict = contradicts(of.said, label, reliability, size)
+    if held.given.sequence:
+        return _answered_before(held, of, data, reliability, declared, together), None
+
+    into = OPEN if not settles else QueryState.REFUSED if data is None else QueryState.ANSWERED
+    life = held.after(Reply(held.given.lease, into), of.clock)
+    is_opinion = not settles or combined is not None
+    kind = EventKind.OPINION if is_opinion else EventKind.REFUSAL if data is None else EventKind.ANSWER
+    own = of.event(
+        1, kind, data, labeller, reliability=reliability, conflict=conflict, query=number,
+        asked=None if is_opinion else held.asked, comment=words.comment, shown=words.shown, assumed=not declared,
+        took_s=max(0.0, of.clock - held.given.since) if words.took_s is None else float(words.took_s),
+    )  # fmt: skip
+    events = [own]
+    if combined is not None:  # the labeller's own label comes before the combination
+        events.append(
+            of.event(2, EventKind.ANSWER, *combined, conflict=conflict, query=number, asked=held.asked)
+        )
+    settled_by = of.committed + len(events) if settles else None
+    if settles and data is not None:
+        events = of.with_joint(events)
+    step = Step.REFUSED if data is None else Step.ANSWERED
+    note = HistoryNote(
+        number, held.instance, step, life.state, labeller, held.given.lease.token, sequence=own.sequence,
+        why="" if settles else "wants more answers",
+    )  # fmt: skip
+    is_estimated = of.crowd is not None
+    outcome = AnswerOutcome(own.sequence, False, conflict, settles, reliability, together, is_estimated)
+    return outcome, Effects(
+        events, life, labeller if settles else None, settled_by, note, int(data is not None), int(data is None),
+        _conflicts(events) if settles else 0,
+    )  # fmt: skip
+
+
+def settle_early(number: int, asked: bytes, life: QueryLifecycle, of: LabelledInstance) -> Effects:
+    """Settle a query with those of several answers that it has, because the budget is spent.
+
+    Nobody is asked any more then, and no lease is left (answered and leased queries together never exceed the budget),
+    so the query can get no other answer.
+    """
+    given = partial_answers(of.said, number, of.size)
+    together = combine_answers(list(given.values()), of.size)
+    combined, conflict = _combine_labels(given, together, of.said, of.size, of.crowd)
+    after = apply_event(life, NoMoreAnswers(), of.clock)
+    settled = of.event(1, EventKind.ANSWER, *combined, conflict=conflict, query=number, asked=asked)
+    events = of.with_joint([settled])
+    note = HistoryNote(
+        number, settled.instance, Step.SETTLED, after.state, sequence=settled.sequence, why=WHY_SETTLED_EARLY
+    )
+    return Effects(events, after, None, settled.sequence, note, conflicts=_conflicts(events))
+
+
+def amend(
+    number: int, life: QueryLifecycle, change: Amendment, of: LabelledInstance
+) -> tuple[AnswerOutcome, Effects | None]:
+    """Correct the answer to a query, or take it back.
+
+    Parameters
+    ----------
+    number, life : of the query.
+    change : what the labeller says.
+    of : what is known of the instance.
+
+    Returns
+    -------
+    tuple
+        The outcome, and the effects; None where the same was said before.
+
+    Raises
+    ------
+    Refused
+        If the query is not answered, or the policy does not permit it.
+    """
+    labeller, size = change.labeller, of.size
+    settled = life.state in SETTLED
+    said = [event for event in of.said if event.query == number]
+    own = _own_words(said, labeller)
+    reliability = 1.0 if change.label is None else reliability_of(of.crowd, change.reliability, labeller)
+    declared = change.label is None or change.reliability is not None
+    # an estimated reliability may be another by now
+    if own is not None and own.label == change.label and (own.reliability == reliability or not declared):
+        return _amended_before(said, own), None
+    if not change.permitted:
+        _check_may_amend(of.policy.corrections, labeller, said)
+
+    among = labeller in labellers_with_partial_answers(of.said, number)
+    pending = among and not settled
+    if not settled and not pending:
+        raise Refused("it is not answered")
+    holds, conflict = change.label, False
+    if among and settled:  # the new combination of all answers replaces the old one
+        given = partial_answers(of.said, number, size)
+        given.pop(labeller, None)
+        if change.label is not None:
+            label = decode(change.label, size)
+            given[labeller] = LabellerLabel(label, reliability, not declared)
+        holds = None
+        if given:
+            together = combine_answers(list(given.values()), size)
+            (holds, _), conflict = _combine_labels(given, together, of.said[:1], size, of.crowd)
+    elif not among and change.label is not None:  # the one answer, or (who may) what overrules all
+        conflict = contradicts(of.said[:1], decode(change.label, size), reliability, size)
+    again = own is not None and own.label is None
+    every = not pending and holds is None
+    step = UndoReply(every) if change.label is None else Correct(again)
+    after = apply_event(life, step, of.clock)
+
+    events = []
+    if among:  # the labeller's own words, then what holds
+        events.append(of.event(
+            1, EventKind.OPINION, change.label, labeller, reliability=reliability, query=number,
+            comment=change.comment, assumed=not declared,
+        ))  # fmt: skip
+    if not pending:
+        events.append(of.event(
+            len(events) + 1, EventKind.CORRECTION, holds, labeller, conflict=conflict, query=number,
+            reliability=1.0 if among else reliability, comment="" if among else change.comment,
+            assumed=not among and not declared,
+        ))  # fmt: skip
+    sequence = of.committed + len(events)
+    if not pending:
+        events = of.with_joint(events)
+    note = HistoryNote(
+        number, of.said[0].instance, Step.UNDONE if change.label is None else Step.CORRECTED, after.state, labeller,
+        sequence=sequence, why=change.comment[:200],
+    )  # fmt: skip
+    undone = life.state is QueryState.REFUSED and change.label is None
+    outcome = AnswerOutcome(sequence, False, conflict, after.state is QueryState.ANSWERED)
+    return outcome, Effects(
+        events, after, labeller, None, note, refused=-int(undone), conflicts=_conflicts(events)
+    )
+
+
+def partial_answers(history: Sequence[Event], number: int, size: int) -> dict[str, LabellerLabel]:
+    """Return the current answer of each labeller to a query that wants several, by name."""
+    said: dict[str, LabellerLabel] = {}
+    for event in history:
+        if event.kind is not EventKind.OPINION or event.query != number:
+            continue
+        said.pop(event.author, None)
+        if event.label is not None:
+            said[event.author] = decode_labeller_label(event, event.label, size)
+    return said
+
+
+def labellers_with_partial_answers(history: Sequence[Event], number: int) -> set[str]:
+    """Return the labellers who gave one of several answers to a query, taken back or not."""
+    return {event.author for event in history if event.kind is EventKind.OPINION and event.query == number}
+
+
+def check_declared(reliability: float | None) -> None:
+    """Raise ``InvalidInput`` for a reliability that was sent and is none."""
+    if reliability is not None and not 0.0 < reliability <= 1.0:
+        raise InvalidInput("reliability", f"is {reliability!r}, must lie in (0, 1]")
+
+
+def reliability_of(crowd: Crowd | None, declared: float | None, labeller: str) -> float:
+    """Return the reliability that was declared, else that of the labeller."""
+    check_declared(declared)
+    if declared is not None:
+        return float(declared)
+    return 1.0 if crowd is None else crowd.reliability_of(labeller)
+
+
+def _combine_labels(
+    labels: Mapping[str, LabellerLabel],
+    together: Consensus,
+    history: Sequence[Event],
+    size: int,
+    crowd: Crowd | None,
+) -> tuple[tuple[bytes, str], bool]:
+    """Return the label of several answers with its authors, and whether it contradicts the history.
+
+    `together` is their combination by Dempster's rule.
+    """
+    label: Label = crowd_label(labels, size, crowd) or Masses(together.mass)
+    return (encode(label), joined_names(labels)), contradicts(history, label, 1.0, size)
+
+
+def _is_enough(policy: Policy, count: int, conflict: float) -> bool:
+    """Return whether `count` answers with a degree of conflict settle a query."""
+    wanted = policy.answers_per_query
+    return count >= wanted and (conflict <= policy.max_conflict or count >= 2 * wanted)
+
+
+def _conflicts(events: Sequence[Event]) -> int:
+    """Return how many new combinations contradict what was known before; words of one of several count with theirs."""
+    return sum(event.conflict for event in events if event.kind is not EventKind.OPINION)
+
+
+def _answered_before(
+    held: HeldQuery, of: LabelledInstance, label: bytes | None, reliability: float, declared: bool,
+    together: Consensus | None,
+) -> AnswerOutcome:  # fmt: skip
+    """Return the outcome of the first time, if the same was said then."""
+    sequence = held.given.sequence
+    first = next(event for event in of.said if event.sequence == sequence)
+    if first.label == label and (first.reliability == reliability or not declared):
+        settled = held.life.state in SETTLED
+        return AnswerOutcome(
+            sequence, True, first.conflict, settled, reliability, together, of.crowd is not None
+        )
+    if None not in (first.label, label):
+        raise Refused("already answered, with another label or reliability")
+    raise Refused("already refused" if first.label is None else "already answered")
+
+
+def _own_words(events: Sequence[Event], labeller: str) -> Event | None:
+    """Return the newest answer or correction of a labeller to a query; None where it is a refusal.
+
+    Where it gave one of several answers these are its opinions; what follows from all of them bears its name too.
+    """
+    mine = [event for event in events if event.author == labeller]
+    opinions = [event for event in mine if event.kind is EventKind.OPINION]
+    others = [event for event in mine if event.kind in (EventKind.ANSWER, EventKind.CORRECTION)]
+    if mine and mine[-1].kind is EventKind.REFUSAL:
+        return None
+    return next(reversed(opinions or others), None)
+
+
+def _amended_before(events: Sequence[Event], own: Event) -> AnswerOutcome:
+    """Return the outcome of the first time: its own event, or the correction that settled the query with it."""
+    together = (event for event in events if (event.sequence, event.author) == (own.sequence + 1, own.author))
+    last = next((event for event in together if event.kind is EventKind.CORRECTION), own)
+    return AnswerOutcome(last.sequence, repeated=True, conflict=last.conflict)
+
+
+def _check_may_amend(who: Corrections, labeller: str, events: Sequence[Event]) -> None:
+    if who is Corrections.NOBODY:
+        raise Refused("the labelling policy of this model allows no corrections")
+    if who is Corrections.OWN and labeller not in {event.author for event in events}:
+        raise Refused(f"{labeller} did not answer it, and only labellers who answered may correct it")

@@ -1,0 +1,215 @@
+"""Statements: labels that labellers give to instances without having been asked.
+
+A statement is a row of the log like any other. It spends no budget and settles no query: the query about its instance
+is withdrawn when it is open, and stays with its holder when it is leased. What all say together of the instance, asked
+or not, stands in a CORRECTION of no query behind the statements (`combining.joint_event`), and behind every later
+answer.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from quercus.labelling.answers import reliability_of
+from quercus.labelling.combining import joint_event
+from quercus.labelling.crowds.labellers import Crowd
+from quercus.labelling.errors import Refused
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.policy import Corrections, Policy
+
+UNASKED = "its label was stated unasked"
+LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
+
+_Words: TypeAlias = tuple[str, str, bytes | None]
+"""Instance (its id), labeller and label of a statement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """One statement: instance (its id), labeller and label; label None takes a statement back.
+
+    `reliability` is the one that was sent with it; None: none was, and another estimate does not make another
+    statement.
+    """
+
+    instance: str
+    labeller: str
+    label: bytes | None
+    reliability: float | None = None
+    comment: str = ""
+
+    @property
+    def words(self) -> _Words:
+        """The statement without its reliability and comment."""
+        return self.instance, self.labeller, self.label
+
+
+@dataclass(frozen=True, slots=True)
+class StatementBatch:
+    """Statements that are stored together or not at all.
+
+    Attributes
+    ----------
+    request : str
+        Names the batch: sent again, it is acknowledged again.
+    statements : sequence of Statement
+    """
+
+    request: str
+    statements: Sequence[Statement]
+
+
+@dataclass(frozen=True, slots=True)
+class StatementPlan:
+    """The effect of a batch, by the log as it stood at an event.
+
+    Attributes
+    ----------
+    as_of : int
+        The newest event.
+    instances : frozenset of int
+        Instances of the batch.
+    fresh : sequence of Event
+        The statements that are to be stored.
+    joints : sequence of Event
+        What all say together then, an event for each instance of `fresh`. Numbers and times of both are given when
+        they are stored.
+    corrects : bool
+        Whether a labeller states something else than before, which the policy may forbid.
+    """
+
+    as_of: int
+    instances: frozenset[int]
+    fresh: Sequence[Event]
+    joints: Sequence[Event]
+    corrects: bool
+
+    def is_overtaken(self, policy: Policy, spoken: Collection[int]) -> bool:
+        """Return whether it is out of date: the policy forbids it now, or labels of its instances came (`spoken`)."""
+        forbidden = self.corrects and policy.corrections is Corrections.NOBODY
+        return forbidden or not self.instances.isdisjoint(spoken)
+
+    def events(self, committed: int, at: float) -> list[Event]:
+        """Return the events, numbered after the newest one."""
+        found = enumerate([*self.fresh, *self.joints], committed + 1)
+        return [replace(event, sequence=sequence, created_at=at) for sequence, event in found]
+
+
+def plan(
+    statements: Sequence[Statement],
+    places: Mapping[str, int],
+    said: Mapping[int, Sequence[Event]],
+    policy: Policy,
+    crowd: Crowd | None,
+    size: int,
+    committed: int,
+) -> StatementPlan:
+    """Plan the events of a batch.
+
+    Parameters
+    ----------
+    statements
+        Of the batch.
+    places
+        The INSTANCE event of each instance, by its id.
+    said
+        Everything said about each instance, oldest first, by its INSTANCE event.
+    policy, crowd
+        Of the model; a crowd where its policy says that reliability is estimated.
+    size
+        Number of classes.
+    committed
+        The newest event of the log.
+
+    Raises
+    ------
+    Refused
+        If there is nothing to take back, or the policy allows no corrections.
+    """
+    after = {instance: list(events) for instance, events in said.items()}
+    fresh: list[Event] = []
+    corrects = False
+    for given in statements:
+        events = after[places[given.instance]]
+        own = _newest_of_labeller(events, given.labeller)
+        if _is_known(own, given):
+            continue
+        if own and policy.corrections is Corrections.NOBODY:
+            raise Refused(
+                f"{given.labeller} has stated a different label for instance {given.instance!r} before, and the "
+                "labelling policy of this model allows no corrections"
+            )
+        corrects |= own is not None
+        event = _event_of(given, places, crowd, committed + len(fresh) + 1)
+        events.append(event)
+        fresh.append(event)
+    touched = dict.fromkeys(event.instance for event in fresh)
+    joints = [joint_event(after[instance], size, crowd, 0, 0.0) for instance in touched]
+    return StatementPlan(committed, frozenset(said), fresh, joints, corrects)
+
+
+def statement_events(statements: Sequence[Statement], places: Mapping[str, int]) -> list[Event]:
+    """Return statements as events, for an estimate of the crowd; those about other instances are left out."""
+    return [_event_of(given, places, None, 0) for given in statements if given.instance in places]
+
+
+def not_stored(batch: StatementBatch, stored: Sequence[tuple[_Words, float]]) -> Sequence[Statement] | None:
+    """Return the statements of a batch that the request of its name did not store; None: it stored others.
+
+    Parameters
+    ----------
+    batch
+        That came.
+    stored
+        The statements that the request stored, with their reliabilities.
+    """
+    reliabilities: dict[_Words, set[float]] = {}
+    for words, reliability in stored:
+        reliabilities.setdefault(words, set()).add(reliability)
+    if not reliabilities.keys() <= {given.words for given in batch.statements}:
+        return None
+    return [given for given in batch.statements if not _is_stored(given, reliabilities)]
+
+
+def were_known(statements: Sequence[Statement], before: Mapping[str, Sequence[Event]]) -> bool:
+    """Return whether statements held already, by what was said `before` of each instance, by id."""
+    return all(
+        (own := _newest_of_labeller(before[given.instance], given.labeller)) is not None
+        and _is_known(own, given)
+        for given in statements
+    )
+
+
+def _is_stored(given: Statement, stored: Mapping[_Words, Collection[float]]) -> bool:
+    """Return whether a statement is one of those that a request stored, by their reliabilities."""
+    found = stored.get(given.words, ())
+    any_will_do = given.reliability is None or given.label is None
+    return bool(found) and (any_will_do or given.reliability in found)
+
+
+def _newest_of_labeller(said: Sequence[Event], labeller: str) -> Event | None:
+    """The newest words of a labeller about an instance; a refusal is none."""
+    mine = (event for event in reversed(said) if event.author == labeller and event.kind in LABEL_KINDS)
+    return next((event for event in mine if event.query or event.kind is EventKind.STATEMENT), None)
+
+
+def _is_known(own: Event | None, given: Statement) -> bool:
+    if own is None:
+        if given.label is None:
+            raise Refused(f"{given.labeller} has no statement about instance {given.instance!r} to take back")
+        return False
+    if given.label is None and own.kind is not EventKind.STATEMENT:
+        raise Refused(
+            f"{given.labeller} answered query {own.query} about instance {given.instance!r}: undo that answer"
+        )
+    same = given.reliability is None or given.label is None or own.reliability == given.reliability
+    return own.kind is EventKind.STATEMENT and own.label == given.label and same
+
+
+def _event_of(given: Statement, places: Mapping[str, int], crowd: Crowd | None, sequence: int) -> Event:
+    says = given.label is not None  # else nothing could be weighed
+    reliability = reliability_of(crowd, given.reliability, given.labeller) if says else 1.0
+    return Event(
+        sequence, EventKind.STATEMENT, places[given.instance], given.instance, None, given.label, given.labeller,
+        reliability, None, False, None, 0.0, comment=given.comment, assumed=says and given.reliability is None,
+    )  # fmt: skip

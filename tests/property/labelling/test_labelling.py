@@ -1,0 +1,437 @@
+"""Labelling, against a slow model: after each step the model replays everything that was accepted so far.
+
+The walk drives the pure functions with a log and queries in memory. The model knows nothing of events, lifecycles and
+functions: only who said what, by which lease and when. What is known of an instance follows from `support.ledger`.
+"""
+
+import random
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pytest
+from support.ledger import LabellerVoice, Ledger, conflict
+
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.labelling import answers, statements
+from quercus.labelling.answers import Amendment, Effects, LabelledInstance, Words
+from quercus.labelling.errors import Refused
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.history import known_contour
+from quercus.labelling.leasing import Idle, Usage, remaining_budget, why_late_answer_is_beyond
+from quercus.labelling.lifecycle import (
+    NEVER,
+    Extend,
+    GrantedLease,
+    HeldQuery,
+    LeaseRecord,
+    NoLongerWanted,
+    QueryLifecycle,
+    QueryState,
+    Step,
+    Take,
+    after_expiry,
+    apply_event,
+    give_back,
+)
+from quercus.labelling.policy import Corrections, Policy
+from quercus.labelling.statements import Statement
+
+OPEN, LEASED, ANSWERED, REFUSED, WITHDRAWN = QueryState
+SIZE, LABELLERS = 3, ("ann", "bob", "cleo", "dora")
+PUSHED = dict(enumerate([(1.0, 1.0, 1.0), (1.0, 1.0, 0.0), (0.0, 1.0, 0.0)] * 3, 1))
+SETS = [frozenset(each) for each in ((0,), (0,), (1,), (2,), (0, 1), (0, 1, 2))]
+STEPS = 120
+
+
+def data(names: frozenset[int]) -> bytes:
+    return encode(ClassSet(sum(1 << k for k in names)))
+
+
+@dataclass
+class Lease:
+    """A lease, as the walk remembers it."""
+
+    number: int
+    who: str
+    token: str
+    since: float
+    ends: float
+    given_up: bool = False
+    sequence: int = 0
+
+
+@dataclass
+class Slow:
+    """All that was accepted, in order; everything else is worked out from it, again and again."""
+
+    calls: list[tuple] = field(default_factory=list)
+
+    def replay(self, now: float) -> tuple[dict[int, dict], dict[int, Ledger], int]:
+        """The queries, the ledgers of the instances, and how many answers were given."""
+        queries: dict[int, dict] = {}
+        ledgers = {instance: Ledger() for instance in PUSHED}
+        given = 0
+
+        def returned(query: dict) -> None:
+            query["holder"] = ""
+            alive = query["wanted"] or ledgers[query["instance"]].query(query["number"]).answers
+            query["state"] = OPEN if alive else WITHDRAWN
+
+        for what, number, *rest in [*self.calls, ("now", 0, now)]:
+            at = rest[-1]
+            for query in queries.values():  # leases end by themselves
+                if query["state"] is LEASED and query["ends"] <= at:
+                    returned(query)
+            query = queries.get(number, {})
+            ledger = ledgers.get(query.get("instance", 0), Ledger())
+            voices = ledger.query(number) if query else None
+            if what == "open":
+                queries[number] = {
+                    "number": number, "instance": rest[0], "state": OPEN, "holder": "", "wanted": True, "back": NEVER
+                }  # fmt: skip
+            elif what == "unwanted":
+                query["wanted"] = False
+                if query["state"] is OPEN and not voices.answers:
+                    query["state"] = WITHDRAWN
+            elif what == "wanted":
+                query["wanted"] = True
+            elif what == "lease":
+                query |= {"state": LEASED, "holder": rest[0], "ends": rest[1], "back": NEVER}
+            elif what == "extend":
+                query["ends"] = max(query["ends"], rest[0])
+            elif what == "return":
+                returned(query)
+                query["back"] = rest[0] if query["state"] is OPEN else NEVER
+            elif what == "answer":
+                who, voice, several, settles, _ = rest
+                ledger.answer(number, who, voice, several=several, settles=settles)
+                given += 1
+                query |= {"state": ANSWERED if settles else OPEN, "holder": "", "back": NEVER}
+            elif what == "refuse":
+                ledger.refuse(number, rest[0])
+                query |= {"state": REFUSED, "holder": "", "back": NEVER}
+            elif what == "correct":
+                ledger.correct(number, rest[0], rest[1])
+            elif what == "undo":
+                before, everything = query["state"], rest[0] not in voices.ever
+                ledger.undo(number, rest[0])
+                stays = before is LEASED or (before is OPEN and query["wanted"])
+                if not voices.answers and (everything or not stays):
+                    query |= {"state": WITHDRAWN, "holder": "", "back": NEVER}
+            elif what == "state":
+                ledgers[rest[0]].stated[rest[1]] = rest[2]
+            elif what == "retract":
+                ledgers[rest[0]].stated.pop(rest[1])
+            elif what == "early":
+                voices.settled = True
+                query["state"] = ANSWERED
+        return queries, ledgers, given
+
+
+class Walk:
+    """A model in memory, and random calls about it."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)  # noqa: S311
+        self.now, self.policy, self.budget = 0.0, Policy(corrections=Corrections.ANYONE), 10**6
+        self.log: list[Event] = []
+        for instance, contour in PUSHED.items():
+            label = data(frozenset(k for k, value in enumerate(contour) if value))
+            source = (b"", label, "source", 1.0, None, False, None, 0.0)
+            name = "abcdefghi"[instance - 1]
+            self.log.append(Event(instance, EventKind.INSTANCE, instance, name, *source))
+        self.lives: dict[int, QueryLifecycle] = {}
+        self.instances: dict[int, int] = {}
+        self.leases: list[Lease] = []
+        self.standing: set[tuple[int, str]] = set()  # who answered a query and did not take it back
+        self.counts = Counter[str]()
+        self.slow = Slow()
+        self.did = Counter[str]()
+
+    # The walk's own bookkeeping: the part of a store
+
+    def of(self, instance: int) -> LabelledInstance:
+        said = [event for event in self.log if event.instance == instance]
+        return LabelledInstance(said, SIZE, self.policy, None, len(self.log), self.now, self.now)
+
+    def held(self, lease: Lease) -> HeldQuery:
+        life = after_expiry(self.lives[lease.number], self.now)
+        ends = life.ends if life.token == lease.token and life.state is LEASED else lease.ends
+        used = bool(lease.sequence) or (lease.number, lease.who) in self.standing
+        record = LeaseRecord(lease.token, ends, lease.given_up, used)
+        given = GrantedLease(record, lease.who, lease.since, lease.sequence)
+        return HeldQuery(lease.number, self.instances[lease.number], b"asked", life, given, "it expired")
+
+    def apply(self, number: int, effects: Effects) -> None:
+        assert [event.sequence for event in effects.events] == [
+            len(self.log) + place for place in range(1, len(effects.events) + 1)
+        ]
+        self.log += effects.events
+        self.lives[number] = effects.life
+        self.counts.update(answered=effects.answered, refused=effects.refused, conflicts=effects.conflicts)
+
+    def usage(self, who: str) -> Usage:
+        lives = [after_expiry(life, self.now) for life in self.lives.values()]
+        mine = {lease.token for lease in self.leases if lease.who == who}
+        leased = [life for life in lives if life.state is LEASED]
+        return Usage(
+            self.budget, self.counts["answered"], len(leased), sum(life.token in mine for life in leased)
+        )
+
+    def note(self, what: str, number: int, *rest: object) -> None:
+        self.slow.calls.append((what, number, *rest, self.now))
+        self.did[what] += 1
+
+    def pick(self) -> Lease | None:
+        return self.chance.choice(self.leases[-5:]) if self.leases else None
+
+    def voice(self, names: frozenset[int], reliability: float) -> LabellerVoice:
+        return LabellerVoice(len(self.log), names, reliability)
+
+    # The steps
+
+    def publish(self) -> None:
+        wanted = {instance for instance in PUSHED if self.chance.random() < 0.6}
+        live = {}
+        for number, life in self.lives.items():
+            life = self.lives[number] = after_expiry(life, self.now)  # noqa: PLW2901
+            if life.state not in (OPEN, LEASED):
+                continue
+            live[self.instances[number]] = number
+            if self.instances[number] in wanted:
+                self.lives[number] = replace(life, wanted=True)
+                self.note("wanted", number)
+            else:
+                self.lives[number] = apply_event(life, NoLongerWanted(), self.now)
+                self.note("unwanted", number)
+        _, ledgers, _ = self.slow.replay(self.now)
+        for instance in sorted(wanted - live.keys()):
+            if not ledgers[instance].is_settled:
+                number = len(self.lives) + 1
+                self.lives[number], self.instances[number] = QueryLifecycle(), instance
+                self.note("open", number, instance)
+
+    def lease(self) -> None:
+        who = self.chance.choice(LABELLERS)
+        queries, ledgers, given = self.slow.replay(self.now)
+        leased = sum(query["state"] is LEASED for query in queries.values())
+        room = remaining_budget(self.usage(who), self.policy, self.now)
+        assert (room.total, room.idle is Idle.NOT_IDLE) == (
+            self.budget - given - leased, self.budget > given + leased,
+        )  # fmt: skip
+        for number, query in queries.items():
+            free = query["state"] is OPEN and query["back"] <= self.now
+            token, ends = f"t{len(self.leases)}", self.now + 20.0
+            if not free:
+                with pytest.raises(Refused):
+                    apply_event(self.lives[number], Take(token, ends), self.now)
+            elif room.mine > 0 and who not in ledgers[query["instance"]].query(number).answers:
+                self.lives[number] = apply_event(self.lives[number], Take(token, ends), self.now)
+                self.leases.append(Lease(number, who, token, self.now, ends))
+                self.note("lease", number, token, ends)
+                return
+
+    def answer(self, *, refuses: bool = False) -> None:
+        if (lease := self.pick()) is None:
+            return
+        names, reliability = self.chance.choice(SETS), self.chance.choice((1.0, 0.8, 0.5))
+        queries, ledgers, given = self.slow.replay(self.now)
+        query, ledger = queries[lease.number], ledgers[queries[lease.number]["instance"]]
+        mine = ledger.query(lease.number)
+        if refuses and mine.several and mine.answers:
+            refuses, names, reliability = False, frozenset(range(SIZE)), 1.0
+            words = Words(None)
+        else:
+            words = Words(None) if refuses else Words(data(names), reliability)
+        held, voice = self.held(lease), self.voice(names, reliability)
+        left = self.budget - given - sum(each["state"] is LEASED for each in queries.values())
+        late = query["state"] is OPEN
+        allowed = (
+            not lease.sequence and not lease.given_up and lease.who not in mine.answers
+            and (late or (query["state"] is LEASED and query["holder"] == lease.token))
+        )  # fmt: skip
+        spends = given + 1 >= self.budget
+        try:
+            outcome, effects = answers.answer(held, words, self.of(query["instance"]), spends_budget=spends)
+            beyond = (
+                why_late_answer_is_beyond(self.usage(lease.who), self.policy, self.now, "")
+                if effects and effects.answered and late else None
+            )  # fmt: skip
+            if beyond:
+                raise Refused(beyond)
+        except Refused:
+            may_answer = allowed and (left > 0 or refuses or not late)
+            assert not may_answer
+            self.did["refused"] += 1
+            return
+        if effects is None:
+            assert lease.sequence == outcome.sequence
+            assert outcome.repeated
+            return
+        assert allowed
+        assert refuses or left > 0 or not late
+        lease.sequence = outcome.sequence
+        if refuses:
+            self.apply(lease.number, effects)
+            self.standing.discard((lease.number, lease.who))
+            self.note("refuse", lease.number, lease.who)
+            return
+        several = self.policy.answers_per_query > 1 or mine.several
+        voices = [*mine.answers.values(), voice]
+        high = several and conflict(voices, SIZE) > self.policy.max_conflict
+        wanted = self.policy.answers_per_query
+        settles = not several or spends or len(voices) >= wanted * (2 if high else 1)
+        assert outcome.settled == settles
+        self.apply(lease.number, effects)
+        self.standing.add((lease.number, lease.who))
+        self.note("answer", lease.number, lease.who, voice, several, settles)
+        if spends:
+            self.settle_early()
+
+    def settle_early(self) -> None:
+        queries, ledgers, _ = self.slow.replay(self.now)
+        for number, query in sorted(queries.items()):
+            if query["state"] is OPEN and ledgers[query["instance"]].query(number).answers:
+                life = after_expiry(self.lives[number], self.now)
+                self.apply(number, answers.settle_early(number, b"asked", life, self.of(query["instance"])))
+                self.note("early", number)
+
+    def amend(self) -> None:
+        if not self.lives:
+            return
+        number, who = self.chance.choice(list(self.lives)), self.chance.choice(LABELLERS)
+        names = self.chance.choice([None, *SETS])
+        reliability = self.chance.choice((1.0, 0.5))
+        queries, ledgers, _ = self.slow.replay(self.now)
+        query = queries[number]
+        mine = ledgers[query["instance"]].query(number)
+        change = Amendment(who, None if names is None else data(names), reliability)
+        life = after_expiry(self.lives[number], self.now)
+        is_own = who in mine.answers or who in mine.ever or mine.refused == who
+        try:
+            _, effects = answers.amend(number, life, change, self.of(query["instance"]))
+        except Refused:
+            assert not (query["state"] is ANSWERED and is_own and who in mine.answers), "may correct it"
+            assert not (names is None and mine.refused == who), "may take it back"
+            self.did["refused"] += 1
+            return
+        if effects is None:
+            return
+        assert mine.answers or mine.refused or mine.ever
+        self.apply(number, effects)
+        if names is None:
+            self.standing.discard((number, who))
+            self.note("undo", number, who)
+        else:
+            self.note("correct", number, who, self.voice(names, reliability))
+
+    def state(self) -> None:
+        instance, who = self.chance.choice(list(PUSHED)), self.chance.choice(LABELLERS)
+        names, reliability = self.chance.choice([None, *SETS]), self.chance.choice((1.0, 0.5))
+        said = Statement("abcdefghi"[instance - 1], who, None if names is None else data(names), reliability)
+        of = self.of(instance)
+        _, ledgers, _ = self.slow.replay(self.now)
+        try:
+            plan = statements.plan(
+                [said], {said.instance: instance}, {instance: of.said}, self.policy, None, SIZE, len(self.log)
+            )
+        except Refused:
+            assert names is None, "may be stated"
+            self.did["refused"] += 1
+            return
+        events = plan.events(len(self.log), self.now)
+        self.log += events
+        self.counts.update(conflicts=sum(event.conflict for event in plan.joints))
+        if not events:
+            assert who in ledgers[instance].stated or names is None
+            return
+        assert [event.kind for event in events] == [EventKind.STATEMENT, EventKind.CORRECTION]
+        if names is None:
+            self.note("retract", 0, instance, who)
+        else:
+            self.note("state", 0, instance, who, self.voice(names, reliability))
+        for number, life in self.lives.items():
+            if self.instances[number] == instance and after_expiry(life, self.now).state in (OPEN, LEASED):
+                self.lives[number] = apply_event(life, NoLongerWanted(), self.now)
+                self.note("unwanted", number)
+
+    def back(self) -> None:
+        if (lease := self.pick()) is None:
+            return
+        query = self.slow.replay(self.now)[0][lease.number]
+        how = self.chance.choice((Step.RELEASED, Step.SKIPPED, Step.POSTPONED))
+        until = self.now + 30.0 if how is Step.POSTPONED else NEVER
+        try:
+            life, note = give_back(self.held(lease), how, until, "", self.now)
+        except Refused:
+            assert query["state"] in (ANSWERED, REFUSED)
+            return
+        mine = query["state"] is LEASED and query["holder"] == lease.token
+        self.lives[lease.number] = life
+        lease.given_up |= note is not None
+        assert mine <= (note is not None)
+        if mine:
+            self.note("return", lease.number, until)
+
+    def extend(self) -> None:
+        if (lease := self.pick()) is None:
+            return
+        query, ends = self.slow.replay(self.now)[0][lease.number], self.now + 25.0
+        mine = query["state"] is LEASED and query["holder"] == lease.token
+        held = self.held(lease)
+        if not mine:
+            with pytest.raises(Refused):
+                held.after(Extend(held.given.lease, ends), self.now)
+            return
+        self.lives[lease.number] = held.after(Extend(held.given.lease, ends), self.now)
+        self.note("extend", lease.number, ends)
+
+    def change(self) -> None:
+        kind = self.chance.choice(("policy", "budget", "budget"))
+        if kind == "policy":
+            wanted, bound = self.chance.choice((1, 2, 2, 3)), self.chance.choice((0.5, 1.0))
+            self.policy = replace(self.policy, answers_per_query=wanted, max_conflict=bound)
+            return
+        queries, _, given = self.slow.replay(self.now)
+        used = given + sum(query["state"] is LEASED for query in queries.values())
+        self.budget = self.chance.choice((used, used + 2, 10**6, 10**6))
+        if self.budget == given:
+            self.settle_early()
+
+    def check(self) -> None:
+        queries, ledgers, given = self.slow.replay(self.now)
+        assert self.counts["answered"] == given
+        assert self.counts["refused"] == sum(query["state"] is REFUSED for query in queries.values())
+        assert self.counts["conflicts"] == sum(
+            event.conflict for event in self.log if event.kind is not EventKind.OPINION
+        )
+        for number, life in self.lives.items():
+            life, query = after_expiry(life, self.now), queries[number]  # noqa: PLW2901
+            voices = ledgers[query["instance"]].query(number)
+            assert (life.state, life.answers) == (query["state"], len(voices.answers)), number
+            assert (life.state is LEASED) == bool(query["holder"]), number
+        for instance, pushed in PUSHED.items():
+            known = known_contour(self.of(instance).said, SIZE)
+            np.testing.assert_allclose(known, ledgers[instance].contour(pushed), atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_labelling_is_what_the_slow_model_says(seed: int) -> None:
+    walk = Walk(seed)
+    steps = (
+        [walk.publish] * 3
+        + [walk.lease] * 6
+        + [walk.answer] * 7
+        + [walk.amend] * 3
+        + [walk.back, walk.extend]
+    )
+    steps += [walk.state, walk.change, walk.change, lambda: walk.answer(refuses=True)]
+    for _ in range(STEPS):
+        if walk.chance.random() < 0.15:
+            walk.now += walk.chance.choice((5.0, 25.0))
+        walk.chance.choice(steps)()
+        walk.check()
+    walk_kinds = {"open", "lease", "answer", "refused"}
+    assert walk_kinds <= walk.did.keys()
