@@ -5,16 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import insert, select, update
 
 from quercus.belief.errors import InvalidInput
-from quercus.labelling.event import EVENT_FIELDS
+from quercus.labelling.event import EVENT_FIELDS, EVENT_TYPES
 from quercus.storage import Event, EventKind, Push, Store, file_url
 from quercus.storage.admin.transfer_log import LogReader
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
-from quercus.storage.log.event_log import insert_event
 from quercus.storage.schema import log, model
 
 LATER = [kind for kind in EventKind if kind is not EventKind.INSTANCE]
@@ -36,7 +35,7 @@ def cells(kind: EventKind, sequence: int) -> dict[str, Any]:
     of_all = {"sequence": sequence, "kind": kind, "author": "ann", "reliability": 0.5, "conflict": False}
     return (
         {
-            name: VALUES[stored.type.python_type]
+            name: VALUES[EVENT_TYPES[name]]
             for name, stored in EVENT_FIELDS.items()
             if kind in stored.needed | stored.allowed
         }
@@ -53,10 +52,10 @@ def filled(store: Store) -> list[Event]:
     with store._database.write() as connection:
         key = connection.execute(select(model.c.id)).scalar_one()
         for sequence, kind in enumerate(LATER, 2):
-            insert_event(connection, model_id=key, clock=5.0, **cells(kind, sequence))
+            connection.execute(insert(log).values(model_id=key, clock=5.0, **cells(kind, sequence)))
         last = len(LATER) + 2
         joined = {name: cell for name, cell in cells(EventKind.CORRECTION, last).items() if name != "query"}
-        insert_event(connection, model_id=key, clock=5.0, **joined)
+        connection.execute(insert(log).values(model_id=key, clock=5.0, **joined))
         counted = {
             "sequence_committed": last,
             "queries_answered": 1,
@@ -97,7 +96,7 @@ def test_a_field_that_an_event_of_its_kind_must_or_may_not_have_is_named(
                 del event[name]
                 words = f"lacks {name}"
             elif stored.may_be_null and kind not in stored.allowed:
-                event[name] = VALUES[stored.type.python_type]
+                event[name] = VALUES[EVENT_TYPES[name]]
                 words = f"has {name}"
             else:
                 continue
