@@ -35,7 +35,7 @@ REPLIES: Final = SAID - {EventKind.STATEMENT}
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """How a field of an event is stored; its forms in the database, in exported lines and in archives follow from it.
+    """The storage of a field of an event; its forms in the database, in exported lines and in archives follow.
 
     Attributes
     ----------
@@ -142,7 +142,7 @@ class Event:
 
 _HINTS: Final = get_type_hints(Event, include_extras=True)
 EVENT_FIELDS: Final[Mapping[str, Stored]] = {name: hint.__metadata__[0] for name, hint in _HINTS.items()}
-"""How each field of an event is stored, in order."""
+"""The storage of each field of an event, in order."""
 EVENT_TYPES: Final[Mapping[str, type]] = {
     name: (getattr(hint.__origin__, "__args__", None) or (hint.__origin__,))[0]
     for name, hint in _HINTS.items()

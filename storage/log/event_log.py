@@ -200,7 +200,7 @@ _STORED = {
     each.name: (EVENT_FIELDS[each.name], None if each.default is MISSING else each.default)
     for each in fields(Event)
 }
-"""How each field is stored, and its value where the row has NULL."""
+"""The storage of each field, and its value where the row has NULL."""
 
 
 @cache

@@ -61,7 +61,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
         url = request.getfixturevalue("postgres_url")
     with Store.open(url) as store:
         store.create_model("m", b"specification", budget=9)
-        store.append_instances("m", ["a", "b", "c"], np.ones((3, 2)), [b"x"] * 3)
+        store.append_instances("m", ["a", "b", "c"], np.ones((3, 2)), [words.ANYTHING] * 3)
         store.publish("m", as_of=3, snapshot=b"tree", agenda=[AgendaEntry(i, b"", b"") for i in (1, 2)])
         first, _ = store.lease("m", "ann", 2, 600.0).queries
         words.answer(store, "m", first.number, first.token)
