@@ -59,7 +59,7 @@ _COUNT = Prepared(
 _LIVE = (
     select(query)
     .where(query.c.model_id == bindparam("of"), query.c.state <= QueryState.LEASED)
-    .order_by(query.c.number)
+    .order_by(query.c.state, query.c.position, query.c.number)
 )
 _SETTLED_SINCE = select(query.c.instance).where(
     query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")

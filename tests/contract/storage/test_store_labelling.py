@@ -11,6 +11,7 @@ from quercus.belief.codec import decode, encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Masses
 from quercus.belief.mass import MassFunction
+from quercus.labelling.crowds.labellers import crowd_of
 from quercus.labelling.errors import UnreadableLabel
 from quercus.labelling.leasing import LONGEST_HOLD_S
 from quercus.storage import (
@@ -28,6 +29,8 @@ from quercus.storage import (
     Policy,
     QueryState,
     Reliability,
+    Statement,
+    StatementBatch,
     Step,
     Store,
     Words,
@@ -320,6 +323,24 @@ def test_a_budget_that_is_lowered_to_what_is_used_settles_what_has_some_of_its_a
         mine.number,
         ((1, 1.0),),
     )
+
+
+def test_labellers_are_estimated_by_the_store_where_the_policy_wants_it_and_none_were_sent(asking):
+    said = [Statement(each, name, words.A) for each in "abce" for name in ("ann", "bob", "cleo")]
+    said += [Statement(each, "eve", words.B) for each in "abce"]
+    asking.set_policy("m", Policy(reliability=Reliability.ESTIMATED))
+    asking.state("m", StatementBatch("r", said), words.KNOWN)
+    crowd = crowd_of(asking.opinions("m"), 8)
+    assert crowd.reliability_of("eve") < 0.5 < crowd.reliability_of("ann")
+    (query,) = take(asking)
+    sent = KnownModel(8, crowd=crowd)
+    first = answer(asking, query, reliability=None)
+    assert first.reliability == crowd.reliability_of("ann")
+    assert first.estimated
+    assert words.answer(asking, "m", query.number, query.token, words.A, None, known=sent).repeated
+    asking.set_policy("m", Policy())  # those that are sent do not count any more
+    words.amend(asking, "m", query.number, "ann", words.B, None, known=sent)
+    assert asking.read_events("m")[-1].reliability == 1.0
 
 
 def test_what_has_some_of_its_answers_comes_first_and_is_not_withdrawn(asking, helper):
