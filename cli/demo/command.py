@@ -42,7 +42,7 @@ def demo(
         typer.Option(
             "--labeller-delay-s", min=0, max=60, help="Seconds that a labeller waits before each answer."
         ),
-    ] = 0.6,
+    ] = 0.4,
     rows_per_s: Annotated[
         float, typer.Option("--rows-per-s", min=1, help="Rows that the sensor pushes per second.")
     ] = 40.0,
