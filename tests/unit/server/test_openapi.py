@@ -61,7 +61,9 @@ def test_the_description_is_valid_and_has_every_call() -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [m for m in HTTP_METHODS.values() if m.path.startswith("/quercus")], ids=str
+    "method",
+    [m for m in HTTP_METHODS.values() if m.path.startswith("/quercus")],
+    ids=lambda method: method.path,
 )
 def test_a_message_as_json_fits_its_schema(method: object) -> None:
     """An independent look: the JSON of a message with every field set once."""
