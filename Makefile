@@ -29,7 +29,7 @@ checks: $(STAMP)
 
 # Tests wait for other processes, slow ones most of all: more workers than the machine has cores keep the cores busy. Each
 # costs 11 seconds of CPU: it imports all tests, and has servers of its own.
-WAITING = $(if $(SELECTED),1,2)
+WAITING = $(if $(SELECTED),1,3)
 WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + $(WAITING))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
