@@ -40,7 +40,7 @@ from support import postgres as support
 from support.processes import children, cpu_s
 
 ATTRIBUTES, OPEN, CONNECTIONS = 13, 100, 32
-PUSHED, PUSH_TARGET, PAIR_TARGET = 1_000, 1.5, 2.0
+PUSHED, PUSH_TARGET, PAIRS_WANTED = 1_000, 1.5, 300
 WORDS, KNOWN = Words(encode_sets(np.ones(1, np.uint64))[0], 1.0), KnownModel(3)
 RAW_LOG = """
 CREATE TABLE raw_log (model_id bigint, sequence bigint, id varchar(200), "values" bytea, label bytea,
@@ -311,14 +311,18 @@ def measure(report: Report, cluster: support.Cluster, quick: bool) -> None:
             f"{_cpu(grouped)}",
             f"raw SKIP LOCKED, {CONNECTIONS} connections {locked.rate:,.0f} pairs/s, {_cpu(locked)}",
             f"{measured.times:.2f} × its time; with agendas {measured.times_cpu:.2f} × its CPU",
-            f"≤ {PAIR_TARGET:g} ×",
-            measured.times <= PAIR_TARGET,
         )
     )
     served = served_pairs(cluster.url(cluster.create()), CONNECTIONS, OPEN, 3.0 if quick else 10.0)
-    report.note(
-        f"PostgreSQL, {CONNECTIONS} labellers of a server: {served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of "
-        "the server a pair."
+    report.add(
+        Row(
+            f"lease and answer, {CONNECTIONS} labellers of a server, PostgreSQL (wall time)",
+            f"{served.rate:,.0f} pairs/s, {served.cpu_ms:.1f} ms CPU of the server a pair",
+            "",
+            "",
+            f"≥ {PAIRS_WANTED}/s",
+            served.rate >= PAIRS_WANTED,
+        )
     )
     own, server, written = spent["pair"]
     report.note(
