@@ -322,12 +322,10 @@ class RelearningFolder(LogFolder):
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         if self._learning is not None:
             return math.inf if self._learning.outcome is None else -math.inf
-        due_at = super()._due_at(record, others_behind)
-        return (
-            max(due_at, self._published_at + PUBLISH_SHARE * self._cost_s)
-            if math.isfinite(due_at)
-            else due_at
-        )
+        return super()._due_at(record, others_behind)
+
+    def _next_at(self, is_busy: bool) -> float:
+        return super()._next_at(is_busy=True)  # learning keeps to its share of time where nothing else is to do, too
 
     def _agenda_at(self, record: ModelRecord) -> float:
         if not self._is_agenda_due or self.is_behind(record):
