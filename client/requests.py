@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -22,7 +23,7 @@ from quercus.specification.model import CHANGEABLE
 from quercus.specification.presentation import Presentation
 from quercus.v1 import model_pb2, query_pb2
 
-Change = float | str | Pruning | Presentation | None
+Change = float | str | Mapping[str, Any] | Pruning | Presentation | None
 LONGEST_POLL_S = 10.0
 """Seconds of one long poll; long waits are several polls, so that a lost server is noticed."""
 LONGEST_GROWTH_S = 600.0

@@ -476,6 +476,38 @@ class LogEvent(LogEventAdditions):
 
 
 @dataclass(frozen=True)
+class Strategy:
+    """The declaration of a query strategy.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    summary
+        The instances that it selects, in a sentence.
+    parameters
+        Those that a model gives it.
+    package
+        The package that brings it, with its version; empty for strategies of Quercus itself.
+    """
+
+    name: str
+    summary: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    package: str = ""
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Strategy) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            message.summary,
+            tuple(parameter_of(each) for each in message.parameters),
+            message.package,
+        )
+
+
+@dataclass(frozen=True)
 class Learner:
     """The declaration of a learner, from which a client can make a form.
 
@@ -490,8 +522,7 @@ class Learner:
     bases
         The learners that may grow its trees; empty if it lets none choose.
     strategies
-        The strategies that can choose the queries of its models, each with a sentence: which instances it selects.
-        The default is the first.
+        The strategies that can choose the queries of its models; the default first.
     package
         The package that brings it, with its version; empty for learners of Quercus itself.
     """
@@ -500,7 +531,7 @@ class Learner:
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
     bases: tuple[str, ...] = ()
-    strategies: Mapping[str, str] = field(default_factory=dict)
+    strategies: tuple[Strategy, ...] = ()
     package: str = ""
 
     @classmethod
@@ -511,7 +542,7 @@ class Learner:
             message.summary,
             tuple(parameter_of(each) for each in message.parameters),
             tuple(message.bases),
-            {each.name: each.summary for each in message.strategies},
+            tuple(Strategy.from_message(each) for each in message.strategies),
             message.package,
         )
 

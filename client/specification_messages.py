@@ -98,6 +98,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda given: [_attribute_message(each) for each in given],
     "pruning": _pruning_message,
     "algorithm": lambda given: algorithms.to_proto(given, "specification.algorithm"),
+    "strategy": lambda given: algorithms.to_proto(given, "specification.strategy"),
     "presentation": message_of_presentation,
 }
 """Fields whose values have messages of their own."""
@@ -105,5 +106,6 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda found: [_attribute_of(each) for each in found],
     "pruning": _pruning_of,
     "algorithm": algorithms.from_proto,
+    "strategy": algorithms.from_proto,
     "presentation": presentation_of,
 }

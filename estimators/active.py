@@ -24,7 +24,7 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     SPLIT_SIGNIFICANCE,
 )
-from quercus.specification.strategies import RECOMMENDED
+from quercus.specification.strategies import RECOMMENDED, QueryStrategy, chosen_strategy
 from quercus.trees import (
     Abc45,
     Answered,
@@ -102,7 +102,7 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
         level: float = LEVEL.default,
         prediction_level: float = PREDICTION_LEVEL.default,
         split_significance: float = SPLIT_SIGNIFICANCE.default,
-        strategy: str = RECOMMENDED,
+        strategy: str | QueryStrategy = RECOMMENDED,
         missing_label: object = np.nan,
         classes: Sequence[Any] | None = None,
         categorical_features: object = "from_dtype",
@@ -166,7 +166,7 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
             min_instances=self.min_instances,
             max_depth=self.max_depth,
             warmup_rows=rows,
-            strategy=self.strategy,
+            strategy=chosen_strategy(self.strategy, "tree"),
             pruning=pruning_of(self.pruning, self.level),
             algorithm=Abc45(),
             prediction_level=self.prediction_level,

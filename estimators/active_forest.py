@@ -17,7 +17,7 @@ from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.specification import parameters
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import FOREST_LEVEL as LEVEL
-from quercus.specification.strategies import MARGIN
+from quercus.specification.strategies import MARGIN, QueryStrategy, chosen_strategy
 from quercus.trees import (
     ChosenRow,
     Margin,
@@ -25,7 +25,6 @@ from quercus.trees import (
     Table,
     first_most_likely,
     repeat_rows,
-    strategy_named,
 )
 from quercus.trees.memory_forest.asking import choose_rows
 
@@ -81,7 +80,7 @@ class ActiveForestClassifier(AskingClassifier):
         *,
         n_estimators: int = MEMBERS.default,
         prediction_level: float = LEVEL.default,
-        strategy: str = MARGIN,
+        strategy: str | QueryStrategy = MARGIN,
         missing_label: object = np.nan,
         random_state: Any = None,
         classes: Sequence[Any] | None = None,
@@ -173,7 +172,7 @@ class ActiveForestClassifier(AskingClassifier):
         )
 
     def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
-        strategy = strategy_named(self.strategy, "forest")
+        strategy = chosen_strategy(self.strategy, "forest")
         if not isinstance(strategy, Margin):
             raise InvalidInput("strategy", f"is {shown(self.strategy)}, which gives rows no worth")
         forest = self._empty_forest(pool.attributes, len(pool.classes))

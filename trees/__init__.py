@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from quercus.trees.ask.query import Query, QueryContext, QueryPosition
     from quercus.trees.ask.reasons import CHILD, Reason
     from quercus.trees.ask.strategies.leaf_queries import LeafRows
-    from quercus.trees.ask.strategies.registry import strategy_named
     from quercus.trees.ask.strategies.strategy import Strategy
     from quercus.trees.growth.abc45 import Induction, induce
     from quercus.trees.growth.sample import Sample
@@ -79,7 +78,6 @@ _PLACES = {
     "ask.query": ["Query", "QueryContext", "QueryPosition"],
     "ask.reasons": ["CHILD", "Reason"],
     "ask.strategies.leaf_queries": ["LeafRows"],
-    "ask.strategies.registry": ["strategy_named"],
     "ask.strategies.strategy": ["Strategy"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
@@ -206,7 +204,6 @@ __all__ = [
     "served_forest",
     "split_names",
     "spread_rows",
-    "strategy_named",
     "undominated",
     "undominated_mask",
 ]

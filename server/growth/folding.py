@@ -325,7 +325,9 @@ class RelearningFolder(LogFolder):
         return super()._due_at(record, others_behind)
 
     def _next_at(self, is_busy: bool) -> float:
-        return super()._next_at(is_busy=True)  # learning keeps to its share of time where nothing else is to do, too
+        return super()._next_at(
+            is_busy=True
+        )  # learning keeps to its share of time where nothing else is to do, too
 
     def _agenda_at(self, record: ModelRecord) -> float:
         if not self._is_agenda_due or self.is_behind(record):

@@ -6,13 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from quercus.server.wire import snapshots
-from quercus.server.wire.models import decode_specification
+from quercus.server.wire.models import decode_specification, stored_specification
 from quercus.server.wire.trees import encode_head
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUCKET
 from quercus.trees import AverageConfidence, Edges, LearnedModel
-from quercus.v1 import model_pb2
 
 Names = tuple[tuple[str, ...], ...]
 
@@ -61,4 +60,4 @@ def full_attributes(
 
 def specification_of(data: bytes) -> Specification:
     """Return a stored specification."""
-    return decode_specification(model_pb2.Specification.FromString(data))
+    return decode_specification(stored_specification(data))

@@ -15,7 +15,7 @@ from quercus.server.growth.log_events import LabelUpdate, LogEvents
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire.agenda import decode_asked, encode_asked
 from quercus.specification.model import Specification
-from quercus.specification.strategies import DEFAULT_STRATEGY
+from quercus.specification.strategies import chosen_strategy
 from quercus.storage import Event, InstanceColumns
 from quercus.trees import (
     Abc45,
@@ -41,7 +41,7 @@ from quercus.trees import (
 def as_active(specification: Specification) -> Specification:
     """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
     is_asked = specification.algorithm.asks == "tree"
-    strategy = specification.strategy if is_asked else DEFAULT_STRATEGY["tree"]
+    strategy = chosen_strategy(specification.strategy if is_asked else None, "tree")
     return replace(specification, algorithm=Abc45(), strategy=strategy)
 
 
@@ -104,7 +104,7 @@ class IncrementalEngine:
     @property
     def strategy_name(self) -> str:
         """Name of the strategy that chooses."""
-        return self._specification.strategy
+        return self._specification.strategy.name
 
     def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""

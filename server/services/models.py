@@ -20,6 +20,7 @@ from quercus.server.wire.models import (
     check_sizes,
     encode_model,
     new_specification,
+    stored_specification,
     updated_specification,
 )
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
@@ -148,7 +149,7 @@ def _update_in_store(
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
-        current = model_pb2.Specification.FromString(stored)
+        current = stored_specification(stored)
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 

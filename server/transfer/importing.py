@@ -13,13 +13,13 @@ from google.protobuf.message import DecodeError
 from quercus.belief.codec import decode
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.displays import decode_displays
-from quercus.server.wire.models import decode_specification
+from quercus.server.wire.models import decode_specification, stored_specification
 from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUDGET
 from quercus.storage import EventKind
 from quercus.trees import check_values, cut_counts
-from quercus.v1 import display_pb2, model_pb2
+from quercus.v1 import display_pb2
 
 FIXED = ("attributes", "frame", "warmup_rows")
 """Fields of a specification that no later one may change."""
@@ -83,7 +83,7 @@ class LogChecker:
 
 def _decode_specification(data: bytes) -> Specification:
     try:
-        return decode_specification(model_pb2.Specification.FromString(data))
+        return decode_specification(stored_specification(data))
     except DecodeError:
         raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None
 

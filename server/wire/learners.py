@@ -1,8 +1,9 @@
-"""Declarations of learners on the wire."""
+"""Declarations of learners and strategies on the wire."""
 
 import math
+from typing import Any
 
-from quercus.specification.algorithms import declarations
+from quercus.specification.algorithms import Declaration, declarations
 from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message
@@ -12,17 +13,19 @@ def encode_learners() -> list[model_pb2.Learner]:
     """Return the declarations of all learners."""
     return [
         model_pb2.Learner(
-            name=each.name,
-            summary=each.summary,
-            parameters=map(_encode_parameter, each.parameters),
-            bases=each.bases,
-            strategies=[
-                model_pb2.Strategy(name=name, summary=summary) for name, summary in each.strategies.items()
-            ],
-            package=each.package,
+            **_declared(each), bases=each.bases, strategies=map(_encode_strategy, each.strategies)
         )
         for each in declarations()
     ]
+
+
+def _encode_strategy(strategy: Declaration) -> model_pb2.Strategy:
+    return model_pb2.Strategy(**_declared(strategy))
+
+
+def _declared(each: Declaration) -> dict[str, Any]:
+    parameters = map(_encode_parameter, each.parameters)
+    return {"name": each.name, "summary": each.summary, "parameters": parameters, "package": each.package}
 
 
 def _encode_parameter(parameter: Parameter) -> model_pb2.ParameterDeclaration:

@@ -22,9 +22,10 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import WHILE_CONTESTED
+from quercus.specification.strategies import QueryStrategy
+from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.settled import is_settled
-from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.remembering import RowMemory, tree_of
@@ -184,7 +185,7 @@ class GrowthState:
         closed: Bools | None = None,
         *,
         forest: Any = None,
-        strategy: str | None = None,
+        strategy: QueryStrategy | None = None,
     ) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left; none about `closed` rows.
 
@@ -195,7 +196,7 @@ class GrowthState:
         forest
             The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in the place of the tree.
         strategy
-            Name of the strategy; None: that of the specification.
+            The strategy; None: that of the specification.
         """
         most = self.left_to_ask(limit)
         if most <= 0:

@@ -286,7 +286,7 @@ class BeliefEntropy(TreeLearner):
                 "leaf", f"is {self.leaf!r}, of {size} classes; above {MAX_MASS_CLASSES} take 'OBE'"
             )
 
-    def own_defaults(self, size: int) -> dict[str, float | str]:
+    def own_defaults(self, size: int) -> dict[str, float]:
         """Return the defaults: 5 rows a class for the smallest node that is split."""
         own = super().own_defaults(size)
         return own | (

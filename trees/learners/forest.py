@@ -301,7 +301,7 @@ class Forest(Learner):
         once = dict(self.base.learning_cost(size))
         return {"trees": self.trees * once.pop("trees")} | {f"base.{name}": n for name, n in once.items()}
 
-    def own_defaults(self, size: int) -> dict[str, float | str]:
+    def own_defaults(self, size: int) -> dict[str, float]:
         """Return those of its trees."""
         return self.base.own_defaults(size)
 

@@ -45,6 +45,10 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
         yield {**os.environ, "NO_COLOR": "1"}
 
 
+def waiting(client: Client) -> set[str]:
+    return {each.instance for each in client.list_queries("parts", ["open"])}
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "parts.fwf"
@@ -75,9 +79,10 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
     server = started(tmp_path)
     rows = [[1.4, "red"], [3.9, None]]
     try:
-        learner = ("--algorithm", "nearest", "-p", "neighbours=3", "--strategy", "newest", "--budget", "5")
+        learner = ("--algorithm", "nearest", "-p", "neighbours=3", "--strategy", "newest")
+        asking = ("--strategy-parameter", "among=4", "--budget", "5")
         for arguments in (
-            ("models", "create", "parts", str(file), "--class", "kind", "--ignore", "id", *learner),
+            ("models", "create", "parts", str(file), "--class", "kind", "--ignore", "id", *learner, *asking),
             ("push", "parts", str(file), "--labels", "--class", "kind", "--id-column", "id"),
         ):
             done = run(*arguments, server=server.address, environment=beside)
@@ -87,6 +92,12 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             server=server.address, environment=beside,
         )  # fmt: skip
         assert "reach: is 0, must lie in [0.001, 1000]" in refused.stderr
+        too_few = ("--strategy", "newest", "--strategy-parameter", "among=0")
+        refused = run("models", "update", "parts", *too_few, server=server.address, environment=beside)
+        assert "among: is 0, must be a whole number in [1, 1000000]" in refused.stderr
+        few = ("--strategy", "newest", "--strategy-parameter", "among=1")
+        changed = run("models", "update", "parts", *few, server=server.address, environment=beside)
+        assert "newest (among 1)" in changed.stdout, changed.stderr
 
         screen = Screen("label", "parts", "--labeller", "ann", server=server.address)
         assert WHY in screen.expect("! quit")  # q is a class
@@ -109,7 +120,8 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             }
             asked = {
                 "algorithm.neighbours": "7",
-                "strategy": "newest",
+                "strategy.name": "newest",
+                "strategy.among": "1",
                 "labels": "known",
                 "classes": "",
                 "id": "",
@@ -126,10 +138,16 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             (declared,) = [each for each in client.learners() if each.name == "nearest"]
             assert declared.package == "acme-quercus 1.0"
             assert [each.name for each in declared.parameters] == ["neighbours", "reach"]
-            assert declared.strategies["newest"] == "The row that was pushed last."
+            (asking,) = [each for each in declared.strategies if each.name == "newest"]
+            assert (asking.summary, asking.package) == ("The row that was pushed last.", "acme-quercus 1.0")
+            assert [each.bound_text for each in asking.parameters] == [
+                "must be a whole number in [1, 1000000]"
+            ]
             formed = client.get_model("formed").specification
-            assert (formed.algorithm["neighbours"], formed.strategy) == (7, "newest")
+            assert formed.algorithm["neighbours"] == 7
+            assert formed.strategy == {"name": "newest", "among": 1}
             client.wait_grown("parts", timeout_s=60)
+            assert waiting(client) == {"r5"}
             before = client.classify("parts", rows)
             assert before.labels == ["p", "q"]
             with pytest.raises(QuercusError, match="has no trees to show"):
@@ -138,6 +156,10 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
         server = started(tmp_path)
         with Client(server.address) as client:
             again = client.classify("parts", rows)
+            assert client.get_model("parts").specification.strategy == {"name": "newest", "among": 1}
+            client.push("parts", [[3.5, "red"]], ids=["r6"])
+            client.wait_grown("parts", timeout_s=60)
+            assert waiting(client) == {"r6"}
         assert again.theta.tolist() == before.theta.tolist()
     finally:
         server.stop()

@@ -401,7 +401,7 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
     ],
 )
 def test_other_learners_learn_what_all_say_together(
-    name: str, wire: model_pb2.Algorithm, algorithm: Any, api: Any, tools: Any
+    name: str, wire: model_pb2.Plugin, algorithm: Any, api: Any, tools: Any
 ) -> None:
     crowd = Crowd(api, f"crowd-{name}", 11)
     crowd.create(tools, algorithm=wire)
