@@ -667,6 +667,9 @@ class Model(ModelAdditions):
     growth_stopped
         Why the model is grown no further, and how it can be: growing it takes more memory than the server allows.
         Its newest tree classifies, and rows and answers are taken. Empty for all other models.
+    asking_stopped
+        Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It
+        learns and classifies all the same. Empty for all other models.
     """
 
     name: str
@@ -688,6 +691,7 @@ class Model(ModelAdditions):
     average_confidence: AverageConfidence | None = None
     other_names: Mapping[str, int] = field(default_factory=dict)
     growth_stopped: str = ""
+    asking_stopped: str = ""
 
     @classmethod
     def from_message(cls, message: model_pb2.Model) -> Self:
@@ -714,6 +718,7 @@ class Model(ModelAdditions):
             else None,
             dict(sorted(message.other_names.items())),
             message.growth_stopped,
+            message.asking_stopped,
         )
 
 

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quercus.trees.ask.query import Query, QueryContext, QueryPosition
     from quercus.trees.ask.reasons import CHILD, Reason
+    from quercus.trees.ask.strategies.absent import AbsentStrategy
     from quercus.trees.ask.strategies.leaf_queries import LeafRows
     from quercus.trees.ask.strategies.strategy import Strategy
     from quercus.trees.growth.abc45 import Induction, induce
@@ -78,6 +79,7 @@ _PLACES = {
     "ask.query": ["Query", "QueryContext", "QueryPosition"],
     "ask.reasons": ["CHILD", "Reason"],
     "ask.strategies.leaf_queries": ["LeafRows"],
+    "ask.strategies.absent": ["AbsentStrategy"],
     "ask.strategies.strategy": ["Strategy"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
@@ -130,6 +132,7 @@ __all__ = [
     "CHILD",
     "FORESTS",
     "Abc45",
+    "AbsentStrategy",
     "AccuracyBlock",
     "ActiveForest",
     "Answered",

@@ -16,7 +16,13 @@ from quercus.belief.frame import Frame
 from quercus.server.wire.displays import check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
-from quercus.server.wire.plugins import canonical_plugin, decode_algorithm, decode_strategy
+from quercus.server.wire.plugins import (
+    canonical_plugin,
+    decode_algorithm,
+    decode_strategy,
+    is_absent,
+    stored_strategy,
+)
 from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
@@ -25,6 +31,7 @@ from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
+from quercus.specification.plugins import missing_package
 from quercus.specification.strategies import DEFAULT_STRATEGY
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
@@ -205,7 +212,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
         algorithm = decode_algorithm(message.algorithm)
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
     with field_prefix("specification.strategy"):
-        strategy = decode_strategy(message.strategy, algorithm.asks)
+        strategy = stored_strategy(message.strategy, algorithm.asks)
     with field_prefix("specification"):
         return Specification(
             attributes=tuple(attributes),
@@ -322,7 +329,14 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         average_confidence=report.average_confidence if report.HasField("average_confidence") else None,
         other_names=report.other_names,
         growth_stopped=stop_text(report.stopped_above_bytes),
+        asking_stopped=_absence_text(specification.strategy) if is_absent(specification.strategy) else "",
     )
+
+
+def _absence_text(strategy: model_pb2.Plugin) -> str:
+    """Return why a model asks nothing whose strategy is not installed, and how it can."""
+    package = missing_package("strategy", strategy.package)
+    return f"its strategy {strategy.name} is {package}; or give the model another strategy"
 
 
 @lru_cache(maxsize=4096)

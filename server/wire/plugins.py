@@ -6,8 +6,16 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.specification.algorithms import Algorithm, has_base
-from quercus.specification.plugins import Plugin, foreign_package, plugin_class, served_parameters
+from quercus.specification.plugins import (
+    STRATEGIES,
+    Plugin,
+    foreign_package,
+    plugin_class,
+    plugin_names,
+    served_parameters,
+)
 from quercus.specification.strategies import Asks, QueryStrategy, strategy_class
+from quercus.trees import AbsentStrategy
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import parameter_message, parameter_value
 
@@ -43,6 +51,24 @@ def decode_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
     """
     strategy = strategy_class(message.name, asks, message.package)
     return strategy(**_given_values(strategy, message))
+
+
+def stored_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
+    """Convert the strategy of a stored model, of which another can ask or none; see `decode_strategy`.
+
+    Returns
+    -------
+    QueryStrategy
+        An `AbsentStrategy` if its package is not installed.
+    """
+    if is_absent(message):
+        return AbsentStrategy(message.name, message.package)
+    return decode_strategy(message, asks)
+
+
+def is_absent(strategy: model_pb2.Plugin) -> bool:
+    """Return whether a strategy is of a package that is not installed."""
+    return bool(strategy.package) and strategy.name not in plugin_names(STRATEGIES)
 
 
 def _given_values(kind: type[Plugin], message: model_pb2.Plugin) -> dict[str, Any]:

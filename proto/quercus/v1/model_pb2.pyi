@@ -711,6 +711,7 @@ class Model(_message.Message):
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
+    ASKING_STOPPED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name.
     models/{model}
@@ -743,6 +744,10 @@ class Model(_message.Message):
     growth_stopped: _builtins.str
     """Why the model is grown no further, and how it can be: growing it takes more memory than the server allows. Its newest
     tree classifies, and rows and answers are taken. Empty for all other models.
+    """
+    asking_stopped: _builtins.str
+    """Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It learns and
+    classifies all the same. Empty for all other models.
     """
     @_builtins.property
     def specification(self) -> Global___Specification:
@@ -790,10 +795,11 @@ class Model(_message.Message):
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         growth_stopped: _builtins.str = ...,
+        asking_stopped: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
     _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015

@@ -45,8 +45,8 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
         yield {**os.environ, "NO_COLOR": "1"}
 
 
-def waiting(client: Client) -> set[str]:
-    return {each.instance for each in client.list_queries("parts", ["open"])}
+def waiting(client: Client, model: str = "parts") -> set[str]:
+    return {each.instance for each in client.list_queries(model, ["open"])}
 
 
 @pytest.fixture
@@ -92,9 +92,6 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             server=server.address, environment=beside,
         )  # fmt: skip
         assert "reach: is 0, must lie in [0.001, 1000]" in refused.stderr
-        too_few = ("--strategy", "newest", "--strategy-parameter", "among=0")
-        refused = run("models", "update", "parts", *too_few, server=server.address, environment=beside)
-        assert "among: is 0, must be a whole number in [1, 1000000]" in refused.stderr
         few = ("--strategy", "newest", "--strategy-parameter", "among=1")
         changed = run("models", "update", "parts", *few, server=server.address, environment=beside)
         assert "newest (among 1)" in changed.stdout, changed.stderr
@@ -143,6 +140,10 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             assert [each.bound_text for each in asking.parameters] == [
                 "must be a whole number in [1, 1000000]"
             ]
+            with pytest.raises(
+                InvalidArgument, match=r"among: is 0, must be a whole number in \[1, 1000000\]"
+            ):
+                client.update_model("parts", strategy={"name": "newest", "among": 0})
             formed = client.get_model("formed").specification
             assert formed.algorithm["neighbours"] == 7
             assert formed.strategy == {"name": "newest", "among": 1}
@@ -190,11 +191,32 @@ def test_without_the_package_the_other_models_are_served(
             client.wait_grown("plain", timeout_s=60)
             assert client.classify("plain", [[1.0], [3.0]]).labels == ["p", "q"]
             assert {each.name for each in client.models()} == {"asked", "near", "plain"}
-            for model, kind in (("near", "learner"), ("asked", "strategy")):
-                with pytest.raises(QuercusError, match=f"a {kind} of the package {ABSENT}"):
-                    client.classify(model, [[1.0]])
+            with pytest.raises(QuercusError, match=f"a learner of the package {ABSENT}"):
+                client.classify("near", [[1.0]])
+            client.push("asked", [[1.1], [2.0]], ["p", None])
+            client.wait_grown("asked", timeout_s=60)
+            assert client.classify("asked", [[1.0], [3.0]]).labels == ["p", "q"]
+            assert f"its strategy newest is a strategy of the package {ABSENT}" in (
+                client.get_model("asked").asking_stopped
+            )
+            assert not waiting(client, "asked")
+            with pytest.raises(InvalidArgument, match=f"is 'newest', a strategy of the package {ABSENT}"):
+                client.update_model("asked", budget=4)
+            if absent == "not chosen":
+                assert client.update_model("asked", strategy="margin").asking_stopped == ""
+                client.wait_grown("asked", timeout_s=60)
+                (query,) = client.lease("asked", "ann", wait_s=30.0).queries
+                assert query.reason.strategy == "margin"
             with pytest.raises(InvalidArgument, match="is 'nearest', must be one of abc45, "):
                 client.create_model("more", Specification(attributes, classes, algorithm=NEAREST))
+        server.stop()
+        if absent == "not installed":
+            monkeypatch.undo()
+            server = started(tmp_path)
+            with Client(server.address) as client:
+                (query,) = client.lease("asked", "ann", wait_s=30.0).queries
+                assert query.reason.strategy == "newest"
+                assert client.get_model("asked").asking_stopped == ""
     finally:
         server.stop()
 
