@@ -11,14 +11,14 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quercus.estimators.active import ActiveBeliefTreeClassifier
-    from quercus.estimators.active_forest import ActiveForestClassifier
-    from quercus.estimators.forest import EvidentialForestClassifier
-    from quercus.estimators.trees import (
+    from quercus.estimators.classifiers import (
+        ActiveBeliefTreeClassifier,
+        ActiveForestClassifier,
         BeliefEntropyTreeClassifier,
         BeliefTreeClassifier,
         C45Classifier,
         E2MTreeClassifier,
+        EvidentialForestClassifier,
         ID3Classifier,
         TotalUncertaintyTreeClassifier,
     )
@@ -39,17 +39,12 @@ __all__ = [
     "ID3Classifier",
     "TotalUncertaintyTreeClassifier",
 ]
-_PLACES = {
-    "ActiveBeliefTreeClassifier": "active",
-    "ActiveForestClassifier": "active_forest",
-    "EvidentialForestClassifier": "forest",
-}
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'trees')}"), name)
+    return getattr(import_module(f"{__name__}.classifiers"), name)
 
 
 def __dir__() -> list[str]:

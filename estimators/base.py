@@ -16,6 +16,7 @@ from sklearn.utils.validation import (
 )
 
 from quercus.belief.arrays import Bools, Floats
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
@@ -27,6 +28,7 @@ from quercus.trees import (
     Learner,
     Predictions,
     Table,
+    TreeLearner,
     TreeNames,
     UncertainValues,
     expected_accuracy,
@@ -275,6 +277,22 @@ class TableClassifier(BeliefClassifier):
 def seed_of(random_state: Any) -> int:
     """Return the seed that a ``random_state`` gives."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def tree_of(base: object, default: TreeLearner) -> TreeLearner:
+    """Return the learner of each tree of a forest, which ``base`` gives as an estimator; None: the default.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no estimator of a tree.
+    """
+    if base is None:
+        return default
+    tree = base._make_algorithm() if isinstance(base, TableClassifier) else None
+    if not isinstance(tree, TreeLearner):
+        raise InvalidInput("base", f"is {shown(base)}, must be an estimator of a tree")
+    return tree
 
 
 def pruning_of(kind: str | None, level: float) -> Pruning | None:
