@@ -21,6 +21,18 @@ from quercus.trees import (
     TotalUncertainty,
 )
 
+__all__ = [
+    "ActiveBeliefTreeClassifier",
+    "ActiveForestClassifier",
+    "BeliefEntropyTreeClassifier",
+    "BeliefTreeClassifier",
+    "C45Classifier",
+    "E2MTreeClassifier",
+    "EvidentialForestClassifier",
+    "ID3Classifier",
+    "TotalUncertaintyTreeClassifier",
+]
+
 
 class ID3Classifier(TableClassifier):
     """ID3, from the rows whose label names one class.

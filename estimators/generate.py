@@ -23,6 +23,8 @@ from typing import Any, Final
 from quercus.specification.algorithms import has_base
 from quercus.specification.parameter import Parameter, describe_parameter
 from quercus.specification.parameters import BINS, LEVEL, PRUNING_KIND, SEED
+from quercus.specification.plugins import LEARNERS, package_of, plugins
+from quercus.specification.plugins import OURS as OUR_PACKAGE
 from quercus.specification.strategies import MARGIN, RECOMMENDED
 from quercus.trees import Learner
 
@@ -85,7 +87,7 @@ class Estimator:
     more: tuple[Keyword, ...] = ()
 
 
-OURS: Final = (
+SETTLED: Final = (
     Estimator("ID3Classifier", "quercus.trees:Id3"),
     Estimator(
         "C45Classifier",
@@ -178,6 +180,17 @@ PRUNING: Final = (
     PRUNING_KIND.with_changes(name="pruning", default=None, meaning_of_none="no pruning"),
     LEVEL.with_changes(description="Significance level of the pruning; smaller prunes more"),
 )
+OURS: Final = (
+    *SETTLED,
+    *(
+        Estimator(f"{each.attr}Classifier", f"{each.module}:{each.attr}")
+        for each in plugins(LEARNERS)
+        if package_of(each) == OUR_PACKAGE
+        and all(one.learner.partition(":")[2] != each.attr for one in SETTLED)
+    ),
+)
+"""The estimators of all learners of Quercus; another package has one written for its own."""
+
 HELPERS: Final = ("TableClassifier", "pruning_of", "seed_of", "tree_of")
 STRATEGY_TYPE: Final = "quercus.specification.strategies:QueryStrategy"
 RENAMED: Final = {"trees": "n_estimators"}
@@ -228,7 +241,12 @@ def generated_module(
     names = ["Any", *(["Literal"] if "Literal[" in body else [])]
     standard = ["from collections.abc import Sequence", f"from typing import {', '.join(names)}"]
     ours = [_import_source(module, imports[module]) for module in sorted(imports)]
-    head = "\n".join([header, f'"""{doc}"""', "", *standard, "", *ours])
+    every = [
+        "__all__ = [",
+        *(f'    "{each.name}",' for each in sorted(estimators, key=lambda each: each.name)),
+        "]",
+    ]
+    head = "\n".join([header, f'"""{doc}"""', "", *standard, "", *ours, "", *every])
     return f"{head}\n\n\n{body}\n"
 
 
