@@ -13,7 +13,7 @@ from quercus.specification.parameter import Parameter
 LEARNER: Final = "algorithm"
 BASE: Final = "algorithm.base"
 STRATEGY: Final = "strategy"
-"""Where a specification has its learner, the learner of each tree, and its strategy."""
+"""Paths of the learner, of the learner of each tree, and of the strategy in a specification."""
 NONE: Final = "none"
 """Text of a parameter that is to have no value."""
 

@@ -1,8 +1,9 @@
-"""What the estimator of the service's own tree does beyond its learner: it asks."""
+"""The behaviour of the estimator of the service's own tree: it asks."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -99,11 +100,9 @@ class AskingTreeClassifier(AskingClassifier):
         self, attributes: Sequence[Attribute], names: Sequence[str], rows: int
     ) -> Specification:
         algorithm = self._make_algorithm()
+        split: dict[str, Any] = {"cuts": self.max_cuts} if self.bins is None else {"bins": self.bins}
         return Specification(
-            tuple(
-                self._limit_cuts(attribute) if isinstance(attribute, Numeric) else attribute
-                for attribute in attributes
-            ),
+            tuple(replace(each, **split) if isinstance(each, Numeric) else each for each in attributes),
             Frame(tuple(names)),
             budget=MAX_COUNT,
             warmup_rows=rows,
@@ -111,11 +110,6 @@ class AskingTreeClassifier(AskingClassifier):
             algorithm=algorithm,
             **{name: getattr(algorithm, name) for name in OF_THE_MODEL},
         )
-
-    def _limit_cuts(self, attribute: Numeric) -> Numeric:
-        if self.bins is None:
-            return replace(attribute, cuts=self.max_cuts)
-        return replace(attribute, bins=self.bins)
 
 
 @dataclass(frozen=True, eq=False)

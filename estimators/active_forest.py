@@ -1,4 +1,4 @@
-"""What the estimator of the forest of many memories does beyond its learner: it asks, and learns in batches."""
+"""The behaviour of the estimator of the forest of many memories: it asks, and learns in batches."""
 
 from abc import abstractmethod
 from collections.abc import Sequence

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -19,6 +20,7 @@ from quercus.belief.arrays import Bools, Floats
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
+from quercus.estimators.executors import open_executor
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Pruning
@@ -272,6 +274,20 @@ class TableClassifier(BeliefClassifier):
 
     def _learn_model(self, table: Table) -> LearnedModel:
         return fit(self._make_algorithm(), table)
+
+
+class ParallelClassifier(TableClassifier):
+    """Base of the estimators whose trees are grown by several processes; the model is the same."""
+
+    n_jobs: int | None
+    executor: str | None
+
+    def _learn_model(self, table: Table) -> LearnedModel:
+        executor = self.executor
+        if executor is None:
+            executor = "local" if self.n_jobs is None else f"processes:{effective_n_jobs(self.n_jobs)}"
+        with open_executor(executor) as opened:
+            return fit(self._make_algorithm(), table, executor=opened)
 
 
 def seed_of(random_state: Any) -> int:

@@ -6,8 +6,7 @@ from typing import Any, Literal
 
 from quercus.estimators.active import AskingTreeClassifier
 from quercus.estimators.active_forest import AskingForestClassifier
-from quercus.estimators.base import TableClassifier, pruning_of, seed_of, tree_of
-from quercus.estimators.forest import ParallelClassifier
+from quercus.estimators.base import ParallelClassifier, TableClassifier, pruning_of, seed_of, tree_of
 from quercus.specification.strategies import QueryStrategy
 from quercus.trees import (
     C45,

@@ -111,7 +111,7 @@ SETTLED: Final = (
         "EvidentialForestClassifier",
         "quercus.trees:Forest",
         "See theory §6. The classes and categorical features of `base` are ignored.",
-        "quercus.estimators.forest:ParallelClassifier",
+        "quercus.estimators.base:ParallelClassifier",
         (
             Keyword(
                 "n_jobs",
