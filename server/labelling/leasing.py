@@ -18,7 +18,7 @@ from quercus.server.gate.access import Principal, current_caller
 from quercus.server.wire.displays import encode_display
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.names import not_found, parse_model, parse_query
-from quercus.server.wire.queries import encode_queries
+from quercus.server.wire.queries import encode_query
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
@@ -315,4 +315,7 @@ def _details_of(store: Store, model: str, records: Sequence[QueryRecord]) -> Que
 
 def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[query_pb2.Query, ...]:
     schema = ModelSchema.of(details.model, details.vocabulary)
-    return tuple(encode_queries(records, details.histories, schema, details.policy.answers_per_query))
+    wanted = details.policy.answers_per_query
+    return tuple(
+        encode_query(record, details.histories[record.instance], schema, wanted) for record in records
+    )

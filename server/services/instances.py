@@ -107,7 +107,12 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         try:
             async for request in self._core.requests_until_stop(requests):
                 batch_id, goes_on = request.batch_id, goes_on or (not name and request.continue_on_error)
-                name = _same_model(name, request.model)
+                if request.model and name and request.model != name:
+                    raise InvalidInput(
+                        "model",
+                        f"is {shown(request.model)}, but the stream is of {shown(name)}: open another stream",
+                    )
+                name = request.model or name
                 model = parse_model(name, "model")
                 if key is None:  # read anew: another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
@@ -257,14 +262,6 @@ def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
                 new.most,
                 "further names share one bucket" if new.has_bucket else "rows with further names are refused",
             )
-
-
-def _same_model(name: str, given: str) -> str:
-    if given and name and given != name:
-        raise InvalidInput(
-            "model", f"is {shown(given)}, but the stream is of {shown(name)}: open another stream"
-        )
-    return given or name
 
 
 def _decode_push(

@@ -14,8 +14,8 @@ from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
 from quercus.server.labelling.reliability import known_model
 from quercus.server.transfer.stored_contents import UNREADABLE
+from quercus.server.wire.algorithms import encode_learners
 from quercus.server.wire.errors import ResourceExhausted
-from quercus.server.wire.learners import encode_learners
 from quercus.server.wire.models import (
     check_sizes,
     encode_model,

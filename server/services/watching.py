@@ -47,7 +47,11 @@ async def watch_events(
     model, after = parse_model(request.model, "model"), request.after_sequence
     if after < 0:
         raise InvalidInput("after_sequence", f"is {after}, must not be negative")
-    kinds = _event_kinds(request)
+    known = {int(kind): kind for kind in EventKind}
+    for i, given in enumerate(request.kinds):
+        if given not in known:
+            raise InvalidInput(f"kinds[{i}]", f"is {given}, must be a kind of event, 1 to {max(known)}")
+    kinds = frozenset(known[given] for given in request.kinds) or frozenset(EventKind)
     record = (await core.model_statuses.get_status(model, fresh=True)).record
     if request.model_uid not in {"", record.uid}:
         raise _replaced_error(model)
@@ -68,14 +72,6 @@ async def watch_events(
         else:
             await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
     raise Unavailable(STOPPING)
-
-
-def _event_kinds(request: instance_pb2.WatchEventsRequest) -> frozenset[EventKind]:
-    known = {int(kind): kind for kind in EventKind}
-    for i, given in enumerate(request.kinds):
-        if given not in known:
-            raise InvalidInput(f"kinds[{i}]", f"is {given}, must be a kind of event, 1 to {max(known)}")
-    return frozenset(known[given] for given in request.kinds) or frozenset(EventKind)
 
 
 def _replaced_error(model: str) -> FailedPrecondition:

@@ -149,9 +149,16 @@ class _MessageWalk:
                 self.parts += more
                 entries[number] = count = entries.get(number, 0) + more
                 if count > MAX_ENTRIES:
-                    raise _too_many(path + found.name)
+                    raise InvalidInput(
+                        path + found.name,
+                        f"has more than {MAX_ENTRIES:,} entries: send several smaller messages",
+                    )
             if self.parts > MAX_PARTS:
-                raise _too_large(path + found.name if found is not None else path[:-1] or "request")
+                raise InvalidInput(
+                    path + found.name if found is not None else path[:-1] or "request",
+                    f"is more than the {MAX_PARTS:,} fields and entries of lists that one message may have: "
+                    "send several smaller messages",
+                )
             if found is not None and kind == _LENGTH and length:
                 parts = found.parts
                 if parts is not None and (everything or parts.has_numbers):
@@ -181,15 +188,3 @@ class _MessageWalk:
             byte = self._data[at]
             value |= (byte & 127) << shift
         return value, at + 1
-
-
-def _too_many(field_path: str) -> InvalidInput:
-    return InvalidInput(field_path, f"has more than {MAX_ENTRIES:,} entries: send several smaller messages")
-
-
-def _too_large(field_path: str) -> InvalidInput:
-    return InvalidInput(
-        field_path,
-        f"is more than the {MAX_PARTS:,} fields and entries of lists that one message may have: send several "
-        "smaller messages",
-    )

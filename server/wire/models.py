@@ -19,7 +19,7 @@ from quercus.server.wire.names import model_name
 from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
-from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
@@ -212,7 +212,19 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
         raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
     match message.WhichOneof("kind"):
         case "nominal":
-            return _decode_nominal(message.name, message.nominal, missing)
+            overflow: Any = _OVERFLOW.get(message.nominal.overflow)
+            if overflow is None:
+                raise InvalidInput(
+                    "nominal.overflow",
+                    f"is {message.nominal.overflow}, which is no policy for further values",
+                )
+            most = None if message.nominal.max_values == MAX_VALUES else message.nominal.max_values
+            try:
+                return Nominal(message.name, message.nominal.values, missing, most, overflow)
+            except InvalidInput as error:
+                if error.field == "max_values":
+                    raise InvalidInput(f"nominal.{error.field}", error.reason) from error
+                raise
         case "numeric":
             numeric = message.numeric
             if numeric.edges and numeric.bins != len(numeric.edges) + 1:
@@ -226,21 +238,6 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
                 raise
         case _:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
-
-
-def _decode_nominal(name: str, message: model_pb2.NominalAttribute, missing: Missing) -> Nominal:
-    overflow: Any = _OVERFLOW.get(message.overflow)
-    if overflow is None:
-        raise InvalidInput(
-            "nominal.overflow", f"is {message.overflow}, which is no policy for further values"
-        )
-    most = None if message.max_values == MAX_VALUES else message.max_values
-    try:
-        return Nominal(name, message.values, missing, most, overflow)
-    except InvalidInput as error:
-        if error.field == "max_values":
-            raise InvalidInput(f"nominal.{error.field}", error.reason) from error
-        raise
 
 
 def updated_specification(

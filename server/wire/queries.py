@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from quercus.labelling.history import known_contour, stored_values
 from quercus.server.wire.labels import encode_contour
@@ -16,24 +16,18 @@ from quercus.v1 import query_pb2
 _ASKED = frozenset({QueryState.OPEN, QueryState.LEASED})
 
 
-def encode_queries(
-    records: Sequence[QueryRecord], histories: Mapping[int, Sequence[Event]], schema: ModelSchema, wanted: int
-) -> list[query_pb2.Query]:
-    """Convert queries to the wire, each with its instance and the evidence about it.
+def encode_query(
+    record: QueryRecord, history: Sequence[Event], schema: ModelSchema, wanted: int
+) -> query_pb2.Query:
+    """Convert a query to the wire, with its instance and the evidence about it.
 
     Parameters
     ----------
-    records : the queries.
-    histories : everything said about their instances, by sequence of the instance.
+    record : the query.
+    history : everything said about its instance.
     schema : schema of the model.
     wanted : answers to each query.
     """
-    return [_encode_query(record, histories[record.instance], schema, wanted) for record in records]
-
-
-def _encode_query(
-    record: QueryRecord, history: Sequence[Event], schema: ModelSchema, wanted: int
-) -> query_pb2.Query:
     query = query_pb2.Query(
         name=query_name(schema.model, record.number),
         state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's

@@ -14,7 +14,6 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
-from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.names import check_controls
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of
@@ -107,7 +106,16 @@ def decode_rows(
         few = _few_known(rows.packed, schema, count)
         if few is not None:
             return DecodedRows(np.array(few).reshape(count, -1))
-        decoded = DecodedRows(_decode_packed(rows.packed, schema, count, faults))
+        values = np.array(rows.packed.values, dtype=np.float64).reshape(count, len(schema.columns))
+        finite = _are_finite(values)
+        for k, column in enumerate(schema.columns):
+            if finite and column.values is None:
+                continue
+            bad, why = column_faults(values[:, k], column)
+            for row in np.flatnonzero(bad).tolist():
+                reason = f"is {float(values[row, k])!r}, {why}"
+                faults.add(RowFault(row, f"rows[{row}].{column.name}", reason))
+        decoded = DecodedRows(values)
     else:
         decoded = _decode_named(rows.named, schema, learn, sizes, faults)
     if not _are_finite(decoded.values):
@@ -164,20 +172,6 @@ def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -
     return values
 
 
-def _decode_packed(
-    packed: values_pb2.PackedRows, schema: ModelSchema, count: int, faults: RowFaults
-) -> NDArray[np.float64]:
-    values = np.array(packed.values, dtype=np.float64).reshape(count, len(schema.columns))
-    finite = _are_finite(values)
-    for k, column in enumerate(schema.columns):
-        if finite and column.values is None:
-            continue
-        bad, why = column_faults(values[:, k], column)
-        for row in np.flatnonzero(bad).tolist():
-            faults.add(RowFault(row, f"rows[{row}].{column.name}", f"is {float(values[row, k])!r}, {why}"))
-    return values
-
-
 def column_faults(values: NDArray[np.float64], column: AttributeColumn) -> tuple[NDArray[np.bool_], str]:
     """Return which values (n,) of a packed column are invalid, and the requirement in words."""
     missing = np.isnan(values)
@@ -210,7 +204,7 @@ def _decode_named(
         for name in row.values:
             if name not in names:
                 raise InvalidInput(
-                    f"rows[{i}].{_cut_name(name)}",
+                    f"rows[{i}].{name if len(name) <= 60 else f'{name[:57]}...'}",
                     f"is no attribute of the model; its attributes are {_listed_names(list(names))}",
                 )
         for column in required:
@@ -287,10 +281,6 @@ class _Names:
     def _respell(self) -> None:
         # How a truth value is spelled must not depend on how many of the names one message holds.
         self.spellings = Spellings((*self.column.index, *self.learned))
-
-
-def _cut_name(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:57]}..."
 
 
 def _uncertain_ranges(
@@ -414,3 +404,35 @@ def _new_index(text: str, column: AttributeColumn, learned: int, field: str, siz
 def _listed_names(names: Sequence[str]) -> str:
     text = ", ".join(shown(name, 24) for name in names[:8])
     return text + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
+
+
+MAX_EXAMPLES: Final = 100
+"""Names of one attribute that a response lists."""
+
+
+class UnseenCounter:
+    """Counts the rows of one message with names that the model has never seen."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[str, None]] = {}
+        self._rows: dict[str, int] = {}
+        self._beyond: dict[str, int] = {}
+
+    def count_row(self, attribute: str, *names: str, beyond: bool) -> None:
+        """Count a row with one or several such names; `beyond`: they are beyond the bound of the attribute."""
+        self._names.setdefault(attribute, {}).update(dict.fromkeys(names))
+        self._rows[attribute] = self._rows.get(attribute, 0) + 1
+        self._beyond[attribute] = self._beyond.get(attribute, 0) + beyond
+
+    def messages(self) -> list[values_pb2.UnseenNames]:
+        """Return the counts of each attribute that has such names."""
+        return [
+            values_pb2.UnseenNames(
+                attribute=attribute,
+                rows=self._rows[attribute],
+                names=len(names),
+                examples=list(names)[:MAX_EXAMPLES],
+                rows_beyond=self._beyond[attribute],
+            )
+            for attribute, names in self._names.items()
+        ]
