@@ -14,12 +14,11 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import IO, Final
 
 from quercus.server.growth.heartbeat import LearningQueue
-from quercus.server.growth.learner_process import encode_order
-from quercus.server.growth.relearning import LearningTask
+from quercus.server.growth.relearning import LearnedTrees, LearningTask
 from quercus.server.telemetry import logs
 
 LEARNERS: Final = 4
@@ -35,24 +34,6 @@ class LearningFailedError(Exception):
     """A model could not be learned; the text says why."""
 
 
-@dataclass(frozen=True, eq=False)
-class LearningOutcome:
-    """The outcome of a learning task.
-
-    Attributes
-    ----------
-    snapshot : the trees as they are stored.
-    nodes : number of nodes of all trees.
-    cost_s : CPU time, in seconds.
-    report : the stored report about the model, beside its trees.
-    """
-
-    snapshot: bytes
-    nodes: int
-    cost_s: float
-    report: bytes
-
-
 @dataclass(eq=False)
 class RunningTask:
     """A task under way.
@@ -64,11 +45,11 @@ class RunningTask:
     """
 
     task: LearningTask
-    outcome: LearningOutcome | LearningFailedError | None = None
+    outcome: LearnedTrees | LearningFailedError | None = None
 
-    def get_outcome(self) -> LearningOutcome:
+    def get_outcome(self) -> LearnedTrees:
         """Return the outcome of learning; raise ``LearningFailedError`` if there is none."""
-        if isinstance(self.outcome, LearningOutcome):
+        if isinstance(self.outcome, LearnedTrees):
             return self.outcome
         raise self.outcome or LearningFailedError("it has not ended yet")
 
@@ -96,7 +77,7 @@ class _LearnerProcess:
 
     def start_learning(self, learning: RunningTask) -> None:
         self.learning = learning
-        self.send_line(encode_order(learning.task))
+        self.send_line(json.dumps(asdict(learning.task)) + "\n")
         if self.ended:  # its reader may have found that out before there was anything to end
             self._finish_learning(LearningFailedError("the learner has ended"))
 
@@ -126,7 +107,7 @@ class _LearnerProcess:
             process.kill()  # it has closed its output: whatever it does is of no use
         self._finish_learning(LearningFailedError(f"the learner ended with code {process.returncode}"))
 
-    def _finish_learning(self, outcome: LearningOutcome | LearningFailedError) -> None:
+    def _finish_learning(self, outcome: LearnedTrees | LearningFailedError) -> None:
         learning, self.learning = self.learning, None
         if learning is not None:
             learning.outcome = outcome
@@ -230,7 +211,7 @@ class LearnerPool:
         return started
 
 
-def _read_answer(answers: IO[bytes]) -> LearningOutcome | LearningFailedError | None:
+def _read_answer(answers: IO[bytes]) -> LearnedTrees | LearningFailedError | None:
     """Read one answer of a learner; None at the end, or where it ended within an answer."""
     try:
         said = json.loads(answers.readline())
@@ -241,7 +222,7 @@ def _read_answer(answers: IO[bytes]) -> LearningOutcome | LearningFailedError | 
         return None
     if trouble := said.get("trouble"):
         return LearningFailedError(trouble)
-    return LearningOutcome(data, said["nodes"], said["cost_s"], bytes.fromhex(said["report"]))
+    return LearnedTrees(data, said["nodes"], bytes.fromhex(said["report"]), said["cost_s"])
 
 
 def _pipe_of(stream: IO[bytes] | None) -> IO[bytes]:

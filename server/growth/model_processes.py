@@ -256,7 +256,11 @@ class ModelProcesses:
                 _log.error("no process for model %s can be started (%s); trying again later", name, error)
                 continue
             _log.info("model %s grows in a process of its own, %d", name, self._running[key].process.pid)
-            self._watch_memory()
+            if self.most_bytes and self._watcher is None:
+                self._watcher = threading.Thread(
+                    target=self._kill_exceeding, name="quercus-memory", daemon=True
+                )
+                self._watcher.start()
         for process in self._giving_way():
             process.is_leaving = True
             process.send_line(LEAVE)
@@ -278,12 +282,6 @@ class ModelProcesses:
         for each in self._running.values():
             each.kill()
         self._running.clear()
-
-    def _watch_memory(self) -> None:
-        """Begin to watch the memory of the processes."""
-        if self.most_bytes and self._watcher is None:
-            self._watcher = threading.Thread(target=self._kill_exceeding, name="quercus-memory", daemon=True)
-            self._watcher.start()
 
     def _kill_exceeding(self) -> None:
         """Kill each process that takes more memory than a model may, also in the middle of a step."""
