@@ -29,21 +29,18 @@ from quercus.server.gate.damage import DamageInterceptor
 from quercus.server.gate.error_interceptor import ErrorInterceptor
 from quercus.server.gate.grpc_limits import grpc_options
 from quercus.server.gate.guard import CallerLimits, Guard
-from quercus.server.gate.handlers import Joined
+from quercus.server.gate.handlers import Joined, Services
 from quercus.server.gate.listening import HTTP, check_address, join_address
 from quercus.server.gate.observing import Observer
-from quercus.server.gate.open_files import room_for_connections
-from quercus.server.gate.registration import Services
-from quercus.server.gate.revocation import give_back_revoked
 from quercus.server.gate.throttle import (
     CallRates,
     CallsAtOnce,
     MemoryWatch,
     OpenStreams,
-    memory_of_machine,
 )
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
+from quercus.server.machine import memory_of_machine, room_for_connections
 from quercus.server.plugins import choose_plugins
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
@@ -59,11 +56,17 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
-from quercus.server.workers.asking import WorkerMetrics, tell_metrics
-from quercus.server.workers.forwarding import SERVER_OPTIONS, Answer, Arrivals, Forwarder, internal_handler
-from quercus.server.workers.level import take_level
+from quercus.server.workers.board import KEEPER, Post
+from quercus.server.workers.forwarding import (
+    SERVER_OPTIONS,
+    Answer,
+    Arrivals,
+    Forwarder,
+    WorkerMetrics,
+    internal_handler,
+    tell_metrics,
+)
 from quercus.server.workers.line import LineServer, chain_of
-from quercus.server.workers.post import KEEPER, Post
 from quercus.specification.plugins import PluginError
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 from quercus.v1 import (
@@ -102,6 +105,8 @@ WRITES_HEALTH: Final = "quercus.v1.Writes"
 LOOK_AT_PARTS_S: Final = 1.0
 LOOK_AT_OTHERS_S: Final = 0.02
 BEAT_S: Final = 0.5
+TOKENS_POLL_S: Final = 0.5
+"""Time between two looks for leases of revoked tokens, in seconds; each reads the live leases alone."""
 SWITCH_S: Final = 0.0005
 """Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
 
@@ -276,8 +281,7 @@ class Server:
             asyncio.create_task(self._follow_parts(), name="quercus-health-parts"),
         ]
         if self._config.needs_tokens and not self._store.is_read_only and post.is_keeper:
-            revoked = give_back_revoked(self.core)
-            self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
+            self._watches.append(asyncio.create_task(self._give_back_revoked(), name="quercus-revocation"))
         if self._http is not None:
             await self._http.start()
             scheme = "http" if self._certificates is None else "https"
@@ -306,7 +310,7 @@ class Server:
                 board.set("writable", writable)
             elif not self._writes:
                 writable = bool(board.get("writable"))
-            take_level(board)
+            board.take_level()
             for name, well in ((GROWER_HEALTH, bool(board.get("grower_well"))), (WRITES_HEALTH, writable)):
                 if well == said.get(name):
                     continue
@@ -315,6 +319,18 @@ class Server:
                     log_grower(self.supervisor.status())
                 said[name] = well
             await asyncio.sleep(LOOK_AT_PARTS_S)
+
+    async def _give_back_revoked(self) -> None:
+        """End the leases of tokens that are expired, or revoked by any process. Runs until cancelled."""
+        core = self.core
+        while True:
+            try:
+                if await core.read(core.store.has_revoked_leases):
+                    count = await core.write(core.store.evict_revoked)
+                    _log.info("%d leases of revoked or expired tokens were ended", count)
+            except StorageError as error:  # the store fails, which is reported elsewhere; it may recover
+                _log.warning("leases of revoked tokens cannot be ended now: %s", error)
+            await asyncio.sleep(TOKENS_POLL_S)
 
     async def _tell_health(self, well: bool) -> None:
         for service in ("", *SERVICES):
@@ -437,12 +453,12 @@ class Server:
 
     async def _make_http(self) -> HttpServer:
         """Return the server of the HTTP port, bound to it."""
-        from quercus.server.http import port  # noqa: PLC0415  (Starlette and uvicorn: only where the port is on)
+        from quercus.server.http import listener  # noqa: PLC0415  (Starlette and uvicorn: only where the port is on)
 
         config, is_alone = self._config, self._post.folder is None
         if is_alone:
             await asyncio.to_thread(check_address, config.http_host, config.http_port, HTTP)
-        return port.listen(
+        return listener.listen(
             config,
             chain_of(self._interceptors, self._offered),
             self._find_trouble,

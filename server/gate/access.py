@@ -192,13 +192,7 @@ class TokenAuthority:
 
     async def reload_tokens(self) -> None:
         """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
-        async with self._loading:
-            await self._load_all()
-
-    async def _load_all(self) -> None:
-        started = time.monotonic()
-        self._records = {record.id: record for record in await self._load()}
-        self._loaded_at = started
+        await self._load_newer(time.monotonic())
 
     async def identify_caller(self, authorization: str | None) -> Principal:
         """Return who speaks.
@@ -254,4 +248,6 @@ class TokenAuthority:
     async def _load_newer(self, asked_at: float) -> None:
         async with self._loading:
             if self._loaded_at < asked_at:  # else another call has read them meanwhile
-                await self._load_all()
+                started = time.monotonic()
+                self._records = {record.id: record for record in await self._load()}
+                self._loaded_at = started

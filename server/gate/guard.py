@@ -18,14 +18,14 @@ from quercus.server.gate.access import (
     TokenAuthority,
     check_permission,
     current_caller,
+    labeller_of,
     set_caller,
 )
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader, is_small
 from quercus.server.gate.rpcs import rpc_of
-from quercus.server.gate.strangers import ProbeReadings
-from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams
+from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, ProbeReadings
 from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.limits import INLINE_BYTES
@@ -100,19 +100,17 @@ class Guard(WrappingInterceptor):
             if handler.response_streaming:
                 found = grpc.stream_stream_rpc_method_handler(_refuse_stream)
             elif rpc_of(method).audited:
-                found = grpc.stream_unary_rpc_method_handler(self._refuse_with_audit(method))
+
+                async def refuse(requests: Any, context: Any) -> None:
+                    who = self._audit.name_caller(current_caller(), context)
+                    await self._audit.record_refusal(who, method, _refusal.get())
+                    _raise_refusal()
+
+                found = grpc.stream_unary_rpc_method_handler(refuse)
             else:
                 found = grpc.stream_unary_rpc_method_handler(_refuse_unary)
             self._refusing[method] = found
         return found
-
-    def _refuse_with_audit(self, method: str) -> Any:
-        async def refuse(requests: Any, context: Any) -> None:
-            who = self._audit.name_caller(current_caller(), context)
-            await self._audit.record_refusal(who, method, _refusal.get())
-            _raise_refusal()
-
-        return refuse
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the handler, whose messages are checked before it sees them."""
@@ -247,27 +245,30 @@ class _GuardedMethod:
             self._reader.parse_message(data) if is_small(data) else await self._reader.read_message(data)
         )
         if principal is not None:
-            await self._check_message(request, principal)
+            await self._check_names(request, principal)
         return request
 
-    async def _check_message(self, request: Any, principal: Principal) -> None:
+    async def _check_names(self, request: Any, principal: Principal) -> None:
+        """Refuse other models than those granted, another labeller, and leases that others hold."""
         for model in named_models(request):
             if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
                 raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
-        _check_labeller(request, principal)
-        if not principal.is_operator:
-            for part in leased_parts(request):
-                await self._check_holder(part, principal)
-
-    async def _check_holder(self, request: Any, principal: Principal) -> None:
-        """A lease token counts only in the hands it was given to, also after the lease has ended."""
-        try:
-            model, number = parse_query(request.name)
-            holder = await self._core.read(self._core.store.holder, model, number, request.lease_token)
-        except (InvalidInput, NotFound):  # which the service says better
+        names = request.DESCRIPTOR.fields_by_name
+        if "labeller" in names and "model" in names and request.model:
+            request.labeller = labeller_of(request.labeller)
+        if principal.is_operator:
             return
-        if holder not in {"", principal.name}:
-            raise PermissionDenied(f"the lease of {request.name} was given to another labeller")
+        for part in _carried_requests(request):
+            token = getattr(part, "lease_token", "")
+            if not token:
+                continue
+            try:  # a lease token counts only in the hands it was given to, also after the lease has ended
+                model, number = parse_query(part.name)
+                holder = await self._core.read(self._core.store.holder, model, number, token)
+            except (InvalidInput, NotFound):  # which the service says better
+                continue
+            if holder not in {"", principal.name}:
+                raise PermissionDenied(f"the lease of {part.name} was given to another labeller")
 
     def guard_unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
@@ -319,17 +320,16 @@ def _address_of(context: Any) -> str:
 
 
 async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str:
-    """Return the target of a call; a large message of a refused caller is not read for this."""
+    """Return the target of a call, in one line also for an invalid name of a model.
+
+    A large message of a refused caller is not read for this.
+    """
     if outcome in REFUSED and len(data) > INLINE_BYTES:
         return UNREAD_TARGET
     try:
-        return _target_of(await reader.read_message(data))
+        request = await reader.read_message(data)
     except (InvalidInput, DecodeError, MemoryError):
         return UNREAD_TARGET
-
-
-def _target_of(request: Any) -> str:
-    """Return the target of a call, as one line of the log even for invalid names of models."""
     model = next(iter(named_models(request)), None)
     if model is None:
         return "server"
@@ -345,7 +345,7 @@ def named_models(request: Any) -> list[str]:
         bare = (getattr(request, "model_name", ""), getattr(request, "name", ""))
         return [name for name in bare if name]
     found = []
-    for part in carried_requests(request):
+    for part in _carried_requests(request):
         for key in ("model", "name", "parent"):
             resource = getattr(part, key, "")
             if isinstance(resource, str) and resource.startswith("models/"):
@@ -355,27 +355,10 @@ def named_models(request: Any) -> list[str]:
     return found
 
 
-def leased_parts(request: Any) -> list[Any]:
-    """Return the parts of a message, itself among them, that speak of a leased query."""
-    return [part for part in carried_requests(request) if getattr(part, "lease_token", "")]
-
-
-def carried_requests(request: Any) -> list[Any]:
+def _carried_requests(request: Any) -> list[Any]:
     """Return a message and the requests that it carries, such as the answers on a stream of queries."""
     found = [request]
     for descriptor, value in request.ListFields():
         if descriptor.message_type is not None and descriptor.message_type.name.endswith("Request"):
             found += value if descriptor.is_repeated else [value]
     return found
-
-
-def _check_labeller(request: Any, principal: Principal) -> None:
-    """Set the labeller of a request to the token's name; only an operator's token may name another."""
-    if "labeller" not in request.DESCRIPTOR.fields_by_name or not getattr(request, "model", ""):
-        return
-    if not request.labeller:
-        request.labeller = principal.name
-    elif request.labeller != principal.name and not principal.is_operator:
-        raise PermissionDenied(
-            f"labeller: is {request.labeller[:60]!r}, but the token speaks for {principal.name!r}"
-        )

@@ -1,9 +1,9 @@
-"""Handlers of methods, wrapped: what every interceptor does."""
+"""Handlers of methods: registered, found by name, and wrapped by interceptors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -132,3 +132,26 @@ def wrap_handler(
         behaviour = unary(handler.stream_unary or handler.unary_unary, streams_in)
         make = grpc.stream_unary_rpc_method_handler if streams_in else grpc.unary_unary_rpc_method_handler
     return make(behaviour, *codecs)
+
+
+class Services:
+    """A substitute for a server, to which generated code adds the methods of a service: they are found by name.
+
+    Generated code registers each method with ``grpc.aio`` as well. That server then waits for the next call of all
+    registered methods at once, and adds and removes a callback for each of them at every call: 46 µs with the forty
+    methods of Quercus.
+
+    Attributes
+    ----------
+    handlers : what servers add; each finds the methods of one service.
+    """
+
+    def __init__(self) -> None:
+        self.handlers: list[Any] = []
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
+        """Add a service, whose methods are found by name."""
+        self.handlers += handlers
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        """Do nothing: the methods are found by name."""

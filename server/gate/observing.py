@@ -65,8 +65,8 @@ class _ObservedMethod:
 
     def _begin_call(self, context: Any) -> Call:
         call = Call(context)
-        given = metadata_of(call, REQUEST_ID)
-        request_id = given if given and _SOUND.fullmatch(given) else _new_id()
+        given = metadata_of(call, REQUEST_ID)  # an id is no secret, so no system call is made for one
+        request_id = given if given and _SOUND.fullmatch(given) else f"{random.getrandbits(64):016x}"
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
@@ -131,11 +131,6 @@ class _ObservedMethod:
             yield request
             if call.has_ended:
                 return
-
-
-def _new_id() -> str:
-    """Return a name for a request. It is no secret, so no system call is made for it."""
-    return f"{random.getrandbits(64):016x}"
 
 
 def _status_code(call: Call, error: BaseException | None) -> str:

@@ -13,8 +13,8 @@ import uuid
 from typing import Final
 
 from quercus.server.config import Config
-from quercus.server.gate.throttle import memory_of_machine
 from quercus.server.growth.heartbeat import Heartbeat
+from quercus.server.machine import memory_of_machine
 from quercus.server.wire.limits import MODEL_MEMORY_SHARE
 from quercus.storage import without_secrets
 from quercus.v1 import admin_pb2

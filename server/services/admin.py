@@ -11,14 +11,13 @@ from quercus import __version__
 from quercus.server.core.damaged_models import MOST_NAMED, DamagedModels
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
-from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.supervisor import Supervisor
+from quercus.server.machine import resident_bytes
 from quercus.server.telemetry import logs
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.models import check_head, to_duration
 from quercus.server.wire.reports import stop_text, stopped_above
 from quercus.server.workers.board import Board
-from quercus.server.workers.level import give_level
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import NotFound, Store, StoreBusy, StoreError
 from quercus.v1 import admin_pb2, admin_pb2_grpc
@@ -93,7 +92,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Log more, or less, from now on."""
         LOG_LEVEL.check(request.level, "level")
         previous = logs.current_level()
-        give_level(self._board, request.level)
+        self._board.give_level(request.level)
         self._supervisor.set_log_level(request.level)
         _log.warning("the log level is %s now, it was %s", request.level, previous)
         return admin_pb2.SetLogLevelResponse(previous=previous)

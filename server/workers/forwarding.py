@@ -1,4 +1,6 @@
-"""Calls that one worker hands to the keeper: whole, with the caller's credentials, deadline and request id.
+"""Calls between workers: those handed to the keeper, and what the workers ask each other.
+
+A call is handed over whole, with the caller's credentials, deadline and request id.
 
 The bytes of messages pass unread. The worker that has the connection admits the call (token, memory, number of calls)
 and counts it; the guard of the keeper checks its messages, and the keeper's audit log, errors and trailing metadata
@@ -7,7 +9,9 @@ are those that the caller sees.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
@@ -22,9 +26,11 @@ from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_
 from quercus.server.gate.observing import REQUEST_ID
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import request_id, set_request_id
+from quercus.server.telemetry.metric_sums import Answers
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.json_messages import JsonMessage
 from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.workers.board import Post
 from quercus.server.workers.line import AWAY, CallLine
 
 CALLER: Final = "x-quercus-caller"
@@ -279,3 +285,47 @@ def internal_handler(answers: dict[str, Answer]) -> Any:
     return grpc.method_handlers_generic_handler(
         INTERNAL, {name: method(answer) for name, answer in answers.items()}
     )
+
+
+ANSWER_S: Final = 1.0
+"""Longest time, in seconds, that a worker takes to answer; one that hangs is left out."""
+
+
+class WorkerMetrics:
+    """The metrics of the other workers; for threads of the metrics page.
+
+    Parameters
+    ----------
+    post : the keeper's place.
+    """
+
+    def __init__(self, post: Post) -> None:
+        self._channels = {
+            worker: grpc.insecure_channel(post.socket_of(worker), options=CHANNEL_OPTIONS)
+            for worker in post.others
+        }
+
+    def ask(self) -> Answers:
+        """Ask all of them at once; return what those say that answer."""
+        calls: dict[int, Any] = {}
+        for worker, channel in self._channels.items():
+            method: Any = channel.unary_unary(f"/{INTERNAL}/Metrics")
+            calls[worker] = method.future(b"", timeout=ANSWER_S, wait_for_ready=True)
+        found: dict[int, tuple[int, str]] = {}
+        for worker, call in calls.items():
+            try:
+                process, text = json.loads(call.result())
+            except grpc.RpcError:
+                continue
+            found[worker] = process, text
+        return found
+
+    def close(self) -> None:
+        """End the connections."""
+        for channel in self._channels.values():
+            channel.close()
+
+
+async def tell_metrics(own_text: Callable[[], bytes]) -> bytes:
+    """Answer the keeper."""
+    return json.dumps([os.getpid(), (await asyncio.to_thread(own_text)).decode()]).encode()
