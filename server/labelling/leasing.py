@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Final, TypeAlias
 
 from quercus.belief.errors import InvalidInput, shown
@@ -21,7 +21,7 @@ from quercus.server.wire.names import not_found, parse_model, parse_query
 from quercus.server.wire.queries import encode_query
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
+from quercus.storage import Leased, LeaseRequest, QueryDetails, QueryRecord, Store
 from quercus.v1 import model_pb2, query_pb2
 
 ANY: Final = "-"
@@ -101,15 +101,9 @@ class LeasedQueries:
     """Seconds after which another attempt may succeed without any event."""
 
 
-@dataclass(frozen=True)
-class LeaseOrder:
-    """A labeller's request for queries of one model."""
+LeaseTurn: TypeAlias = QueuedRequest[tuple[LeaseOptions, int], LeasedQueries]
+"""A labeller's place in the line of a model, with its options and how many queries it wants."""
 
-    options: LeaseOptions
-    limit: int
-
-
-LeaseTurn: TypeAlias = QueuedRequest[LeaseOrder, LeasedQueries]
 _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 
 
@@ -119,12 +113,8 @@ def decode_lease_options(
     """Return the options of a request; ``InvalidInput`` names an invalid field."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
     wanted = request.filter
-    for name, count in (
-        ("classes", len(wanted.classes)),
-        ("values", len(wanted.values)),
-        ("tags", len(wanted.tags)),
-    ):
-        if count > MAX_FILTER:
+    for name in ("classes", "values", "tags"):
+        if (count := len(getattr(wanted, name))) > MAX_FILTER:
             raise InvalidInput(f"filter.{name}", f"has {count} entries, at most {MAX_FILTER} are allowed")
     if wanted.tags and model != ANY:
         raise InvalidInput("filter.tags", f"are for models/{ANY}; {shown(request.model)} is one model")
@@ -140,8 +130,8 @@ def decode_lease_options(
 
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
     """Lease in turn; when the caller is gone before it has the queries they are given back."""
-    order = LeaseOrder(options, limit)
-    turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, order, partial(_serve_turns, core))
+    serve = partial(_serve_turns, core)
+    turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, (options, limit), serve)
     try:
         return await turn.outcome
     except asyncio.CancelledError:
@@ -152,23 +142,10 @@ async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: 
 
 async def _serve_turns(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
     """Lease for all whose turn it is, in order, and give each its queries."""
-    for part in _split_requests(await _lease_requests(core, model, turns)):
-        await _serve_together(core, model, part)
-
-
-def _split_requests(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_TurnRequest]]:
-    """Yield the requests in parts; one with a filter is alone, since it reads all queries while other writes wait."""
-    part: list[_TurnRequest] = []
-    for each in requests:
-        if each[1].filter is None:
-            part.append(each)
-            continue
-        if part:
-            yield part
-        part = []
-        yield [each]
-    if part:
-        yield part
+    requests = await _lease_requests(core, model, turns)
+    # one with a filter is alone, since it reads all queries while other writes wait
+    for _, part in groupby(requests, lambda each: None if each[1].filter is None else id(each)):
+        await _serve_together(core, model, [*part])
 
 
 async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_TurnRequest]) -> None:
@@ -205,15 +182,15 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
 async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
     """Return the store's lease request of each turn, limited to its fair share; turns with invalid filters fail."""
     there = math.inf
-    if any(turn.others and turn.asked.limit > 1 for turn in turns):
+    if any(turn.others and turn.asked[1] > 1 for turn in turns):
         there = (await core.read(core.store.get_model, model)).queries_open
-    filters = any(turn.asked.options.filter != QueryFilter() for turn in turns)
+    filters = any(turn.asked[0].filter != QueryFilter() for turn in turns)
     schema = await core.catalogue.reload_schema(model) if filters else None
     requests = []
     for turn in turns:
         if turn.outcome.done():  # the caller is gone
             continue
-        options, limit = turn.asked.options, turn.asked.limit
+        options, limit = turn.asked
         only = None
         if schema is not None and options.filter != QueryFilter():
             try:
@@ -254,20 +231,6 @@ async def take_back(
         case _:
             raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
     return query_pb2.ReturnQueryResponse(name=request.name)
-
-
-async def end_lease(
-    core: ServiceCore, request: query_pb2.ReleaseLeaseRequest
-) -> query_pb2.ReleaseLeaseResponse:
-    """End a lease of its holder; the history records by whom and why."""
-    model, number = parse_query(request.name)
-    if request.labeller:
-        check_labeller(request.labeller)
-    operator = current_caller()
-    by = f"by {operator.name}" if operator is not None else "by an operator"
-    why = f"{by}: {request.comment}" if request.comment else by
-    await core.write(core.store.evict, model, number, Eviction(why, request.labeller))
-    return query_pb2.ReleaseLeaseResponse(name=request.name)
 
 
 def check_lease_token(token: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import Field, asdict, fields, replace
+from dataclasses import asdict, fields, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -57,19 +57,15 @@ def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
         if descriptor.is_repeated:
             given[field.name] = tuple(dict.fromkeys(value))
         elif message.HasField(field.name) if descriptor.has_presence else value:  # type: ignore[arg-type]
-            given[field.name] = _of_its_kind(field, value)
+            if isinstance(field.default, IntEnum):
+                kinds = type(field.default)
+                if value not in set(kinds):
+                    raise InvalidInput(field.name, f"is {value}, must be 1 to {max(kinds)}")
+                value = kinds(value)
+            given[field.name] = value
     policy = Policy(**given)
     check_policy(policy)
     return policy
-
-
-def _of_its_kind(field: Field[Any], value: Any) -> Any:
-    if not isinstance(field.default, IntEnum):
-        return value
-    kinds = type(field.default)
-    if value not in set(kinds):
-        raise InvalidInput(field.name, f"is {value}, must be 1 to {max(kinds)}")
-    return kinds(value)
 
 
 def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
@@ -81,26 +77,16 @@ def encode_labeller(
     counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
 ) -> query_pb2.LabellerStatistics:
     """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
-    found = query_pb2.LabellerStatistics(
-        name=counts.labeller,
-        answered=counts.answered,
-        refused=counts.refused,
-        skipped=counts.skipped,
-        postponed=counts.postponed,
-        expired=counts.expired,
-        corrected=counts.corrected,
-        undone=counts.undone,
-        held=counts.held,
+    numbers = asdict(counts)
+    name, times_s = numbers.pop("labeller"), numbers.pop("times_s")
+    standing = standings.get(name)
+    return query_pb2.LabellerStatistics(
+        name=name,
+        **numbers,
         stated=stated,
+        **({} if standing is None else asdict(standing)),
+        median=to_duration(statistics.median(times_s)) if times_s else None,
     )
-    standing = standings.get(counts.labeller)
-    if standing is not None:
-        found.agreement, found.reliability = standing.agreement, standing.reliability
-        found.agreement_deviation = standing.agreement_deviation
-        found.reliability_deviation = standing.reliability_deviation
-    if counts.times_s:
-        found.median.CopyFrom(to_duration(statistics.median(counts.times_s)))
-    return found
 
 
 def encode_step(model: str, row: HistoryRow) -> query_pb2.QueryStep:

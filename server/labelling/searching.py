@@ -77,8 +77,13 @@ class QuerySearch:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
         if self._options.model != ANY:
             return await lease_of(self._core, self._options, self._options.model, limit)
+        options = self._options
         leasable_models = [
-            each for each in await self._core.leasable_models.list_leasable() if self._is_wanted(each)
+            each
+            for each in await self._core.leasable_models.list_leasable()
+            if not self._core.damaged.has_damage(each.record.name, each.record.key)
+            and options.may_touch(each.record.name)
+            and options.filter.tags <= set(each.policy.tags)
         ]
         self._tried = {
             each.record.key: tried
@@ -87,19 +92,16 @@ class QuerySearch:
         }
         untried = [each for each in leasable_models if each.record.key not in self._tried]
         if untried:
-            last = await self._core.read(Store.last_leased, self._core.store, self._options.labeller)
+            last = await self._core.read(Store.last_leased, self._core.store, options.labeller)
             untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))
         for leasable in untried:
             found = await self._try_model(leasable, limit)
             if found is not None and found.queries:
                 return found
-        return self._reason_for_nothing()
-
-    def _is_wanted(self, leasable: LeasableModel) -> bool:
-        tags = self._options.filter.tags
-        if self._core.damaged.has_damage(leasable.record.name, leasable.record.key):
-            return False
-        return self._options.may_touch(leasable.record.name) and tags <= set(leasable.policy.tags)
+        reasons = (each.leased for each in self._tried.values() if each.leased.idle in _REPORTED_REASONS)
+        told = next(reasons, Leased([], Idle.NOTHING_TO_ASK, 0))
+        again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)
+        return LeasedQueries(ANY, told, again_s=max(0.0, again_at - time.monotonic()))
 
     async def _try_model(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
         try:
@@ -116,13 +118,3 @@ class QuerySearch:
                 leasable.change_mark, found.leased, again_at
             )
         return found
-
-    def _reason_for_nothing(self) -> LeasedQueries:
-        """Return the reason why nothing was leased: the most important of several."""
-        told = Leased([], Idle.NOTHING_TO_ASK, 0)
-        for tried in self._tried.values():
-            if tried.leased.idle in _REPORTED_REASONS:
-                told = tried.leased
-                break
-        again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)
-        return LeasedQueries(ANY, told, again_s=max(0.0, again_at - time.monotonic()))

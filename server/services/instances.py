@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.core.service_core import OnCore
+from quercus.labelling.history import stored_values
+from quercus.server.core.model_status import STATUS_POLL_S
+from quercus.server.core.service_core import STOPPING, OnCore
 from quercus.server.labelling import stating
-from quercus.server.services import watching
 from quercus.server.wire.displays import decode_displays, encode_display
-from quercus.server.wire.errors import error_fields
-from quercus.server.wire.instances import encode_instance
+from quercus.server.wire.errors import Unavailable, error_fields
+from quercus.server.wire.instances import encode_evidence, encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.names import (
@@ -27,13 +28,15 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults, encode_refusals, kept_rows
 from quercus.server.wire.request_checks import empty_stream
-from quercus.server.wire.rows import count_rows, decode_rows
+from quercus.server.wire.rows import count_rows, decode_rows, encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import are_ids, check_id
 from quercus.storage import (
     AlreadyExists,
     AppendedBatch,
+    BeyondLog,
     ConflictingRows,
+    EventKind,
     FailedPrecondition,
     Push,
     Stale,
@@ -44,6 +47,9 @@ from quercus.v1 import instance_pb2, instance_pb2_grpc, values_pb2
 _log = logging.getLogger(__name__)
 _Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
 _Outcome = dict[str, Any]  # fields of an acknowledgement
+PAGE_EVENTS: Final = 500
+PAGE_VALUES: Final = 50_000
+"""Values of rows that a message of `WatchEvents` has at most: by name they take some 30 bytes each."""
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
@@ -140,10 +146,10 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         sizes = self._core.config.message_limits
         conflicts: dict[
             int, Exception
-        ] = {}  # rows whose id is stored with other content: they teach no names
+        ] = {}  # by row whose id is stored with other content: it teaches no names
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
-                raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
+                raise _replaced_error(model)
             faults = RowFaults(conflicts) if row_by_row else WHOLE
             try:
                 push, unseen = await self._core.convert_message(
@@ -192,9 +198,36 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     async def WatchEvents(  # noqa: N802
         self, request: instance_pb2.WatchEventsRequest, context: Any
     ) -> AsyncIterator[instance_pb2.WatchEventsResponse]:
-        """Send the log after a number, then each new event."""
-        async for response in watching.watch_events(self._core, request):
-            yield response
+        """Send the log behind a number, page by page, then each new event."""
+        core = self._core
+        model, after = parse_model(request.model, "model"), request.after_sequence
+        if after < 0:
+            raise InvalidInput("after_sequence", f"is {after}, must not be negative")
+        for i, kind in enumerate(request.kinds):
+            if not 1 <= kind <= max(EventKind):
+                raise InvalidInput(
+                    f"kinds[{i}]", f"is {kind}, must be a kind of event, 1 to {max(EventKind):d}"
+                )
+        record = (await core.model_statuses.get_status(model, fresh=True)).record
+        if request.model_uid not in {"", record.uid}:
+            raise _replaced_error(model)
+        if after > record.sequence_committed:
+            raise BeyondLog("after_sequence", after, model, record.sequence_committed)
+        columns = (await core.catalogue.schema(model)).columns if request.include_values else ()
+        most = max(1, min(PAGE_EVENTS, PAGE_VALUES // max(1, len(columns))))
+        key = record.key
+        while not core.stopping.is_set():
+            seen = core.changes.change_stamp(model)
+            record = (await core.model_statuses.get_status(model)).record
+            if record.key != key:
+                raise _replaced_error(model)
+            if record.sequence_committed > after:
+                page = await core.read(_read_events, core.store, model, key, request, after, most)
+                after = page.sequence
+                yield page
+            else:
+                await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
+        raise Unavailable(STOPPING)
 
     async def GetInstance(  # noqa: N802
         self, request: instance_pb2.GetInstanceRequest, context: Any
@@ -302,6 +335,35 @@ def _ids_of_push(request: _Batch, count: int, generated: str, faults: RowFaults)
             except InvalidInput as error:
                 faults.add(RowFault(row, error.field, error.reason))
     return ids
+
+
+def _replaced_error(model: str) -> FailedPrecondition:
+    return FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
+
+
+def _read_events(
+    store: Store, model: str, key: int, request: instance_pb2.WatchEventsRequest, after: int, most: int
+) -> instance_pb2.WatchEventsResponse:
+    events = store.read_events(model, after, most)
+    schema = ModelSchema.read(store, model)  # after the events: it names all their values
+    if schema.key != key:  # the events may belong to another model
+        raise _replaced_error(model)
+    response = instance_pb2.WatchEventsResponse(
+        sequence=events[-1].sequence if events else after, model_uid=schema.uid
+    )
+    kinds = set(map(int, request.kinds))
+    for event in events:
+        if kinds and event.kind not in kinds:
+            continue
+        shows_values = request.include_values and event.kind is EventKind.INSTANCE
+        response.events.add(
+            kind=int(event.kind),
+            instance_id=event.id,
+            evidence=encode_evidence(event, schema),
+            conflict=event.conflict,
+            values=encode_row(stored_values(event), schema) if shows_values else None,
+        )
+    return response
 
 
 def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:

@@ -25,8 +25,8 @@ from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token
-from quercus.server.wire.request_checks import check_count, lease_s, wait_s
-from quercus.storage import Idle, LabellerCounts, QueryState, Store
+from quercus.server.wire.request_checks import check_count, check_labeller, lease_s, wait_s
+from quercus.storage import Eviction, Idle, LabellerCounts, QueryState, Store
 from quercus.v1 import query_pb2, query_pb2_grpc
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
@@ -113,8 +113,15 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     async def ReleaseLease(  # noqa: N802
         self, request: query_pb2.ReleaseLeaseRequest, context: Any
     ) -> query_pb2.ReleaseLeaseResponse:
-        """End the lease of any labeller."""
-        return await leasing.end_lease(self._core, request)
+        """End the lease of any labeller; the history records by whom and why."""
+        model, number = parse_query(request.name)
+        if request.labeller:
+            check_labeller(request.labeller)
+        operator = current_caller()
+        by = f"by {operator.name}" if operator is not None else "by an operator"
+        why = f"{by}: {request.comment}" if request.comment else by
+        await self._core.write(self._core.store.evict, model, number, Eviction(why, request.labeller))
+        return query_pb2.ReleaseLeaseResponse(name=request.name)
 
     async def CorrectAnswer(  # noqa: N802
         self, request: query_pb2.CorrectAnswerRequest, context: Any
@@ -141,7 +148,12 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
         after = read_number_token("queries", request.page_token)
-        states = [_state_filter(state, f"states[{i}]") for i, state in enumerate(request.states)]
+        for i, state in enumerate(request.states):
+            if not 1 <= state <= max(QueryState):
+                raise InvalidInput(
+                    f"states[{i}]", f"is {state}, must be a state of a query, 1 to {max(QueryState)}"
+                )
+        states = [QueryState(state) for state in request.states]
         return await self._core.read(
             _query_page, self._core.store, model, states, after, size, _visible_labeller()
         )
@@ -197,12 +209,6 @@ def _visible_labeller() -> str | None:
     if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
         return None
     return principal.name
-
-
-def _state_filter(state: int, field: str) -> QueryState:
-    if state not in set(QueryState):
-        raise InvalidInput(field, f"is {state}, must be a state of a query, 1 to {max(QueryState)}")
-    return QueryState(state)
 
 
 def _query_page(
