@@ -154,7 +154,9 @@ class Catalogue:
             changed, self._changed = self._changed, {}
             for change in changed.values():
                 try:
-                    await self._refresh_classifier(change)
+                    classifier = self._classifiers.get(change.name)
+                    if classifier is not None and classifier.key == change.key:
+                        await self._load_classifier(change.name)
                 except (NotFound, FailedPrecondition):
                     self.forget_model(change.name)
                 except StorageError as error:
@@ -176,11 +178,6 @@ class Catalogue:
             if classifier is not None and not gone and classifier.version != change.tree_version:
                 self._changed[change.name] = change
                 self._due.set()
-
-    async def _refresh_classifier(self, change: Change) -> None:
-        classifier = self._classifiers.get(change.name)
-        if classifier is not None and classifier.key == change.key:
-            await self._load_classifier(change.name)
 
     async def _load_classifier(self, model: str) -> TreeClassifier:
         """Read the newest tree, and after it the schema, which then names all values that the tree knows."""

@@ -52,9 +52,6 @@ class ChangeSignal:
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._stopping = threading.Event()
-        self._newest = (
-            0  # number of the newest change that was told; at the first read everything has changed
-        )
         self._trouble = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._poll_store, name="quercus-changes", daemon=True)
@@ -148,8 +145,9 @@ class ChangeSignal:
             started = time.monotonic()
             try:
                 found = self._source.change_token()
-                if found != token:
-                    newest = self._read_changes(newest)
+                if found != token and (changes := self._source.changes(newest)):
+                    self._call_in_loop(self.notify_waiting, changes)
+                    newest = changes[-1].number
             except Exception as error:
                 if not self._trouble:
                     _log.error("the store cannot be read: %s", error)
@@ -162,14 +160,6 @@ class ChangeSignal:
                 self._publish_trouble("")
             took_s = time.monotonic() - started
             pause_s = max(self._poll_s, min(took_s / READ_SHARE, LONGEST_PAUSE_S))
-
-    def _read_changes(self, newest: int) -> int:
-        """Read what changed and tell it."""
-        changes = self._source.changes(newest)
-        if not changes:
-            return newest
-        self._call_in_loop(self.notify_waiting, changes)
-        return changes[-1].number
 
     def _publish_trouble(self, trouble: str) -> None:
         """Wake the waiting calls, as after a change."""

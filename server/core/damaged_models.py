@@ -24,11 +24,6 @@ class DamagedModels:
 
     A model comes in when a list or a call cannot read what is stored of it. It is known by its key: another one of its
     name, made anew through this server or another, is well until something of its own cannot be read.
-
-    Parameters
-    ----------
-    store : the open store.
-    read : runs a function in the threads that read the store.
     """
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]]) -> None:

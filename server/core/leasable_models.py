@@ -56,12 +56,6 @@ class LeasableModels:
 
     A commit costs the models that it changed, however many there are and however many labellers wait. Queries that
     come back without a commit (a lease that ended) are found by looking at all that has queries, every few seconds.
-
-    Parameters
-    ----------
-    store : the open store.
-    read : runs a function in the threads that read the store.
-    changes : the change signal.
     """
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
@@ -157,11 +151,10 @@ def _look_again(store: Store, before: _StoreState) -> _StoreState:
 
 
 def _read_leasable(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
-    asking = {record.key: record for record in records if _has_something(record)}
+    asking = {  # those with an open query, and budget left for it
+        record.key: record
+        for record in records
+        if record.queries_open and record.queries_answered + record.queries_leased < record.budget
+    }
     policies = store.policies_of(sorted(asking)) if asking else {}
     return {key: LeasableModel(record, policies[key]) for key, record in asking.items() if key in policies}
-
-
-def _has_something(record: ModelRecord) -> bool:
-    """Return whether the model has an open query, and budget left for it."""
-    return bool(record.queries_open) and record.queries_answered + record.queries_leased < record.budget

@@ -165,12 +165,7 @@ class ServiceCore:
 
 
 class OnCore:
-    """The common part of a service.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
+    """The common part of a service."""
 
     def __init__(self, core: ServiceCore) -> None:
         self._core = core

@@ -33,10 +33,6 @@ class Observer(WrappingInterceptor):
 
     A client may name its request in the metadata ``x-request-id``; else it gets a name. It is in every line that
     the server logs for it, and in the trailing metadata of the answer.
-
-    Parameters
-    ----------
-    metrics : the metrics that it counts.
     """
 
     def __init__(self, metrics: Metrics) -> None:

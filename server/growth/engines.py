@@ -268,12 +268,7 @@ class ActiveE2mEngine(TreeEngine):
 
 
 class ForestEngine(TreeEngine):
-    """The forest of many memories of a log, and an active tree of the same log beside it, for people to read.
-
-    Parameters
-    ----------
-    specification : specification of the model.
-    """
+    """The forest of many memories of a log, and an active tree of the same log beside it, for people to read."""
 
     def __init__(self, specification: Specification) -> None:
         super().__init__(specification)

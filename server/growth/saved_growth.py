@@ -47,13 +47,7 @@ class FoldedPart:
 
 
 class SavedGrowth:
-    """The file of one model.
-
-    Parameters
-    ----------
-    store : open in this process.
-    record : record of the model.
-    """
+    """The file of one model."""
 
     def __init__(self, store: Store, record: ModelRecord) -> None:
         self._store = store

@@ -39,12 +39,7 @@ LOADING_S: Final = 60.0
 
 
 class Supervisor:
-    """Runs one grower process.
-
-    Parameters
-    ----------
-    config : configuration of the server.
-    """
+    """Runs one grower process."""
 
     def __init__(self, config: Config) -> None:
         self.member = uuid.uuid4().hex

@@ -197,10 +197,6 @@ class HostCheck:
 
     A browser that a foreign page sends here, after its name was made to lead here (DNS rebinding), sends that name in
     the header Host. No address and no name of this machine can be such a name.
-
-    Parameters
-    ----------
-    names : further names, without port.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:

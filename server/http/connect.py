@@ -154,12 +154,7 @@ class _Asked:
 
 
 class ConnectCalls:
-    """Answers calls of methods.
-
-    Parameters
-    ----------
-    gate : the way of calls.
-    """
+    """Answers calls of methods."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate

@@ -100,12 +100,7 @@ def path_of(path: str) -> InferencePath | None:
 
 
 class InferenceCalls:
-    """Answers requests below ``/v2``.
-
-    Parameters
-    ----------
-    gate : the way of calls.
-    """
+    """Answers requests below ``/v2``."""
 
     def __init__(self, gate: Gate) -> None:
         self._gate = gate

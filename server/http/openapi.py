@@ -348,10 +348,6 @@ _PACKAGE: Final = re.compile(r"package\s+([\w.]+)\s*;")
 def comments_of(text: str) -> dict[str, str]:
     r"""Return the comment before each part of a file, by its full name.
 
-    Parameters
-    ----------
-    text : a file of the protocol.
-
     Examples
     --------
     >>> comments_of("package a;\n// A thing.\nmessage T {\n  // Its\n  // name.\n  string n = 1;\n}\n")

@@ -38,10 +38,6 @@ class QueryStream:
     A reader task takes requests, a leaser task leases while there are credits; both put responses into one
     bounded queue, so a client that stops reading stops only its own stream. Queries still leased
     when the stream ends are returned. An answer that cannot be taken is reported, and the stream continues.
-
-    Parameters
-    ----------
-    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:

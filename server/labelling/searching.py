@@ -39,13 +39,7 @@ class _ModelWithoutQueries:
 
 
 class QuerySearch:
-    """One call or stream of a labeller: looks, leases, and waits until another try makes sense.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    options : request of the labeller.
-    """
+    """One call or stream of a labeller: looks, leases, and waits until another try makes sense."""
 
     def __init__(self, core: ServiceCore, options: LeaseOptions) -> None:
         self._core = core

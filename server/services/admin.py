@@ -26,14 +26,7 @@ _log = logging.getLogger(__name__)
 
 
 class AdminService(admin_pb2_grpc.AdminServiceServicer):
-    """Thin: look, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    supervisor : supervisor of the grower.
-    board : numbers of all workers of the server.
-    """
+    """Thin: look, convert."""
 
     def __init__(self, core: ServiceCore, supervisor: Supervisor, board: Board) -> None:
         self._core = core

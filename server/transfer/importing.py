@@ -34,7 +34,28 @@ class LogChecker:
         """Take the first line."""
         self._specification = _decode_specification(specification)
         BUDGET.check(budget)
-        self._values = _index_counts(self._specification, learned)
+        attributes = self._specification.attributes
+        more = Counter(attribute for attribute, _ in learned)
+        for k, value in learned:
+            attribute = attributes[k] if k < len(attributes) else None
+            if not isinstance(attribute, Nominal) or value in attribute.values:
+                raise InvalidInput(
+                    "vocabulary",
+                    f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
+                )
+        counts: dict[int, int] = {}
+        for k, attribute in enumerate(attributes):
+            if not isinstance(attribute, Nominal):
+                continue
+            count, most = len(attribute.values) + more[k], attribute.most_values
+            if count > most:
+                raise InvalidInput(
+                    "vocabulary", f"has {count} values of attribute {k}, at most {most} are allowed"
+                )
+            counts[k] = attribute.index_count if count == most else count
+        self._values = (
+            counts  # indices of each nominal attribute: of its values, and of its bucket once it is full
+        )
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
         self._labels: set[bytes] = set()  # that were found to be right
 
@@ -44,30 +65,45 @@ class LogChecker:
         if rows:
             self._check_values(np.frombuffer(b"".join(rows), "<f8").reshape(len(rows), -1))
         for event in events:
-            self._take_one(event)
-
-    def _take_one(self, event: dict[str, Any]) -> None:
-        if event["kind"] == EventKind.SPECIFICATION:
-            self._change_specification(event["specification"])
-        label = event.get("label")
-        if label is not None and label not in self._labels:
-            decode(label, self._specification.frame.size)
-            self._labels.add(label)
-        if event.get("asked") is not None:
-            self.check_asked(event["asked"])
-        if event.get("display") is not None:
-            _check_display(event["display"])
+            if event["kind"] == EventKind.SPECIFICATION:
+                new = _decode_specification(event["specification"])
+                for name in FIXED:
+                    if getattr(new, name) != getattr(self._specification, name):
+                        raise InvalidInput("specification", f"has other {name} than the first one")
+                self._specification = new
+            label = event.get("label")
+            if label is not None and label not in self._labels:
+                decode(label, self._specification.frame.size)
+                self._labels.add(label)
+            if event.get("asked") is not None:
+                self.check_asked(event["asked"])
+            if event.get("display") is not None:
+                try:
+                    decode_displays([display_pb2.Display.FromString(event["display"])], 1)
+                except DecodeError:
+                    raise InvalidInput("display", "is not a serialised quercus.v1.Display") from None
 
     def check_asked(self, data: bytes) -> None:
-        """Check the place of a query in its round."""
-        _check_asked(data, self._splits)
-
-    def _change_specification(self, data: bytes) -> None:
-        new = _decode_specification(data)
-        for name in FIXED:
-            if getattr(new, name) != getattr(self._specification, name):
-                raise InvalidInput("specification", f"has other {name} than the first one")
-        self._specification = new
+        """Check the place of a query in its round, as `quercus.server.wire.agenda.encode_asked` writes it."""
+        try:
+            path, attribute, code, rivals = json.loads(data.decode())  # of bytes it would read UTF-16 too
+            rivals = list(rivals)
+            named = [split for split, _ in path] + rivals
+            codes = [branch for _, branch in path] + ([] if code is None else [code])
+        except (ValueError, TypeError, RecursionError):
+            raise InvalidInput(
+                "asked", "is not the position of a query (JSON: [path, attribute, code, rivals])"
+            ) from None
+        in_round = attribute in rivals if attribute is not None else code is None
+        if not (
+            in_round
+            and (attribute is None) == (code is None)
+            and all(type(split) is int and 0 <= split < self._splits for split in named)
+            and all(type(branch) is int and branch >= 0 for branch in codes)
+        ):
+            raise InvalidInput(
+                "asked", f"is {shown(data.decode())}, which is no place in a tree of {self._splits} splits"
+            )
 
     def _check_values(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
         check_values(self._specification, rows)
@@ -86,57 +122,3 @@ def _decode_specification(data: bytes) -> Specification:
         return decode_specification(model_pb2.Specification.FromString(data))
     except DecodeError:
         raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None
-
-
-def _index_counts(specification: Specification, learned: Sequence[tuple[int, str]]) -> dict[int, int]:
-    """Return how many indices each nominal attribute has: of all its values, and of its bucket once it is full."""
-    attributes = specification.attributes
-    more = Counter(attribute for attribute, _ in learned)
-    for k, value in learned:
-        attribute = attributes[k] if k < len(attributes) else None
-        if not isinstance(attribute, Nominal) or value in attribute.values:
-            raise InvalidInput(
-                "vocabulary",
-                f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
-            )
-    counts: dict[int, int] = {}
-    for k, attribute in enumerate(attributes):
-        if not isinstance(attribute, Nominal):
-            continue
-        count, most = len(attribute.values) + more[k], attribute.most_values
-        if count > most:
-            raise InvalidInput(
-                "vocabulary", f"has {count} values of attribute {k}, at most {most} are allowed"
-            )
-        counts[k] = attribute.index_count if count == most else count
-    return counts
-
-
-def _check_display(data: bytes) -> None:
-    try:
-        decode_displays([display_pb2.Display.FromString(data)], 1)
-    except DecodeError:
-        raise InvalidInput("display", "is not a serialised quercus.v1.Display") from None
-
-
-def _check_asked(data: bytes, splits: int) -> None:
-    """Check the place of a query, as `quercus.server.wire.agenda.encode_asked` writes it."""
-    try:
-        path, attribute, code, rivals = json.loads(data.decode())  # of bytes it would read UTF-16 too
-        rivals = list(rivals)
-        named = [split for split, _ in path] + rivals
-        codes = [branch for _, branch in path] + ([] if code is None else [code])
-    except (ValueError, TypeError, RecursionError):
-        raise InvalidInput(
-            "asked", "is not the position of a query (JSON: [path, attribute, code, rivals])"
-        ) from None
-    in_round = attribute in rivals if attribute is not None else code is None
-    if not (
-        in_round
-        and (attribute is None) == (code is None)
-        and all(type(split) is int and 0 <= split < splits for split in named)
-        and all(type(branch) is int and branch >= 0 for branch in codes)
-    ):
-        raise InvalidInput(
-            "asked", f"is {shown(data.decode())}, which is no place in a tree of {splits} splits"
-        )

@@ -88,12 +88,7 @@ class GrpcStatus:
 
 
 def to_failure(error: BaseException) -> GrpcStatus | None:
-    """Return the status of a domain exception, or None for one that is not expected (a bug).
-
-    Parameters
-    ----------
-    error : the exception a servicer raised.
-    """
+    """Return the status of a domain exception, or None for one that is not expected (a bug)."""
     if is_out_of_memory(error):
         return _exhausted_status(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:

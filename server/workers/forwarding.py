@@ -292,12 +292,7 @@ ANSWER_S: Final = 1.0
 
 
 class WorkerMetrics:
-    """The metrics of the other workers; for threads of the metrics page.
-
-    Parameters
-    ----------
-    post : the keeper's place.
-    """
+    """The metrics of the other workers; for threads of the metrics page."""
 
     def __init__(self, post: Post) -> None:
         self._channels = {
