@@ -82,8 +82,10 @@ class Catalogue:
         _keep_newest(self._schemas, model, schema)
         return schema
 
-    async def classifier(self, model: str, min_sequence: int = 0) -> TreeClassifier:
-        """Return the newest classifier of a model.
+    async def classifier_and_schema(
+        self, model: str, min_sequence: int = 0
+    ) -> tuple[TreeClassifier, ModelSchema]:
+        """Return the newest classifier of a model and the schema of the same model.
 
         Raises
         ------
@@ -92,43 +94,22 @@ class Catalogue:
         FailedPrecondition
             When it has no tree yet, or its log does not reach `min_sequence`.
         Unavailable
-            When its newest tree is older than `min_sequence`.
+            When its newest tree is older than `min_sequence`, or another model takes the name again and again.
         """
-        if self._made.elsewhere != self._seen:
-            await self._catch_up()
-        found = self._classifiers.get(model)
-        if found is None or found.as_of < min_sequence:
-            await self._read(check_reached, self._store, model, min_sequence)
-            found = await self._load_classifier(model)
-        if found.as_of < min_sequence:
-            raise Unavailable(
-                f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
-            )
-        return found
-
-    async def classifier_and_schema(
-        self, model: str, min_sequence: int = 0
-    ) -> tuple[TreeClassifier, ModelSchema]:
-        """Return the newest classifier of a model and the schema of the same model.
-
-        Raises
-        ------
-        NotFound, FailedPrecondition, Unavailable
-            As `classifier`; also when another model takes the name again and again.
-        """
-        if self._made.elsewhere == self._seen:
-            known, schema_known = self._classifiers.get(model), self._schemas.get(model)
-            if (
-                known is not None
-                and schema_known is not None
-                and known.key == schema_known.key
-                and known.as_of >= min_sequence
-            ):
-                return known, schema_known
         for _ in range(PAIR_ATTEMPTS):
-            classifier, schema = await self.classifier(model, min_sequence), await self.schema(model)
-            if classifier.key == schema.key:
-                return classifier, schema
+            if self._made.elsewhere != self._seen:
+                await self._catch_up()
+            found = self._classifiers.get(model)
+            if found is None or found.as_of < min_sequence:
+                await self._read(check_reached, self._store, model, min_sequence)
+                found = await self._load_classifier(model)
+            if found.as_of < min_sequence:
+                raise Unavailable(
+                    f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
+                )
+            schema = await self.schema(model)
+            if found.key == schema.key:
+                return found, schema
             self.forget_model(model)  # it was deleted, and another has its name
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
 

@@ -44,11 +44,6 @@ class Call:
         """Return the address of the caller, as gRPC writes it: ``ipv4:127.0.0.1:40001``."""
         return self._peer
 
-    def time_remaining(self) -> float | None:
-        """Return the seconds until the caller's deadline; None: there is none."""
-        left: float | None = self._context.time_remaining()
-        return left
-
     def invocation_metadata(self) -> tuple[Any, ...]:
         """Return the metadata of the caller."""
         return self._metadata
@@ -57,25 +52,8 @@ class Call:
         """Return the trailing metadata."""
         return tuple(self._context.trailing_metadata() or ())
 
-    def set_trailing_metadata(self, metadata: tuple[Any, ...]) -> None:
-        """Set the trailing metadata."""
-        self._context.set_trailing_metadata(metadata)
-
-    def code(self) -> Any:
-        """Return the status as far as it is set."""
-        return self._context.code()
-
-    def set_code(self, code: Any) -> None:
-        """Set the status."""
-        self._context.set_code(code)
-
-    def details(self) -> str:
-        """Return the text of the status as far as it is set."""
-        return str(self._context.details())
-
-    def set_details(self, details: str) -> None:
-        """Set the text of the status."""
-        self._context.set_details(details)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)  # deadline and status
 
     async def write(self, response: Any) -> None:
         """Send a message."""

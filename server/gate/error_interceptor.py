@@ -14,7 +14,7 @@ from google.rpc import code_pb2
 from grpc import aio
 
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, wrap_handler
-from quercus.server.wire.errors import GrpcStatus, grpc_status, is_out_of_memory, to_failure
+from quercus.server.wire.errors import grpc_status, is_out_of_memory, to_failure
 
 _log = logging.getLogger(__name__)
 
@@ -48,74 +48,55 @@ class ErrorInterceptor(WrappingInterceptor):
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the handler, whose errors become statuses."""
-        read, write = handler.request_deserializer, handler.response_serializer
-        if inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream):
-            codecs = read, write  # it writes through the context
-        else:
-            codecs = read, None
-        return wrap_handler(
-            handler,
-            unary=lambda behaviour, _: _guard_unary(method, behaviour, write or bytes),
-            stream=lambda behaviour, _: self._count_streams(_guard_stream(method, behaviour, write or bytes)),
-            codecs=codecs,
-        )
+        write: Callable[[Any], bytes] = handler.response_serializer or bytes
 
-    def _count_streams(self, behaviour: Any) -> Any:
-        async def counted_stream(request: Any, context: Any) -> AsyncIterator[Any]:
-            self._streams += 1
-            self._quiet.clear()
-            try:
-                async with aclosing(behaviour(request, context)) as responses:
-                    async for response in responses:
-                        yield response
-            finally:
-                self._streams -= 1
-                if not self._streams:
-                    self._quiet.set()
+        def guard_unary(behaviour: Any, _: bool) -> Any:
+            async def guarded(request: Any, context: Any) -> Any:
+                try:
+                    return write(await behaviour(request, context))
+                except (aio.AbortError, asyncio.CancelledError):
+                    raise
+                except Exception as error:
+                    await _abort_with_status(method, error, context)
 
-        return counted_stream
+            return guarded
 
+        def guard_stream(behaviour: Any, _: bool) -> Any:
+            async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+                self._streams += 1
+                self._quiet.clear()
+                try:
+                    result = behaviour(request, context)
+                    if inspect.isawaitable(result):  # a handler that writes through the context
+                        await result
+                        return
+                    async with aclosing(result) as responses:
+                        async for response in responses:
+                            yield write(response)
+                except (aio.AbortError, asyncio.CancelledError):
+                    raise
+                except Exception as error:
+                    await _abort_with_status(method, error, context)
+                finally:
+                    self._streams -= 1
+                    if not self._streams:
+                        self._quiet.set()
 
-def _guard_unary(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
-    async def guarded(request: Any, context: Any) -> Any:
-        try:
-            return write(await behaviour(request, context))
-        except (aio.AbortError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            await _abort_with_status(method, error, context)
+            return guarded
 
-    return guarded
-
-
-def _guard_stream(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
-    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
-        try:
-            result = behaviour(request, context)
-            if inspect.isawaitable(result):  # a handler that writes through the context
-                await result
-                return
-            async with aclosing(result) as responses:
-                async for response in responses:
-                    yield write(response)
-        except (aio.AbortError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            await _abort_with_status(method, error, context)
-
-    return guarded
+        writes_itself = inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream)
+        codecs = handler.request_deserializer, handler.response_serializer if writes_itself else None
+        return wrap_handler(handler, unary=guard_unary, stream=guard_stream, codecs=codecs)
 
 
 async def _abort_with_status(method: str, error: Exception, context: Any) -> None:
-    refused = to_failure(error) or _report_bug(method, error)
+    refused = to_failure(error)
+    if refused is None:
+        reference = secrets.token_hex(6)
+        _log.error("%s failed (reference %s)", method, reference, exc_info=error)
+        text = f"internal error, logged by the server under reference {reference}"
+        refused = grpc_status(code_pb2.INTERNAL, text)
     if is_out_of_memory(error):
         _log.warning("%s: %s", method, refused.message)
-    await context.abort(
-        refused.code, refused.message, (*refused.metadata, *(context.trailing_metadata() or ()))
-    )
-
-
-def _report_bug(method: str, error: Exception) -> GrpcStatus:
-    reference = secrets.token_hex(6)
-    _log.error("%s failed (reference %s)", method, reference, exc_info=error)
-    return grpc_status(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")
+    trailing = (*refused.metadata, *(context.trailing_metadata() or ()))
+    await context.abort(refused.code, refused.message, trailing)

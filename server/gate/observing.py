@@ -66,14 +66,14 @@ class _ObservedMethod:
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
-        self._metrics.count_begin()
+        self._metrics.under_way.add(1)
         return call
 
     def _end_call(self, call: Call, error: BaseException | None) -> None:
         seconds = time.perf_counter() - call.began_at
         code = _status_code(call, error)
         call.mark_ended()
-        self._metrics.count_end()
+        self._metrics.under_way.add(-1)
         self._handled(code).inc()
         if self._seconds is not None:
             self._seconds.observe(seconds)
