@@ -103,7 +103,7 @@ class Guard(WrappingInterceptor):
 
                 async def refuse(requests: Any, context: Any) -> None:
                     who = self._audit.name_caller(current_caller(), context)
-                    await self._audit.record_refusal(who, method, _refusal.get())
+                    await self._audit.record_call(who, method, _refusal.get())
                     _raise_refusal()
 
                 found = grpc.stream_unary_rpc_method_handler(refuse)
@@ -141,7 +141,7 @@ class Guard(WrappingInterceptor):
             finally:
                 who = self._audit.name_caller(current_caller(), context)
                 target = await _audit_target(reader, data, outcome_of(failed))
-                await self._audit.record_call(who, method, target, failed)
+                await self._audit.record_call(who, method, failed, target)
 
         return audited
 

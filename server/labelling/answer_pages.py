@@ -31,12 +31,12 @@ from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import check_id
 from quercus.storage import Event, EventSelection, NotFound, Store
-from quercus.v1 import query_pb2
+from quercus.v1 import query_pb2 as pb
 
 
 async def stream_answers(
-    core: ServiceCore, request: query_pb2.StreamAnswersRequest, only: str | None
-) -> AsyncIterator[query_pb2.Answer]:
+    core: ServiceCore, request: pb.StreamAnswersRequest, only: str | None
+) -> AsyncIterator[pb.Answer]:
     """Yield the answers that are asked for, holding one page of them at a time.
 
     Parameters
@@ -82,7 +82,7 @@ async def stream_answers(
 
 def _read_page(
     store: Store, schema: ModelSchema, wanted: AnswerSelection, look: EventSelection, with_values: bool
-) -> tuple[list[query_pb2.Answer], int | None]:
+) -> tuple[list[pb.Answer], int | None]:
     """Return a page, and the event behind which the next one begins, None when it was the last.
 
     A model that was replaced by another of its name has no more of these answers.
@@ -125,7 +125,7 @@ class AnswerSelection:
         return not self.classes or bool(self.classes & most_plausible_classes(words.event, frame))
 
 
-def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> AnswerSelection:
+def read_filter(request: pb.StreamAnswersRequest, frame: Frame) -> AnswerSelection:
     """Return the selection of a request; ``InvalidInput`` names an invalid field."""
     for name in ("labellers", "classes", "kinds", "states", "instances"):
         if (count := len(getattr(request, name))) > MAX_FILTER:
@@ -161,7 +161,7 @@ def read_filter(request: query_pb2.StreamAnswersRequest, frame: Frame) -> Answer
 
 def encode_answer(
     words: LabelEvent, history: Sequence[Event], schema: ModelSchema, *, with_values: bool
-) -> query_pb2.Answer:
+) -> pb.Answer:
     """Convert an answer to the wire.
 
     Parameters
@@ -175,7 +175,7 @@ def encode_answer(
     known = known_contour(history, frame.size)
     possible = np.flatnonzero(known > 0).tolist()
     values = encode_row(stored_values(history[0]), schema) if with_values else None
-    message = query_pb2.Answer(
+    message = pb.Answer(
         sequence=event.sequence,
         instance=instance_name(schema.model, history[0].id),
         labeller=event.author,

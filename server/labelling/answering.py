@@ -18,32 +18,31 @@ from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Amendment, AnswerOutcome, AnswerRequest, LeaseClaim, ModelReplaced, Words
-from quercus.v1 import instance_pb2, query_pb2
+from quercus.v1 import instance_pb2
+from quercus.v1 import query_pb2 as pb
 
 T = TypeVar(
     "T",
-    query_pb2.AnswerQueryResponse,
-    query_pb2.RefuseQueryResponse,
-    query_pb2.CorrectAnswerResponse,
-    query_pb2.UndoAnswerResponse,
+    pb.AnswerQueryResponse,
+    pb.RefuseQueryResponse,
+    pb.CorrectAnswerResponse,
+    pb.UndoAnswerResponse,
     instance_pb2.StateEvidenceResponse,
 )
 
 
-async def answer_query(
-    core: ServiceCore, request: query_pb2.AnswerQueryRequest
-) -> query_pb2.AnswerQueryResponse:
+async def answer_query(core: ServiceCore, request: pb.AnswerQueryRequest) -> pb.AnswerQueryResponse:
     """Store an answer, combined with the evidence of the instance."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt(schema: ModelSchema) -> query_pb2.AnswerQueryResponse:
+    async def attempt(schema: ModelSchema) -> pb.AnswerQueryResponse:
         label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         words = Words(encode(label), declared, request.comment, took, request.shown)
         done = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), words)
-        response = query_pb2.AnswerQueryResponse(
+        response = pb.AnswerQueryResponse(
             name=request.name,
             committed_sequence=done.sequence,
             conflict=done.conflict,
@@ -58,35 +57,33 @@ async def answer_query(
     return await with_schema(core, model, attempt)
 
 
-async def refuse_query(
-    core: ServiceCore, request: query_pb2.RefuseQueryRequest
-) -> query_pb2.RefuseQueryResponse:
+async def refuse_query(core: ServiceCore, request: pb.RefuseQueryRequest) -> pb.RefuseQueryResponse:
     """Store a refusal. If the query already has an answer, the refusal is stored as a vacuous answer."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt(schema: ModelSchema) -> query_pb2.RefuseQueryResponse:
+    async def attempt(schema: ModelSchema) -> pb.RefuseQueryResponse:
         words = Words(None, None, request.comment, took, request.shown)
         done = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), words)
-        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
+        return pb.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
 
     return await with_schema(core, model, attempt)
 
 
 async def correct_answer(
-    core: ServiceCore, request: query_pb2.CorrectAnswerRequest, labeller: str
-) -> query_pb2.CorrectAnswerResponse:
+    core: ServiceCore, request: pb.CorrectAnswerRequest, labeller: str
+) -> pb.CorrectAnswerResponse:
     """Put another answer into the place of the labeller's own."""
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
-    async def attempt(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse:
+    async def attempt(schema: ModelSchema) -> pb.CorrectAnswerResponse:
         label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         change = Amendment(labeller, encode(label), declared, request.comment, corrects_all())
         done = await _amend_answer(core, schema, number, change)
-        return query_pb2.CorrectAnswerResponse(
+        return pb.CorrectAnswerResponse(
             name=request.name, committed_sequence=done.sequence, conflict=done.conflict
         )
 
@@ -94,16 +91,16 @@ async def correct_answer(
 
 
 async def undo_answer(
-    core: ServiceCore, request: query_pb2.UndoAnswerRequest, labeller: str
-) -> query_pb2.UndoAnswerResponse:
+    core: ServiceCore, request: pb.UndoAnswerRequest, labeller: str
+) -> pb.UndoAnswerResponse:
     """Take an answer or a refusal back."""
     model, number = parse_query(request.name)
     check_labeller(labeller)
 
-    async def attempt(schema: ModelSchema) -> query_pb2.UndoAnswerResponse:
+    async def attempt(schema: ModelSchema) -> pb.UndoAnswerResponse:
         change = Amendment(labeller, None, None, request.comment, corrects_all())
         done = await _amend_answer(core, schema, number, change)
-        return query_pb2.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
+        return pb.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
 
     return await with_schema(core, model, attempt)
 
@@ -129,7 +126,7 @@ async def with_schema(core: ServiceCore, model: str, attempt: Callable[[ModelSch
 
 async def _decode_label(
     core: ServiceCore,
-    request: query_pb2.AnswerQueryRequest | query_pb2.CorrectAnswerRequest,
+    request: pb.AnswerQueryRequest | pb.CorrectAnswerRequest,
     model: str,
     number: int,
     schema: ModelSchema,

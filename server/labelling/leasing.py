@@ -22,7 +22,8 @@ from quercus.server.wire.queries import encode_query
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Leased, LeaseRequest, QueryDetails, QueryRecord, Store
-from quercus.v1 import model_pb2, query_pb2
+from quercus.v1 import model_pb2
+from quercus.v1 import query_pb2 as pb
 
 ANY: Final = "-"
 """Model id that stands for any model."""
@@ -96,7 +97,7 @@ class LeasedQueries:
 
     model: str
     leased: Leased
-    queries: tuple[query_pb2.Query, ...] = ()
+    queries: tuple[pb.Query, ...] = ()
     again_s: float = math.inf
     """Seconds after which another attempt may succeed without any event."""
 
@@ -108,7 +109,7 @@ _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 
 
 def decode_lease_options(
-    request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest,
+    request: pb.LeaseQueriesRequest | pb.StreamQueriesRequest,
 ) -> LeaseOptions:
     """Return the options of a request; ``InvalidInput`` names an invalid field."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
@@ -212,14 +213,12 @@ async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTu
     return requests
 
 
-async def take_back(
-    core: ServiceCore, request: query_pb2.ReturnQueryRequest
-) -> query_pb2.ReturnQueryResponse:
+async def take_back(core: ServiceCore, request: pb.ReturnQueryRequest) -> pb.ReturnQueryResponse:
     """Take a query back from its holder."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     store, token = core.store, request.lease_token
-    How = query_pb2.ReturnQueryRequest.How
+    How = pb.ReturnQueryRequest.How
     match request.how:
         case How.HOW_UNSPECIFIED:
             await core.write(store.release, model, number, token)
@@ -230,7 +229,7 @@ async def take_back(
             await core.write(store.postpone, model, number, token, delay, request.comment)
         case _:
             raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
-    return query_pb2.ReturnQueryResponse(name=request.name)
+    return pb.ReturnQueryResponse(name=request.name)
 
 
 def check_lease_token(token: str) -> None:
@@ -252,7 +251,7 @@ def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
         give_back(core, model, query.number, query.token)
 
 
-def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
+def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[pb.Query, ...]:
     """Convert queries to the wire for their holder: with displays, and without withheld parts."""
     details = _details_of(store, model, records)
     queries = _encode_details(records, details)
@@ -267,7 +266,7 @@ def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tupl
     return queries
 
 
-def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
+def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[pb.Query, ...]:
     """Convert queries to the wire, reading their instances."""
     return _encode_details(records, _details_of(store, model, records)) if records else ()
 
@@ -276,7 +275,7 @@ def _details_of(store: Store, model: str, records: Sequence[QueryRecord]) -> Que
     return store.query_details(model, sorted({record.instance for record in records}))
 
 
-def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[query_pb2.Query, ...]:
+def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[pb.Query, ...]:
     schema = ModelSchema.of(details.model, details.vocabulary)
     wanted = details.policy.answers_per_query
     return tuple(

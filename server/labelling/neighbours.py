@@ -17,7 +17,8 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.storage import FailedPrecondition, QueryState, Store
 from quercus.trees import TreeModel
-from quercus.v1 import model_pb2, query_pb2
+from quercus.v1 import model_pb2
+from quercus.v1 import query_pb2 as pb
 
 SEARCHED_ROWS: Final = 1_000
 MAX_NEIGHBOURS: Final = 20
@@ -25,9 +26,7 @@ DEFAULT_NEIGHBOURS: Final = 5
 DIFFERING: Final = 3
 
 
-async def list_neighbours(
-    core: ServiceCore, request: query_pb2.ListNeighboursRequest
-) -> query_pb2.ListNeighboursResponse:
+async def list_neighbours(core: ServiceCore, request: pb.ListNeighboursRequest) -> pb.ListNeighboursResponse:
     """Return the neighbours of a query's row, for its holder."""
     model, _ = parse_query(request.name)
     check_lease_token(request.lease_token)
@@ -48,8 +47,8 @@ def _lease_ended_error(name: str) -> FailedPrecondition:
 
 
 def _find_neighbours(
-    store: Store, request: query_pb2.ListNeighboursRequest, classifier: TreeClassifier
-) -> query_pb2.ListNeighboursResponse | None:
+    store: Store, request: pb.ListNeighboursRequest, classifier: TreeClassifier
+) -> pb.ListNeighboursResponse | None:
     """Return the neighbours; None if another model than the classifier's has the name."""
     model, number = parse_query(request.name)
     specification = model_pb2.Specification.FromString(store.get_model(model).specification)
@@ -72,7 +71,7 @@ def _find_neighbours(
             ids.append(history[0].id)
             values.append(stored_values(history[0]))
             classes.append(schema.frame.classes[possible[0]])
-    response = query_pb2.ListNeighboursResponse()
+    response = pb.ListNeighboursResponse()
     if not ids:
         return response
     others = np.stack(values)

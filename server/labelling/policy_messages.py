@@ -13,12 +13,12 @@ from quercus.labelling.crowds.labellers import LabellerAgreement
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
 from quercus.storage import HistoryRow, LabellerCounts, Policy, check_policy
-from quercus.v1 import query_pb2
+from quercus.v1 import query_pb2 as pb
 
 CHANGEABLE: Final = tuple(field.name for field in fields(Policy))
 
 
-def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
+def policy_rule(request: pb.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
     """Return what makes the next policy of the one there is: the fields of the mask change, without one all do.
 
     Raises
@@ -42,7 +42,7 @@ def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Po
     return lambda current: replace(current, **changes) if changes else whole
 
 
-def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
+def decode_policy(message: pb.LabellingPolicy) -> Policy:
     """Convert a policy to the store's form; omitted fields get their defaults.
 
     Raises
@@ -68,19 +68,19 @@ def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
     return policy
 
 
-def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
+def encode_policy(model: str, policy: Policy) -> pb.LabellingPolicy:
     """Convert a policy to the wire: the names of the fields and the numbers of the choices are the store's."""
-    return query_pb2.LabellingPolicy(model=model_name(model), **asdict(policy))
+    return pb.LabellingPolicy(model=model_name(model), **asdict(policy))
 
 
 def encode_labeller(
     counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
-) -> query_pb2.LabellerStatistics:
+) -> pb.LabellerStatistics:
     """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
     numbers = asdict(counts)
     name, times_s = numbers.pop("labeller"), numbers.pop("times_s")
     standing = standings.get(name)
-    return query_pb2.LabellerStatistics(
+    return pb.LabellerStatistics(
         name=name,
         **numbers,
         stated=stated,
@@ -89,9 +89,9 @@ def encode_labeller(
     )
 
 
-def encode_step(model: str, row: HistoryRow) -> query_pb2.QueryStep:
+def encode_step(model: str, row: HistoryRow) -> pb.QueryStep:
     """Convert a step of a query to the wire."""
-    return query_pb2.QueryStep(
+    return pb.QueryStep(
         query=query_name(model, row.query),
         kind=int(row.step),  # type: ignore[arg-type]  # the store's numbers are the wire's
         state=int(row.state),  # type: ignore[arg-type]

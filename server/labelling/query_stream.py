@@ -19,10 +19,10 @@ from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
 from quercus.storage import FailedPrecondition, Idle, NotFound, QueryState, StorageError, Store
-from quercus.v1 import query_pb2
+from quercus.v1 import query_pb2 as pb
 
-Request = query_pb2.StreamQueriesRequest
-Response = query_pb2.StreamQueriesResponse
+Request = pb.StreamQueriesRequest
+Response = pb.StreamQueriesResponse
 Place = tuple[str, int]  # model and number of a query
 
 
@@ -111,10 +111,10 @@ class QueryStream:
         """Run the actions of a request, one after another."""
         core = self._core
 
-        def correct(core: ServiceCore, part: query_pb2.CorrectAnswerRequest) -> Awaitable[Any]:
+        def correct(core: ServiceCore, part: pb.CorrectAnswerRequest) -> Awaitable[Any]:
             return answering.correct_answer(core, part, labeller_of(part.labeller or options.labeller))
 
-        def undo(core: ServiceCore, part: query_pb2.UndoAnswerRequest) -> Awaitable[Any]:
+        def undo(core: ServiceCore, part: pb.UndoAnswerRequest) -> Awaitable[Any]:
             return answering.undo_answer(core, part, labeller_of(part.labeller or options.labeller))
 
         actions: tuple[tuple[str, str, Callable[[ServiceCore, Any], Awaitable[Any]]], ...] = (
@@ -148,7 +148,7 @@ class QueryStream:
             fields = error_fields(error) if is_refused else None
             if fields is None:
                 raise
-            await self._out.put(Response(failed=query_pb2.StreamError(name=part.name, **fields)))
+            await self._out.put(Response(failed=pb.StreamError(name=part.name, **fields)))
             if isinstance(error, FailedPrecondition):  # perhaps it is held no longer: `_drop_expired` looks
                 place = parse_query(part.name)
                 if place in self._held:

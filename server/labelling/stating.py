@@ -21,12 +21,10 @@ from quercus.server.wire.schema import ModelSchema
 from quercus.specification.bounds import MAX_STATEMENTS
 from quercus.specification.names import check_id
 from quercus.storage import KnownModel, Statement, StatementBatch, Store, check_comment
-from quercus.v1 import instance_pb2
+from quercus.v1 import instance_pb2 as pb
 
 
-async def state_evidence(
-    core: ServiceCore, request: instance_pb2.StateEvidenceRequest
-) -> instance_pb2.StateEvidenceResponse:
+async def state_evidence(core: ServiceCore, request: pb.StateEvidenceRequest) -> pb.StateEvidenceResponse:
     """Store statements, all or none."""
     model = parse_model(request.model, "model")
     check_id(request.request_id, "request_id")
@@ -38,7 +36,7 @@ async def state_evidence(
         with field_prefix(f"statements[{i}]"):
             labellers.append(check_labeller(labeller_of(each.labeller or request.labeller)))
 
-    async def attempt(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse:
+    async def attempt(schema: ModelSchema) -> pb.StateEvidenceResponse:
         spoken = await core.convert_message(request, _decode_statements, request, labellers, schema)
         crowd = None
         if await core.read(is_estimated, core.store, model):
@@ -47,7 +45,7 @@ async def state_evidence(
         known = KnownModel(schema.frame.size, schema.key, crowd)
         planned = await core.read(core.store.plan_statements, model, batch, known)
         done = await core.write(core.store.state, model, batch, known, planned)
-        return instance_pb2.StateEvidenceResponse(
+        return pb.StateEvidenceResponse(
             committed_sequence=done.committed_sequence,
             statements_stored=done.stored,
             statements_known=done.known,
@@ -57,7 +55,7 @@ async def state_evidence(
 
 
 def _decode_statements(
-    request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
+    request: pb.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
 ) -> list[Statement]:
     found = []
     for i, (given, labeller) in enumerate(zip(request.statements, labellers, strict=True)):

@@ -42,10 +42,11 @@ from quercus.storage import (
     Stale,
     Store,
 )
-from quercus.v1 import instance_pb2, instance_pb2_grpc, values_pb2
+from quercus.v1 import instance_pb2 as pb
+from quercus.v1 import instance_pb2_grpc, values_pb2
 
 _log = logging.getLogger(__name__)
-_Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
+_Batch = pb.PushInstancesRequest | pb.PushBatchRequest
 _Outcome = dict[str, Any]  # fields of an acknowledgement
 PAGE_EVENTS: Final = 500
 PAGE_VALUES: Final = 50_000
@@ -59,9 +60,9 @@ BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
 class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     """Thin: convert, call, convert."""
 
-    async def PushInstances(  # noqa: N802
+    async def PushInstances(
         self, request_iterator: Any, context: Any
-    ) -> AsyncIterator[instance_pb2.PushInstancesResponse]:
+    ) -> AsyncIterator[pb.PushInstancesResponse]:
         """Store batch after batch; each acknowledgement is sent after the commit, in order.
 
         Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A wrong row is refused
@@ -80,17 +81,13 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                         metadata = (*context.trailing_metadata(), (BATCH_ID_KEY, ack.batch_id.encode()))
                         context.set_trailing_metadata(metadata)
                         raise
-                    yield instance_pb2.PushInstancesResponse(
-                        batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)
-                    )
+                    yield pb.PushInstancesResponse(batch_id=ack.batch_id, error=pb.BatchError(**fields))
                 else:
-                    yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **stored)
+                    yield pb.PushInstancesResponse(batch_id=ack.batch_id, **stored)
         finally:
             reader.cancel()
 
-    async def PushBatch(  # noqa: N802
-        self, request: instance_pb2.PushBatchRequest, context: Any
-    ) -> instance_pb2.PushBatchResponse:
+    async def PushBatch(self, request: pb.PushBatchRequest, context: Any) -> pb.PushBatchResponse:
         """Store one batch; the response is sent after the commit."""
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.schema(model)
@@ -102,11 +99,11 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 raise
             # the remembered values belong to an earlier model of this name
             stored = await (await self._queue_batch(model, again.key, request, request.continue_on_error))
-        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **stored)
+        return pb.PushBatchResponse(batch_id=request.batch_id, **stored)
 
     async def _read_batches(
         self,
-        requests: AsyncIterator[instance_pb2.PushInstancesRequest],
+        requests: AsyncIterator[pb.PushInstancesRequest],
         acks: asyncio.Queue[_PendingAcknowledgement | None],
     ) -> None:
         name, key, batch_id, goes_on = "", None, "", False
@@ -180,24 +177,20 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             return _QueuedBatch(pending, len(push.ids), faults, unseen)
         raise Stale(f"the nominal values of model {model} keep changing")
 
-    async def ListInstances(  # noqa: N802
-        self, request: instance_pb2.ListInstancesRequest, context: Any
-    ) -> instance_pb2.ListInstancesResponse:
+    async def ListInstances(self, request: pb.ListInstancesRequest, context: Any) -> pb.ListInstancesResponse:
         """Return a page of instances, oldest first."""
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
         after = read_number_token("instances", request.page_token)
         return await self._core.read(_list_page, self._core.store, model, after, size)
 
-    async def StateEvidence(  # noqa: N802
-        self, request: instance_pb2.StateEvidenceRequest, context: Any
-    ) -> instance_pb2.StateEvidenceResponse:
+    async def StateEvidence(self, request: pb.StateEvidenceRequest, context: Any) -> pb.StateEvidenceResponse:
         """Store what labellers say unasked."""
         return await stating.state_evidence(self._core, request)
 
-    async def WatchEvents(  # noqa: N802
-        self, request: instance_pb2.WatchEventsRequest, context: Any
-    ) -> AsyncIterator[instance_pb2.WatchEventsResponse]:
+    async def WatchEvents(
+        self, request: pb.WatchEventsRequest, context: Any
+    ) -> AsyncIterator[pb.WatchEventsResponse]:
         """Send the log behind a number, page by page, then each new event."""
         core = self._core
         model, after = parse_model(request.model, "model"), request.after_sequence
@@ -229,9 +222,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
         raise Unavailable(STOPPING)
 
-    async def GetInstance(  # noqa: N802
-        self, request: instance_pb2.GetInstanceRequest, context: Any
-    ) -> instance_pb2.Instance:
+    async def GetInstance(self, request: pb.GetInstanceRequest, context: Any) -> pb.Instance:
         """Return one instance with everything said about it."""
         model, instance = parse_instance(request.name)
         return await self._core.read(_read_instance, self._core.store, model, instance)
@@ -342,15 +333,13 @@ def _replaced_error(model: str) -> FailedPrecondition:
 
 
 def _read_events(
-    store: Store, model: str, key: int, request: instance_pb2.WatchEventsRequest, after: int, most: int
-) -> instance_pb2.WatchEventsResponse:
+    store: Store, model: str, key: int, request: pb.WatchEventsRequest, after: int, most: int
+) -> pb.WatchEventsResponse:
     events = store.read_events(model, after, most)
     schema = ModelSchema.read(store, model)  # after the events: it names all their values
     if schema.key != key:  # the events may belong to another model
         raise _replaced_error(model)
-    response = instance_pb2.WatchEventsResponse(
-        sequence=events[-1].sequence if events else after, model_uid=schema.uid
-    )
+    response = pb.WatchEventsResponse(sequence=events[-1].sequence if events else after, model_uid=schema.uid)
     kinds = set(map(int, request.kinds))
     for event in events:
         if kinds and event.kind not in kinds:
@@ -366,17 +355,17 @@ def _read_events(
     return response
 
 
-def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
+def _list_page(store: Store, model: str, after: int, size: int) -> pb.ListInstancesResponse:
     details = store.page_details(model, after, size + 1)
     page = list(details.histories)[:size]
     schema = ModelSchema.of(details.model, details.vocabulary)
-    return instance_pb2.ListInstancesResponse(
+    return pb.ListInstancesResponse(
         instances=[encode_instance(details.histories[sequence], schema) for sequence in page],
         next_page_token=make_page_token("instances", page[-1]) if len(details.histories) > size else "",
     )
 
 
-def _read_instance(store: Store, model: str, instance: str) -> instance_pb2.Instance:
+def _read_instance(store: Store, model: str, instance: str) -> pb.Instance:
     details = store.instance_details(model, instance)
     ((sequence, history),) = details.histories.items()
     found = encode_instance(history, ModelSchema.of(details.model, details.vocabulary))
