@@ -16,9 +16,9 @@ from quercus.server.core.fair_queue import QueuedRequest, fair_share
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
 from quercus.server.wire.displays import encode_display
+from quercus.server.wire.instances import encode_query
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.names import not_found, parse_model, parse_query
-from quercus.server.wire.queries import encode_query
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Leased, LeaseRequest, QueryDetails, QueryRecord, Store

@@ -19,11 +19,10 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from quercus.server.gate.call import Call
 from quercus.server.gate.grpc_limits import MAX_METADATA_BYTES, MAX_WAITING_CALLS, UNREQUESTED_CALL_S
 from quercus.server.gate.guard import INTERNAL
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
-from quercus.server.gate.observing import REQUEST_ID
+from quercus.server.gate.observing import REQUEST_ID, Call
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import request_id, set_request_id
 from quercus.server.telemetry.metric_sums import Answers
@@ -244,7 +243,7 @@ def _arrived_unary(behaviour: Any, streams_in: bool) -> Any:
 def _arrived_stream(behaviour: Any, streams_in: bool) -> Any:
     async def arrived(request: Any, context: Any) -> None:
         call = _arrived_call(context)
-        asked = _until_ended(request, call) if streams_in else request
+        asked = call.requests_until_end(request) if streams_in else request
         try:
             async with aclosing(behaviour(asked, call)) as responses:
                 async for response in responses:
@@ -253,16 +252,6 @@ def _arrived_stream(behaviour: Any, streams_in: bool) -> Any:
             call.mark_ended()
 
     return arrived
-
-
-async def _until_ended(requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
-    """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
-    if call.has_ended:
-        return
-    async for request in requests:
-        yield request
-        if call.has_ended:
-            return
 
 
 Answer = Callable[[bytes], Awaitable[bytes]]
