@@ -101,23 +101,23 @@ SERVICES: Final = (
 GROWER_HEALTH: Final = "quercus.v1.Grower"
 """The service name by which a health probe asks about the grower."""
 WRITES_HEALTH: Final = "quercus.v1.Writes"
-"""And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
+"""The service name by which a health probe asks whether rows and answers are taken: NOT_SERVING while they are not."""
 LOOK_AT_PARTS_S: Final = 1.0
 LOOK_AT_OTHERS_S: Final = 0.02
 BEAT_S: Final = 0.5
 TOKENS_POLL_S: Final = 0.5
 """Time between two looks for leases of revoked tokens, in seconds; each reads the live leases alone."""
 SWITCH_S: Final = 0.0005
-"""Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
+"""Seconds that a computing thread keeps the interpreter's lock while the event loop waits for it.
 
-Python's default of 5 ms is long beside a call of half a millisecond.
+Python's default of 5 ms is long compared with a call of half a millisecond.
 """
 COLLECT_AFTER: Final = 20_000
 """Objects between two collections of the youngest generation; Python's default of 700 is reached by a few calls."""
 STRANGERS_PART: Final = 10
 """Streams without a token are at most one in this many of the calls that the server has at a time."""
 SHARE: Final = 10
-"""HTTP has one connection for so many of gRPC's, beside them."""
+"""HTTP gets one connection for every this many connections of gRPC."""
 METRICS_PAGE: Final = "Page"
 """The internal method by which workers read the page of metrics from the keeper."""
 LINGER_S: Final = 0.2
@@ -378,7 +378,9 @@ class Server:
                 await self._authority.reload_tokens()
                 _log.info("tokens are read again")
         except (BadStart, StorageError) as error:
-            _log.error("cannot read again, and goes on as before: %s", error)
+            _log.error(
+                "certificates and tokens cannot be read again, and the earlier ones stay in use: %s", error
+            )
 
     async def stop(self) -> None:
         """Stop gracefully.
@@ -437,7 +439,7 @@ class Server:
         )
 
     def _find_trouble(self) -> dict[str, str]:
-        """Return what is wrong with each part, in words that need no token: they name no model and no file."""
+        """Return what is wrong with each part, without names of models or files: callers need no token for it."""
         core, board = self.core, self._post.board
         writable = not (core.writer.trouble or core.changes.trouble)
         if self._post.is_keeper:
@@ -462,7 +464,7 @@ class Server:
         return kind.decode(), text
 
     def _make_private_server(self) -> aio.Server:
-        """Return the server of the socket that other workers call: they have admitted and counted what they forward."""
+        """Return the server of the socket on which other workers forward calls that they have admitted and counted."""
         answers: dict[str, Answer] = {"Metrics": lambda _: tell_metrics(self._metrics.own_text)}
         interceptors: list[Any] = []
         services: list[Any] = []
@@ -562,7 +564,7 @@ async def run_server(
 
 
 async def _beat_forever(post: Post) -> None:
-    """Show the parent of the workers that the event loop of this one turns; it ends one that stands still."""
+    """Show the parent of the workers that the event loop of this one runs; it ends one whose loop hangs."""
     beats = post.board.tally("beats")
     while True:
         beats.add(1)

@@ -24,7 +24,7 @@ from quercus.v1 import model_pb2
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01
 RETRY_S: Final = 0.5
-"""After which a tree that could not be read is read again."""
+"""Seconds after which a tree that could not be read is read again."""
 PAIR_ATTEMPTS: Final = 3
 Read = Callable[..., Awaitable[Any]]
 
@@ -75,7 +75,7 @@ class Catalogue:
                 return found
 
     def _keep_schema(self, model: str, schema: ModelSchema) -> ModelSchema:
-        """Keep a schema unless one that was read later is there: it names more values."""
+        """Keep a schema, unless a later one, with more values, is kept already."""
         known = self._schemas.get(model)
         if known is not None and known.key == schema.key and known.nominal_counts > schema.nominal_counts:
             return known
@@ -114,7 +114,7 @@ class Catalogue:
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
 
     async def _catch_up(self) -> None:
-        """Notice the changes that other workers have made, which they have acknowledged."""
+        """Read the changes that other workers have made and acknowledged."""
         async with self._catching_up:
             while (made := self._made.elsewhere) != self._seen:
                 for change in await self._changes.catch_up(self._read, self._caught):
@@ -146,7 +146,7 @@ class Catalogue:
                     asyncio.get_running_loop().call_later(RETRY_S, self._due.set)
                 except Exception:
                     _log.exception("cannot refresh model %s", change.name)
-            await asyncio.sleep(REFRESH_EVERY_S)  # a bound on the work: changes meanwhile are kept
+            await asyncio.sleep(REFRESH_EVERY_S)  # bounds the work; changes are collected meanwhile
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
         """Forget known models that were deleted or replaced, and remember those whose tree must be read again."""

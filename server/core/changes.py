@@ -1,4 +1,4 @@
-"""The change signal: it notices changes of models by commits of any process, and wakes calls that wait for them."""
+"""The change signal: it notices the changes that any process commits, and wakes calls that wait for them."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ class ChangeSignal:
         self._listeners.append(listener)
 
     def change_stamp(self, model: str) -> int:
-        """Return what differs after every change of a model: remember it before a read, then wait for another."""
+        """Return a stamp that differs after every change of a model: take it before a read, then wait for another."""
         return self._counts.get(model, self._all)
 
     async def wait_for_change(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
-        """Wait until a model has changed since `seen`; False when the time was up first."""
+        """Wait until a model has changed since `seen`; return False if the time runs out first."""
         if self.change_stamp(model) != seen:
             return True
         mine: asyncio.Future[None] = self._loop.create_future()
@@ -119,7 +119,7 @@ class ChangeSignal:
             listener(())
 
     async def catch_up(self, read: Callable[..., Awaitable[Any]], seen: int) -> Sequence[Change]:
-        """Read what has changed since a change that the caller knows, tell it, and return it.
+        """Read the changes after one that the caller knows, notify those who wait for them, and return them.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class ChangeSignal:
         return changes
 
     async def close(self) -> None:
-        """Stop the thread and wake everyone a last time."""
+        """Stop the thread, and wake all waiting calls for the last time."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join)
         self.notify_all()

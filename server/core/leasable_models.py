@@ -1,4 +1,4 @@
-"""Models that have something to ask, for labellers who wait for any model: read once for all, and only what changed."""
+"""Models with open queries, read once for all labellers who wait for any model; only changed models are read again."""
 
 from __future__ import annotations
 
@@ -54,8 +54,9 @@ class _StoreState:
 class LeasableModels:
     """The leasable queries of all models.
 
-    A commit costs the models that it changed, however many there are and however many labellers wait. Queries that
-    come back without a commit (a lease that ended) are found by looking at all that has queries, every few seconds.
+    The cost of a commit depends on the models that it changed, not on the number of models or of waiting labellers.
+    Queries that open again without a commit (after a lease has ended) are found by a look at all models with queries
+    every few seconds.
     """
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
@@ -79,7 +80,7 @@ class LeasableModels:
 
         Parameters
         ----------
-        fresh : read now what changed, noticed or not: who begins to wait must see what he did before.
+        fresh : read all changes now: a caller that begins to wait must see its own earlier writes.
         """
         if fresh or time.monotonic() - self._look.at >= STATUS_POLL_S:
             await self._refresh_state()

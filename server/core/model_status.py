@@ -1,4 +1,4 @@
-"""The status of a model, read once for all streams that wait on it, and not once for each."""
+"""The status of a model, read once for all streams that wait on it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ModelStatusCache:
         Parameters
         ----------
         model : id of the model.
-        fresh : read it now: who begins to wait must see what he did before, noticed or not.
+        fresh : read it now: a caller that begins to wait must see its own earlier writes.
 
         Raises
         ------

@@ -125,7 +125,7 @@ class ServiceCore:
         )
 
     async def wait_or_stop(self, awaited: Coroutine[Any, Any, object]) -> None:
-        """Wait until something is over; no longer than until the server stops."""
+        """Wait for something, or until the server stops."""
         waiting = asyncio.ensure_future(awaited)
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
@@ -144,8 +144,8 @@ class ServiceCore:
         """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
         messages = aiter(stream)
         while not self.stopping.is_set():
-            # A deadline that `begin_stop` sets: a task a message, to be waited for beside the stop, costs more than
-            # all else that is done to read one.
+            # `begin_stop` sets this deadline. To await a task for each message beside the stop would cost more than
+            # everything else that reading a message takes.
             wait = asyncio.timeout(None)
             try:
                 async with wait:

@@ -37,14 +37,14 @@ class _WriteJob:
 
 _STOP: Final = None
 STORE_POLL_S: Final = 1.0
-"""Seconds between two checks whether the store takes writes, or takes them again."""
+"""Seconds between two checks whether the store takes writes."""
 GATHER_S: Final = 0.05
-"""Longest time, in seconds, that pushes gather while others come; if none comes, they gather for one commit's time.
+"""Longest time, in seconds, that pushes are held while others arrive; otherwise they wait for one commit's time.
 
-On a busy machine a round of 64 calls takes some 40 ms. A writer that commits sooner commits only a part of them.
+On a busy machine a round of 64 calls takes some 40 ms. A writer that commits sooner commits only some of them.
 """
 GATHER_ROWS: Final = 64
-"""Rows that are committed at once, while more are read: they cost about as much as the commit itself."""
+"""Rows that are committed without further waiting: they cost about as much as the commit itself."""
 
 
 class Writer:
@@ -133,9 +133,9 @@ class Writer:
         self._loop.call_at(due, self._look_for_more, gathered, len(gathered), due, until)
 
     def _look_for_more(self, gathered: list[_WriteJob], count: int, due: float, until: float) -> None:
-        """Hand pushes over that have gathered, unless others have come since there were `count`.
+        """Hand over the gathered pushes, unless others have arrived since there were `count`.
 
-        Where the event loop comes late it was busy, and has not seen yet who came meanwhile.
+        If the event loop calls late, it was busy, and may not have seen all arrivals yet.
         """
         if gathered is not self._gathered:  # they are handed over
             return
@@ -201,7 +201,7 @@ class Writer:
         return True
 
     def _run_all(self, jobs: Sequence[_WriteJob]) -> None:
-        """Run jobs; pushes stay in order, leases and answers too, and other jobs come after all before them."""
+        """Run jobs: pushes keep their order, as do leases and answers; other jobs run after all jobs before them."""
         group: list[_WriteJob] = []
         shared: list[_WriteJob] = []
         rows = 0
@@ -232,7 +232,7 @@ class Writer:
         self._run_shared(shared)
 
     def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
-        """Run leases and answers; a model, which may be held for long, holds up no other one."""
+        """Run leases and answers model by model, since one model may be locked for long."""
         by_model: defaultdict[str, list[tuple[_WriteJob, GroupCall]]] = defaultdict(list)
         for job in jobs:
             if job.call is not None:

@@ -22,9 +22,9 @@ _READING: Final = ("/quercus.v1.", "/inference.")
 
 
 class DamageInterceptor(WrappingInterceptor):
-    """Explain errors that no call should have by damage of the model that the request names.
+    """Explains unexpected errors by damage to the model that the request names.
 
-    It stands behind the guard, next to the services.
+    It is the innermost interceptor, next to the services.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class DamageInterceptor(WrappingInterceptor):
         self._damaged = damaged
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose strange errors are explained."""
+        """Return the handler with its unexpected errors explained."""
         if not method.startswith(_READING) or handler.request_deserializer is None:
             return handler  # it reads no model, or another worker does
         return wrap_handler(handler, unary=self._explain_unary, stream=self._explain_stream)
@@ -70,7 +70,7 @@ class DamageInterceptor(WrappingInterceptor):
         return explained
 
     async def _explain(self, error: Exception, asked: _AskedModels) -> None:
-        """Raise the error of a damaged model in the place of one that is none of a service."""
+        """Raise an error about the damaged model in place of an unexpected one."""
         is_strange = to_failure(error) is None or isinstance(
             error, DecodeError | CorruptStore | UnreadableLabel
         )

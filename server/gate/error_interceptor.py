@@ -1,4 +1,4 @@
-"""The catch-all: domain errors become their status, anything else is logged and leaks nothing."""
+"""The catch-all: domain errors become statuses; others are logged, and callers see only a reference to the log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ErrorInterceptor(WrappingInterceptor):
         self._quiet.set()
 
     async def streams_end(self, timeout_s: float) -> bool:
-        """Wait until no stream to a client is open; False when the time was up first."""
+        """Wait until no stream to a client is open; return False if the time runs out first."""
         try:
             await asyncio.wait_for(self._quiet.wait(), timeout_s)
         except TimeoutError:

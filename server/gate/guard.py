@@ -1,4 +1,4 @@
-"""Lets in who may call: the token first, then the message, then what is done with it."""
+"""Admits callers: checks the token first, then each message, then the models, labellers and leases that it names."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from quercus.storage import NotFound
 AUTHORIZATION: Final = "authorization"
 INFERENCE: Final = "/inference.GRPCInferenceService/"
 INTERNAL: Final = "quercus.Worker"
-"""The service by which workers speak with each other; it is served at their private sockets alone."""
+"""The service through which workers call each other; only their private sockets serve it."""
 OPEN_PREFIX: Final = (
     "/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady", f"/{INTERNAL}/"
 )  # fmt: skip
-"""Probes need no token: whether a server is well is no secret. Nor do workers among themselves."""
+"""Methods without a token: health probes, because the health of a server is no secret, and calls between workers."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Guard(WrappingInterceptor):
         self._refusing: dict[str, Handler] = {}
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the handler of a call that is let in; of one that is refused here, gRPC reads no message."""
+        """Return the handler of an admitted call; of a call refused here, gRPC reads no message."""
         method = details.method
         if method.startswith(OPEN_PREFIX):
             return handler
@@ -94,7 +94,7 @@ class Guard(WrappingInterceptor):
         return handler
 
     def _refusing_handler(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that refuses calls: it takes a stream of requests, of which none is read."""
+        """Return a handler that refuses calls: it takes a stream of requests and reads none of them."""
         found = self._refusing.get(method)
         if found is None:
             if handler.response_streaming:
@@ -113,7 +113,7 @@ class Guard(WrappingInterceptor):
         return found
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose messages are checked before it sees them."""
+        """Return the handler with checks of its messages before it."""
         if handler.request_deserializer is None:  # messages are for another worker, whose guard checks them
             return wrap_handler(handler, unary=_unless_refused, stream=_unless_refused_stream)
         reader = MessageReader(handler.request_deserializer, self._core.read)
@@ -158,7 +158,7 @@ class Guard(WrappingInterceptor):
             return await handler.unary_unary(await reader.read_message(data), context)
 
         async def watch(requests: Any, context: Any) -> None:
-            """An address has as many streams as it may, and all of them together leave calls to others."""
+            """Bound the streams of one address, and those of all strangers, so that others can still call."""
             self._bounds.strangers.count_call()
             with self._bounds.streams.count_stream(_address_of(context)):
                 data = await self._probes.read_request(requests)
@@ -170,7 +170,7 @@ class Guard(WrappingInterceptor):
 
 
 _refusal: ContextVar[Exception | None] = ContextVar("quercus_refusal", default=None)
-"""The error that refuses the current call before anything of it is read; None: it is let in."""
+"""The error that refuses the current call before any of its messages is read; None: the call is admitted."""
 
 
 def _raise_refusal() -> None:
@@ -224,7 +224,7 @@ class _GuardedMethod:
         self._rpc = rpc_of(method)
 
     async def admit_caller(self, context: Any) -> Principal | None:
-        """Return who calls; raises unless they may, still."""
+        """Return the caller; raise if the token is no longer valid or does not allow the call."""
         if self._authority is None:
             return None
         principal = await self._authority.identify_caller(metadata_of(context, AUTHORIZATION))

@@ -20,7 +20,7 @@ Codecs = tuple[Deserialize | None, Serialize | None]
 
 
 class WrappingInterceptor(aio.ServerInterceptor, ABC):
-    """An interceptor that puts something around each method, once: methods are few, calls are many."""
+    """An interceptor that wraps each method once, not each call."""
 
     def __init__(self) -> None:
         self._wrapped = _Wrapped([self])
@@ -30,7 +30,7 @@ class WrappingInterceptor(aio.ServerInterceptor, ABC):
         """Return the wrapped handler of a method."""
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the wrapped handler of a call that has just come, or one that refuses the call in its place."""
+        """Return the wrapped handler of a new call, or another handler that refuses the call."""
         return handler
 
     async def intercept_service(self, continuation: FindHandler, handler_call_details: Any) -> Handler:
@@ -44,7 +44,7 @@ class WrappingInterceptor(aio.ServerInterceptor, ABC):
 
 
 class Joined(aio.ServerInterceptor):
-    """Interceptors as one: a call is intercepted once, and not once for each of them.
+    """Several interceptors as one, so that a call is intercepted once.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Joined(aio.ServerInterceptor):
 
 
 class _Wrapped:
-    """Handlers in what some interceptors, the innermost first, put around them."""
+    """Handlers wrapped by some interceptors, the innermost first."""
 
     def __init__(self, parts: Sequence[WrappingInterceptor]) -> None:
         self._parts = parts
@@ -135,7 +135,7 @@ def wrap_handler(
 
 
 class Services:
-    """A substitute for a server, to which generated code adds the methods of a service: they are found by name.
+    """Takes the place of a server when generated code registers services; their methods are found by name.
 
     Generated code registers each method with ``grpc.aio`` as well. That server then waits for the next call of all
     registered methods at once, and adds and removes a callback for each of them at every call: 46 µs with the forty

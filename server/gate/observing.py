@@ -29,7 +29,7 @@ _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 class Call:
-    """A substitute for the context of ``grpc.aio``, for everything that the outermost interceptor calls.
+    """Takes the place of the context of ``grpc.aio`` in all code inside the outermost interceptor.
 
     ``grpc.aio`` frees a call when its task ends, and later reads of the context (by a task that outlived the call, or
     an asynchronous generator that is closed late) access freed memory. So the contents of the context are read when the
@@ -115,7 +115,7 @@ class Observer(WrappingInterceptor):
         self._metrics = metrics
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose calls are counted and timed."""
+        """Return the handler with its calls counted and timed."""
         calls = _ObservedMethod(self._metrics, method, handler)
         return wrap_handler(handler, unary=calls.observe_unary, stream=calls.observe_stream)
 
@@ -173,7 +173,7 @@ class _ObservedMethod:
         return observed
 
     def observe_stream(self, behaviour: Any, streams_in: bool) -> Any:
-        """Wrap a handler with many responses; it is closed before the call ends, however it ends."""
+        """Wrap a handler with many responses, which is always closed before the call ends."""
 
         async def observed(request: Any, context: Any) -> None:
             call, error = self._begin_call(context), None

@@ -19,13 +19,13 @@ from quercus.server.workers.board import Board, Tally
 
 _log = logging.getLogger(__name__)
 BURST_S: Final = 2.0
-"""Seconds whose calls a caller may make at once after a quiet time."""
+"""A caller that has been quiet may make the calls of this many seconds at once."""
 
 MAX_CALLERS: Final = 10_000
-"""Callers whose rate is remembered; the one quiet longest is forgotten first, and begins with a full bucket."""
+"""Callers whose rate is remembered. The one quiet longest is forgotten first, and then has a full bucket."""
 
 ROUNDING: Final = 0.001
-"""Part of a call that rounding may take from a bucket: its moment is a float of a clock that may stand at years."""
+"""Part of a call that rounding may take from a bucket, whose time is a float of a clock that may have run for years."""
 
 MEMORY_POLL_S: Final = 0.25
 SHED_RETRY_S: Final = 1.0
@@ -34,7 +34,7 @@ SAFE_SHARE: Final = 0.9
 
 
 class CallRates:
-    """A bucket of tokens a caller: each call takes one, time puts them back.
+    """A bucket of tokens for each caller: each call takes one, and time refills the bucket.
 
     A bucket is kept as the moment when it will be full again.
 
@@ -199,13 +199,13 @@ class MemoryWatch:
         self.is_full = False
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         if self._most:
             self._thread = threading.Thread(target=self._watch_memory, name="quercus-memory", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -254,8 +254,8 @@ PROBE_RETRY_S: Final = 0.2
 class ProbeReadings:
     """The requests of strangers that are being read.
 
-    There are few at a time, and the oldest gives way to the next: a probe arrives together with its request, so an old
-    request was never meant to arrive.
+    Only a few are read at a time, and the oldest gives way to the next: a probe sends its request with the call, so a
+    request that is still missing will probably never arrive.
     """
 
     def __init__(self) -> None:

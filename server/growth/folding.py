@@ -39,17 +39,16 @@ _log = logging.getLogger(__name__)
 class LogFolder:
     """The fold of one model's log.
 
-    When a tree is published: at once when a label or a specification has arrived and the log is folded, since
-    somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
-    often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
-    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
+    A tree is published at once when a label or a specification has arrived and the log is folded, since somebody waits
+    for the next query; otherwise at most every `interval_s`, and so at once after a rest. Publishing, which makes the
+    tree follow the evidence, must not starve the folding: as long as anything is left to fold, of this model or of
+    another, folding gets `PUBLISH_SHARE` times the time of the last publication.
 
-    A few rows are left unread until their tree is due: where many push a row each, to read and to fold costs as much
-    for one as for hundreds.
+    A few rows are left unread until their tree is due: to read and fold a single row costs as much as hundreds.
 
-    A tree brings its agenda, as long as choosing queries keeps to `agenda_share` of the time, some of it saved up.
-    Where labellers answer faster than that, a tree comes without: the queries of the last agenda are asked on, and the
-    next agenda follows as soon as there is time for it. At once, though, where no query would be left.
+    A tree is published with its agenda as long as choosing queries keeps to `agenda_share` of the time, some of which
+    is saved up. If labellers answer faster, a tree is published without: the last agenda stays in force, and the next
+    one follows as soon as there is time, or at once if no query would be left.
 
     Parameters
     ----------

@@ -1,11 +1,10 @@
 """The grower: one process that folds every model's log into trees. ``python -m quercus.server.growth.grower URL``.
 
-Models take turns by the time that they take, not by steps: first the one that took least lately. Those whose steps are
-long grow in processes of their own (`quercus.server.growth.model_processes`), which run this module for one model.
+Models take turns by computing time, not by steps: the one that took least lately comes first. Models with long steps
+grow in processes of their own (`quercus.server.growth.model_processes`), which run this module for one model.
 
-It shares nothing with the server but the store, and ends at once when its standard input ends: that is the
-server's death, however it came. Being killed is harmless: a tree is published in one transaction, and the log
-has everything.
+The grower shares only the store with the server, and ends at once when its standard input ends, because the server has
+ended then. It may be killed at any time: a tree is published in one transaction, and the log has everything.
 """
 
 from __future__ import annotations
@@ -58,7 +57,7 @@ from quercus.specification.server import (
 from quercus.storage import Fenced, ModelRecord, NotFound, StorageError, Store
 
 _log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
-NICENESS: Final = 5  # where they compete for a core, answering goes before growing
+NICENESS: Final = 5  # answering calls has priority over growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 TAKE_RETRY_S: Final = 0.1
@@ -66,7 +65,7 @@ ROUND_S: Final = 0.1
 """Seconds of steps after which a round ends, so that models that have changed meanwhile get their turn."""
 
 STEPS_SHARE: Final = 4
-"""A round of very many models ends only after this many times as long as its beginning took."""
+"""A round takes at least this many times as long as its beginning, which is long with very many models."""
 
 LONG_STEP_S: Final = 0.5
 """CPU seconds of a step that keeps others waiting."""
@@ -78,10 +77,9 @@ LARGE_MODEL: Final = 10_000_000
 """Rows times attributes times classes from which on a model grows in a process of its own, however long its steps."""
 
 BYTES_OF_LARGE: Final = 100
-"""A model is large already with one in so many of the bytes that it may take: what it takes is measured there alone."""
-STORE_RETRY_S: Final = (
-    5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
-)
+"""A model is large from one in this many of the bytes that it may take: only processes of models are measured."""
+STORE_RETRY_S: Final = 5.0
+"""Longest time, in seconds, until a model is tried again after the store took nothing: somebody waits for its tree."""
 
 
 class Grower:
@@ -139,9 +137,9 @@ class Grower:
     def run_round(self) -> bool:
         """Give models that may have something to do a step, in the order of their turns; return whether any had.
 
-        A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
-        step when it begins and one when it has ended. A round ends early rather than keep others waiting: the models
-        that are left come in the next one, in the order of then.
+        A step is short: a chunk of the log, or a tree that follows it. Slow learning happens elsewhere, and takes one
+        step to begin and one to end. A round ends early so that nobody waits; the remaining models come in the next
+        one.
         """
         begun = time.monotonic()
         self._follow_changes()
@@ -352,7 +350,7 @@ class Grower:
         return folding
 
     def _retry_later(self, record: ModelRecord, error: Exception) -> None:
-        """Log it and try again later, each time twice as late. A model that is gone meanwhile is no failure."""
+        """Log the error and try again later, after twice the time. A model that was deleted meanwhile is no failure."""
         try:
             gone = self._store.get_model(record.name).key != record.key
         except NotFound:

@@ -1,8 +1,8 @@
 """The learners of a grower: processes that learn from all evidence, so that the grower continues meanwhile.
 
-A few at most, each with one model at a time. Models wait for one in the order in which they came, and come again at the
-end: none keeps another from learning, whatever it costs. A process ends at once when nobody wants any more what it
-learns.
+There are few, each with one model at a time. Models wait for a process in the order of their arrival, and join the end
+of the queue again, so that no model keeps another from learning. A process ends at once when its result is no longer
+wanted.
 """
 
 from __future__ import annotations

@@ -23,9 +23,7 @@ from quercus.specification.server import LOG_LEVELS
 from quercus.storage import NotFound, Store
 
 _log = logging.getLogger("quercus.server.growth.learner_process")  # also when it is run as __main__
-NICENESS: Final = (
-    5  # more than the grower's: where they compete for a core, trees that follow the log come first
-)
+NICENESS: Final = 5  # more than the grower's, whose trees follow the log and have priority
 
 
 def run_tasks(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryIO) -> None:

@@ -29,7 +29,7 @@ PROCESSES: Final = 4
 """Most models that grow in processes of their own at once."""
 
 TURN_S: Final = 60.0
-"""Seconds that a process works at least, where other models wait for one; then it ends with the step that it takes."""
+"""Seconds that a process works at least while other models wait for one; then it ends after the current step."""
 
 MEMORY_POLL_S: Final = 0.1
 """Seconds between two looks at the memory of the processes."""

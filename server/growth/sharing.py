@@ -1,8 +1,8 @@
 """The share of one grower among several of a store: which models are its own, and the right to publish their trees.
 
-Every model belongs to the live member for which a hash of both is highest, so that a member who comes or goes moves
-only its own share of the models. A thread renews the membership, also while a step takes long. Who owns a model is a
-question of work alone: what may be published the store decides (`quercus.storage.Fence`).
+Every model belongs to the live member with the highest hash of model and member, so that a member that comes or goes
+moves only its own share of the models. A thread renews the membership, also during a long step. Ownership only divides
+the work: the store decides who may publish (`quercus.storage.Fence`).
 """
 
 from __future__ import annotations
@@ -75,8 +75,8 @@ class GrowerShare(SoleShare):
     def start(self) -> None:
         """Become a member, and stay one.
 
-        The processes that a server starts one after the other are one member. What an earlier one had taken this one
-        does not know: if it kept them, no other member could take these models, and they would not grow.
+        The growers that a server starts one after the other are one member. The models that an earlier one had taken
+        are released: this one does not know them, and otherwise no member could grow them.
         """
         self._store.release_models(self._member)
         self._renew_and_list()

@@ -84,7 +84,7 @@ def application(
 
 
 class _Checked:
-    """Refuses requests under other names, adds the headers of security, and answers for faults."""
+    """Refuses requests under other host names, adds security headers, and answers after internal errors."""
 
     def __init__(self, inner: ASGIApp, hosts: HostCheck, is_encrypted: bool) -> None:
         self._inner = inner
@@ -195,8 +195,8 @@ _PORT: Final = re.compile(r":[0-9]{1,5}$")
 class HostCheck:
     """The host names under which requests are answered: addresses, names of this machine, and those that are given.
 
-    A browser that a foreign page sends here, after its name was made to lead here (DNS rebinding), sends that name in
-    the header Host. No address and no name of this machine can be such a name.
+    With DNS rebinding, a foreign page makes its own name resolve to this server; the browser then sends that name in
+    the header Host. It is neither an address nor a name of this machine.
     """
 
     def __init__(self, names: Iterable[str] = ()) -> None:

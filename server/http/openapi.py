@@ -168,7 +168,7 @@ def _name(full_name: str) -> str:
 
 
 def _reference(descriptor: Descriptor, schemas: Json) -> Json:
-    """Return the schema of a message, which is described among the others if it is none of protobuf's own."""
+    """Return the schema of a message; one that is not protobuf's own is added to `schemas`."""
     if descriptor.full_name in _WELL_KNOWN:
         return dict(_WELL_KNOWN[descriptor.full_name])
     name = _name(descriptor.full_name)

@@ -1,4 +1,4 @@
-"""Leases as the query services use them: taken in turn, of one model or of any, and given back."""
+"""Leases for the query service: taken in turn, of one model or of any, and given back."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def decode_lease_options(
 
 
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
-    """Lease in turn; when the caller is gone before it has the queries they are given back."""
+    """Lease in turn; if the caller leaves before it has the queries, they are given back."""
     serve = partial(_serve_turns, core)
     turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, (options, limit), serve)
     try:
@@ -142,7 +142,7 @@ async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: 
 
 
 async def _serve_turns(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
-    """Lease for all whose turn it is, in order, and give each its queries."""
+    """Lease for all turns, in order, and give each its queries."""
     requests = await _lease_requests(core, model, turns)
     # one with a filter is alone, since it reads all queries while other writes wait
     for _, part in groupby(requests, lambda each: None if each[1].filter is None else id(each)):
@@ -150,7 +150,7 @@ async def _serve_turns(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]
 
 
 async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_TurnRequest]) -> None:
-    """Lease in one transaction for those who have not gone meanwhile."""
+    """Lease in one transaction for all callers who still wait."""
     requests = [each for each in requests if not each[0].outcome.done()]
     futures = core.writer.queue_grouped([request for _, request in requests])
     served: list[tuple[LeaseTurn, Leased]] = []
@@ -241,7 +241,7 @@ def check_lease_token(token: str) -> None:
 
 
 def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
-    """Release a lease without waiting; one that is settled or gone meanwhile is no error."""
+    """Release a lease without waiting; one that has ended meanwhile is no error."""
     done = core.writer.queue_write(partial(core.store.release, model, number, token))
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 

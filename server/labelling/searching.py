@@ -1,4 +1,4 @@
-"""A labeller's search for queries of one model or of any, without trying unchanged models again."""
+"""A labeller's search for queries of one model or of any; unchanged models are not tried again."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _REPORTED_REASONS = (
 
 @dataclass(frozen=True)
 class SearchMark:
-    """The state that a waiting labeller has seen: a new try makes sense when `mark` differs, or after `patience_s`."""
+    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`."""
 
     mark: tuple[int, ...]
     patience_s: float
@@ -48,7 +48,7 @@ class QuerySearch:
 
     @property
     def change_stamp(self) -> int:
-        """A value that differs after every relevant change; remember it before a look, then wait for another."""
+        """A stamp that differs after every relevant change: take it before a read, then wait for another."""
         if self._options.model == ANY:
             return self._core.leasable_models.change_stamp
         return self._core.changes.change_stamp(self._options.model)

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class AdminService(admin_pb2_grpc.AdminServiceServicer):
-    """Thin: look, convert."""
+    """Collects the state of the server."""
 
     def __init__(self, core: ServiceCore, supervisor: Supervisor, board: Board) -> None:
         self._core = core

@@ -18,7 +18,7 @@ from quercus.v1 import classify_pb2_grpc
 
 
 class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
-    """Thin: convert, route, convert."""
+    """Converts rows, classifies them with the newest tree, and converts the result."""
 
     async def Classify(self, request: pb.ClassifyRequest, context: Any) -> pb.ClassifyResponse:
         """Classify one batch."""

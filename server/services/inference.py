@@ -30,10 +30,10 @@ _MIN_SEQUENCE: Final = "min_sequence"
 
 
 class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServicer):
-    """Thin: tensors to rows, the same classifier as `ClassifyService`, its answer to tensors."""
+    """Converts tensors to rows, classifies them as `ClassifyService` does, and converts the result to tensors."""
 
     async def ServerLive(self, request: pb.ServerLiveRequest, context: Any) -> pb.ServerLiveResponse:
-        """The server is there."""
+        """Return that the server is live."""
         return pb.ServerLiveResponse(live=True)
 
     async def ServerReady(self, request: pb.ServerReadyRequest, context: Any) -> pb.ServerReadyResponse:

@@ -58,16 +58,16 @@ BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
 
 
 class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
-    """Thin: convert, call, convert."""
+    """Converts requests, calls the writer or the store, and converts their results."""
 
     async def PushInstances(
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[pb.PushInstancesResponse]:
         """Store batch after batch; each acknowledgement is sent after the commit, in order.
 
-        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A wrong row is refused
-        by itself where the client asked for that, and a batch that is wrong as a whole has an error in its place; else
-        it ends the stream, after the acknowledgements of those before it.
+        Up to ``push_window`` batches are read ahead, so that several share a commit. If the client asked for it,
+        invalid rows are refused one by one, and a batch that is invalid as a whole gets an error in place of its
+        acknowledgement. Otherwise an error ends the stream, after the acknowledgements of the batches before it.
         """
         acks: asyncio.Queue[_PendingAcknowledgement | None] = asyncio.Queue(self._core.config.push_window)
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
@@ -137,7 +137,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     async def _queue_batch(
         self, model: str, key: int, request: _Batch, row_by_row: bool
     ) -> Awaitable[_Outcome]:
-        """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
+        """Queue one batch; wait for one with new nominal values, since others may have taken the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
         sizes = self._core.config.message_limits
@@ -239,7 +239,7 @@ class _PendingAcknowledgement:
 
 @dataclass(frozen=True)
 class _QueuedBatch:
-    """A batch on its way to the store, of which `rows` rows are written; its outcome can be awaited."""
+    """A queued batch, of which `rows` rows are written; await its outcome."""
 
     written: Awaitable[AppendedBatch]
     rows: int
@@ -274,7 +274,7 @@ class _FailedBatch:
 
 
 def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
-    """Say, once for each, which attributes have just learned the last value that they may have."""
+    """Log each attribute that has just learned the last value that it may have."""
     if now.key != before.key:  # another model has taken the name
         return
     for old, new in zip(before.columns, now.columns, strict=True):
@@ -291,7 +291,7 @@ def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
 def _decode_push(
     request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits, faults: RowFaults
 ) -> tuple[Push, Sequence[values_pb2.UnseenNames]]:
-    """Convert a batch, without the rows that `faults` receives, and count its names that the model has never seen."""
+    """Convert a batch without the rows that `faults` receives, and count the names that the model has never seen."""
     count = count_rows(request.rows, schema, sizes)
     ids = _ids_of_push(request, count, generated, faults)
     labels = decode_labels(

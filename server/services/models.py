@@ -30,7 +30,7 @@ from quercus.v1 import model_pb2_grpc
 
 
 class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
-    """Thin: convert, call, convert."""
+    """Converts requests, calls the store, and converts its results."""
 
     async def CreateModel(self, request: pb.CreateModelRequest, context: Any) -> pb.Model:
         """Store a new model."""

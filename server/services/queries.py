@@ -34,7 +34,7 @@ _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 
 
 class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
-    """Thin: convert, call, convert."""
+    """Converts requests, calls `quercus.server.labelling` or the store, and converts their results."""
 
     async def LeaseQueries(self, request: pb.LeaseQueriesRequest, context: Any) -> pb.LeaseQueriesResponse:
         """Lease queries, waiting for some when there are none."""

@@ -22,7 +22,7 @@ WATCH_POLL_S: Final = 60.0
 
 
 class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
-    """Thin: read, convert."""
+    """Reads trees and converts them."""
 
     def __init__(self, core: ServiceCore) -> None:
         super().__init__(core)

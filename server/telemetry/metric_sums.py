@@ -1,4 +1,4 @@
-"""Metrics of several processes, added up: to who reads them they are one server."""
+"""Metrics of several processes, added up, so that a server shows as one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 CUMULATIVE: Final = frozenset({"counter", "histogram"})
-"""Kinds of metrics that never fall: what a process that ended has counted stays in them, else a monitor would take the
-sums to have begun anew."""
+"""Kinds of metrics that never fall: they keep the counts of processes that ended, or a monitor would see a restart."""
 
 BEGINNINGS: Final = frozenset({"process_start_time_seconds"})
-"""Metrics of which the least number counts: the server began when its first process did."""
+"""Metrics whose least value counts: the server started when its first process did."""
 
 Answers = Mapping[int, tuple[int, str]]
 """By worker: the id of its process, and its metrics in the text format of Prometheus."""

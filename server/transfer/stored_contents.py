@@ -43,12 +43,12 @@ UNREADABLE: Final = (
     zlib.error,
     UnreadableSnapshotError,
 )
-"""Errors in reading bytes that are not what they should be."""
+"""Errors that damaged bytes raise when they are read."""
 
 
 @contextmanager
 def _reading(what: str) -> Iterator[None]:
-    """Make one kind of error of all that bytes raise which cannot be read as `what`."""
+    """Make one kind of error of all those that unreadable bytes raise."""
     try:
         yield
     except InvalidInput:
@@ -162,7 +162,7 @@ class StoredModel:
         self._labels: set[bytes] = set()  # that were found to be right
 
     def check_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Take the next events. Their values are checked as one table: row by row that takes a fifth of an import."""
+        """Take the next events. Their values are checked as one table, which saves a fifth of an import's time."""
         rows = [event["values"] for event in events if event.get("values") is not None]
         if rows:
             self._check_values(np.frombuffer(b"".join(rows), "<f8").reshape(len(rows), -1))

@@ -309,7 +309,7 @@ def _check_parts(specification: bytes, report: bytes) -> None:
 
 
 def check_head(record: ModelRecord) -> None:
-    """Raise whatever a stored model raises whose specification or report cannot be read."""
+    """Raise the error of reading a stored model if its specification or report cannot be read."""
     _check_parts(record.specification, record.report)
 
 
@@ -328,9 +328,9 @@ def to_timestamp(seconds: float) -> Timestamp:
 
 
 def earliest_seconds(stamp: Timestamp) -> float:
-    """Return the first of all seconds since the epoch that `to_timestamp` shows as `stamp`, or as later.
+    """Return the earliest time, in seconds since the epoch, that `to_timestamp` shows as `stamp` or later.
 
-    Who asks from a time that was shown gets what happened at it, although times are shown rounded.
+    Times are shown rounded; so a request from a shown time includes what happened at that time.
     """
     microseconds = -(-stamp.ToNanoseconds() // 1000)
     seconds = (microseconds - 0.5) / 1e6

@@ -1,4 +1,4 @@
-"""Rows that are refused one by one: the faults of a batch, by row."""
+"""Faults of a batch by row, for rows that are refused one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RowFault(InvalidInput):
 
 
 class RowFaults:
-    """The faults of a batch whose valid rows are wanted: of each invalid row the first that was found.
+    """The faults of a batch whose valid rows are stored: the first of each invalid row.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class RowFaults:
 
 
 class _FirstFault(RowFaults):
-    """The faults of a batch that is wanted whole: the first is raised."""
+    """The faults of a batch that is stored as a whole or not at all: the first is raised."""
 
     def add(self, fault: RowFault) -> None:
         raise fault

@@ -152,14 +152,14 @@ def _are_finite(values: NDArray[np.float64]) -> bool:
 
 
 def known_row(rows: values_pb2.Rows, schema: ModelSchema) -> list[float] | None:
-    """Return the values (K,) of the only row, all present and right; None where `decode_rows` says what there is."""
+    """Return the values (K,) of a single packed row if all are present and valid; None: call `decode_rows`."""
     if len(rows.packed.values) != len(schema.columns):
         return None
     return _few_known(rows.packed, schema, 1)
 
 
 def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> list[float] | None:
-    """Return a few values, row after row, all present and right; None when there are many, or one is not."""
+    """Return the values, row after row, if they are few, present and valid; else None."""
     width = len(schema.columns)
     if count * width > FEW_NUMBERS:
         return None
@@ -262,7 +262,7 @@ class _Names:
         self.spellings = column.spellings
 
     def index_of(self, text: str, field: str, sizes: MessageLimits, *, learn: bool) -> int:
-        """Return the index of a value as it is spelled, learning it if it may be; else that of none of them."""
+        """Return the index of a spelled value, which may be learned; else the index for none of them."""
         column = self.column
         found = column.index.get(text, self.learned.get(text))
         if found is None and learn:
@@ -326,7 +326,7 @@ def value_ranges(names: Iterable[str], column: AttributeColumn) -> tuple[Range, 
 
 
 def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str, learn: bool) -> float | str:
-    """Return the number of one value; the text itself when it is a nominal value that is not known."""
+    """Return the number of one value; the text itself if it is an unknown nominal value."""
     value = row.values[column.name]
     kind = value.WhichOneof("kind")
     found: float | str

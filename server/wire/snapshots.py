@@ -1,7 +1,7 @@
 """The stored form of a tree version: its head as a message, its nodes as columns.
 
-No part is a message a node: to write or read one takes ten microseconds of Python, the better part of a second for a
-tree of 60,000 nodes, at every version. Layout: a header of four little-endian uint32 (format, and the lengths of the
+No part has a message for each node: to write or read one takes ten microseconds of Python, more than half a second for
+a tree of 60,000 nodes, at every version. Layout: a header of four little-endian uint32 (format, and the lengths of the
 three compressed parts), then
 
 1. the ``quercus.v1.Tree`` message without its nodes,

@@ -113,12 +113,12 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
 
 
 def check_stored_tree(data: bytes) -> None:
-    """Read all of a stored version; it raises whatever bytes raise that are none."""
+    """Read all of a stored version; damaged bytes raise their own errors."""
     part_trees(snapshots.read_snapshot(data).columns)
 
 
 def encode_tree_head(model: str, version: int, as_of: int) -> tree_pb2.Tree:
-    """Return the message of a tree whose reader wants to know only which version it is."""
+    """Return the message of a tree with its version alone."""
     return tree_pb2.Tree(name=tree_name(model, version), version=version, as_of=as_of)
 
 

@@ -31,8 +31,8 @@ grower and writes are well, and the log level."""
 
 ROWS: Final = 4
 WIDTH: Final = 4096
-"""Cells of callers: each has one in each row, at places that nobody can foretell. Callers that share a cell in one row
-have others in the other rows, and the least of a caller's cells counts."""
+"""Cells of callers: each caller has one in each row, at unpredictable places. Two callers that share a cell in one row
+rarely share one in another, so the least of a caller's cells counts."""
 
 
 class Tally:

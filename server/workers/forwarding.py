@@ -36,7 +36,7 @@ CALLER: Final = "x-quercus-caller"
 """Metadata between workers: the address of the caller."""
 
 ENCODING: Final = "x-quercus-encoding"
-"""Metadata between workers: the encoding of a request that is not protobuf's own; its bytes pass unread as well."""
+"""Metadata between workers: the encoding of a request that is not in protobuf's own; its bytes too pass unread."""
 
 JSON: Final = "json"
 
@@ -212,10 +212,10 @@ class _Divided(grpc.GenericRpcHandler):
 
 
 class Arrivals(WrappingInterceptor):
-    """The outermost interceptor of calls that other workers hand over: they have been counted and named there."""
+    """The outermost interceptor of calls that other workers hand over, which have counted and named them."""
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose callers are those that the other worker names."""
+        """Return the handler with the callers that the other worker names."""
         return wrap_handler(handler, unary=_arrived_unary, stream=_arrived_stream)
 
 
@@ -290,7 +290,7 @@ class WorkerMetrics:
         }
 
     def ask(self) -> Answers:
-        """Ask all of them at once; return what those say that answer."""
+        """Ask all of them at once; return the answers that arrive in time."""
         calls: dict[int, Any] = {}
         for worker, channel in self._channels.items():
             method: Any = channel.unary_unary(f"/{INTERNAL}/Metrics")

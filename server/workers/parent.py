@@ -1,7 +1,7 @@
 """The parent of the workers of a server: it starts them, replaces those that end, and passes signals on.
 
-It serves nothing itself and holds nothing but the port, so there is little in it that could fail. If it is killed, the
-workers end in order, as after SIGTERM, and a service manager starts the server again.
+It serves no calls and holds only the port, so little in it can fail. If it is killed, the workers end in order, as
+after SIGTERM, and a service manager starts the server again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TICK_S: Final = 1.0
 """Length in seconds of the periods in which silence is counted."""
 
 PLACES: Final = ("/tmp", "/dev/shm")  # noqa: S108 - a new folder of mode 0700 is made there
-"""Places of the folder of sockets where the temporary folder is none, as in a container that is only read."""
+"""Places for the folder of sockets if the temporary folder cannot be used, as in a read-only container."""
 
 MAX_SOCKET_PATH: Final = 90
 """Longest path of the folder of sockets: the system allows 107 bytes for a socket."""
@@ -116,7 +116,7 @@ class Parent:
         self._held: list[socket.socket] = []
 
     async def run(self) -> None:
-        """Start all, keep them running, and end them in order when a signal asks for it."""
+        """Start the workers, keep them running, and end them in order after a signal."""
         config = self._config
         check_address(config.host, config.port)
         self._held, port = hold_port(config.host, config.port)
@@ -235,7 +235,7 @@ class Parent:
                 _log.warning("%s is there again (process %d)", what, self._processes[worker].pid)
 
     async def _watch(self, worker: int, process: asyncio.subprocess.Process) -> None:
-        """End a worker whose event loop stands still: it holds connections that nobody answers."""
+        """End a worker whose event loop hangs: nobody answers on its connections."""
         beats, silent_s = self._board.beats_of(worker), 0.0
         while silent_s < SILENCE_S:
             await asyncio.sleep(TICK_S)  # a tick in which this process stood still counts once, however long
@@ -247,7 +247,7 @@ class Parent:
         process.kill()
 
     async def _end_all(self) -> None:
-        """End the workers; the keeper ends last by itself, because it sees that others are there."""
+        """End the workers; the keeper ends last, because it waits until the others have ended."""
         self._signal_all(signal.SIGTERM)
 
         async def end(worker: int, process: asyncio.subprocess.Process) -> None:
