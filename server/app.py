@@ -186,7 +186,7 @@ class Server:
         core, supervisor = self.core, self.supervisor
         gauges: list[tuple[metric_table.MetricRow, Callable[[], float]]] = [
             (metric_table.WRITES_WAITING, lambda: core.writer.queue_length),
-            (metric_table.WRITABLE, lambda: not (core.writer.trouble or core.changes.trouble)),
+            (metric_table.WRITABLE, lambda: self._is_writable),
             (metric_table.GROWER_UP, lambda: supervisor.is_well),
             (metric_table.GROWER_RESTARTS, lambda: supervisor.restart_count),
         ]
@@ -253,6 +253,13 @@ class Server:
 
     async def _record_call(self, who: str, action: str, target: str, outcome: str) -> None:
         await self.core.write(self._store.access.record, who, action, target, outcome)
+
+    @property
+    def _is_writable(self) -> bool:
+        """True if the store takes writes, as the worker knows that writes."""
+        if self._writes:
+            return not (self.core.writer.trouble or self.core.changes.trouble)
+        return bool(self._post.board.get("writable"))
 
     @property
     def address(self) -> str:
@@ -328,15 +335,13 @@ class Server:
         board, waiting = self._post.board, self._post.board.tally("waiting")
         said: dict[str, bool] = {}
         while True:
-            writable = not (self.core.writer.trouble or self.core.changes.trouble)
             waiting.set(self.core.writer.queue_length)
             if self._post.is_keeper:
                 board.set("grower_well", self.supervisor.is_well)
-                board.set("writable", writable)
-            elif not self._writes:
-                writable = bool(board.get("writable"))
+                board.set("writable", self._is_writable)
             board.take_level()
-            for name, well in ((GROWER_HEALTH, bool(board.get("grower_well"))), (WRITES_HEALTH, writable)):
+            is_well = bool(board.get("grower_well"))
+            for name, well in ((GROWER_HEALTH, is_well), (WRITES_HEALTH, self._is_writable)):
                 if well == said.get(name):
                     continue
                 await self._set_health(name, well)
@@ -440,19 +445,18 @@ class Server:
 
     def _find_trouble(self) -> dict[str, str]:
         """Return what is wrong with each part, without names of models or files: callers need no token for it."""
-        core, board = self.core, self._post.board
-        writable = not (core.writer.trouble or core.changes.trouble)
+        core = self.core
         if self._post.is_keeper:
             status = self.supervisor.status()
             status.ClearField("at")
             grower = grower_trouble(status)
         else:
-            writable = writable if self._writes else bool(board.get("writable"))
-            grower = "" if board.get("grower_well") else "makes no progress: trees wait for it"
+            is_well = self._post.board.get("grower_well")
+            grower = "" if is_well else "makes no progress: trees wait for it"
         return {
             "store": "cannot be read: the log says why" if core.changes.trouble else "",
             "grower": grower,
-            "writes": "" if writable else "are refused: the log says why",
+            "writes": "" if self._is_writable else "are refused: the log says why",
             "stopping": "calls end, and no new ones are taken" if core.stopping.is_set() else "",
         }
 

@@ -111,18 +111,15 @@ class ServiceCore:
         min_sequence: int,
     ) -> T:
         """Answer a request by the newest tree; if it seems invalid, once more with the schema read again."""
+        sizes = self.config.message_limits
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
         try:
-            if request.ByteSize() <= INLINE_BYTES:
-                return answer(request, schema, classifier, self.config.message_limits)
-            return await self.read(answer, request, schema, classifier, self.config.message_limits)
+            return await self.convert_message(request, answer, request, schema, classifier, sizes)
         except InvalidInput:  # perhaps a value that another server has just learned, or another model
             if await self.catalogue.reload_schema(model) == schema:
                 raise
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
-        return await self.convert_message(
-            request, answer, request, schema, classifier, self.config.message_limits
-        )
+        return await self.convert_message(request, answer, request, schema, classifier, sizes)
 
     async def wait_or_stop(self, awaited: Coroutine[Any, Any, object]) -> None:
         """Wait for something, or until the server stops."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, Final
 
 from google.protobuf.message import DecodeError
@@ -39,59 +39,47 @@ class DamageInterceptor(WrappingInterceptor):
         """Return the handler with its unexpected errors explained."""
         if not method.startswith(_READING) or handler.request_deserializer is None:
             return handler  # it reads no model, or another worker does
-        return wrap_handler(handler, unary=self._explain_unary, stream=self._explain_stream)
 
-    def _explain_unary(self, behaviour: Any, streams_in: bool) -> Any:
-        async def explained(request: Any, context: Any) -> Any:
-            asked = _AskedModels(request, streams_in) if streams_in else None
-            try:
-                return await behaviour(request if asked is None else asked.requests, context)
-            except (aio.AbortError, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                await self._explain(error, asked or _AskedModels(request, streams_in))
-                raise
+        def unary(behaviour: Any, streams_in: bool) -> Any:
+            async def explained(request: Any, context: Any) -> Any:
+                async with self._explaining(request, streams_in) as asked:
+                    return await behaviour(asked, context)
 
-        return explained
+            return explained
 
-    def _explain_stream(self, behaviour: Any, streams_in: bool) -> Any:
-        async def explained(request: Any, context: Any) -> AsyncIterator[Any]:
-            asked = _AskedModels(request, streams_in)
-            try:
-                async with aclosing(behaviour(asked.requests, context)) as responses:
+        def stream(behaviour: Any, streams_in: bool) -> Any:
+            async def explained(request: Any, context: Any) -> AsyncIterator[Any]:
+                async with (
+                    self._explaining(request, streams_in) as asked,
+                    aclosing(behaviour(asked, context)) as responses,
+                ):
                     async for response in responses:
                         yield response
-            except (aio.AbortError, asyncio.CancelledError):
-                raise
-            except Exception as error:
-                await self._explain(error, asked)
-                raise
 
-        return explained
+            return explained
 
-    async def _explain(self, error: Exception, asked: _AskedModels) -> None:
-        """Raise an error about the damaged model in place of an unexpected one."""
-        is_strange = to_failure(error) is None or isinstance(
-            error, DecodeError | CorruptStore | UnreadableLabel
-        )
-        if not is_strange or is_out_of_memory(error):
-            return
-        for model in asked.models:
-            if found := await self._damaged.find_damage(model):
-                raise CorruptStore(f"model {model} is damaged: {found}") from error
+        return wrap_handler(handler, unary=unary, stream=stream)
 
+    @asynccontextmanager
+    async def _explaining(self, request: Any, streams_in: bool) -> AsyncIterator[Any]:
+        """Raise an error about a damaged model, named by the newest request, in place of an unexpected one."""
+        newest = None if streams_in else request
 
-class _AskedModels:
-    """The models that a request, or the newest message of a stream, names."""
+        async def requests() -> AsyncIterator[Any]:
+            nonlocal newest
+            async for newest in request:
+                yield newest
 
-    def __init__(self, request: Any, streams_in: bool) -> None:
-        self._newest = None if streams_in else request
-        self.requests = self._noted_messages(request) if streams_in else request
-
-    @property
-    def models(self) -> list[str]:
-        return [] if self._newest is None else [name for name in named_models(self._newest) if name != ANY]
-
-    async def _noted_messages(self, messages: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        async for self._newest in messages:
-            yield self._newest
+        try:
+            yield requests() if streams_in else request
+        except (aio.AbortError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            is_unexpected = to_failure(error) is None or isinstance(
+                error, DecodeError | CorruptStore | UnreadableLabel
+            )
+            if is_unexpected and not is_out_of_memory(error) and newest is not None:
+                for model in named_models(newest):
+                    if model != ANY and (found := await self._damaged.find_damage(model)):
+                        raise CorruptStore(f"model {model} is damaged: {found}") from error
+            raise

@@ -5,12 +5,17 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import BinaryIO, Final
 
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
+END_S: Final = 5.0
+"""Longest time, in seconds, that a killed process takes to end."""
 
 
 def private_output() -> BinaryIO:
@@ -39,6 +44,41 @@ def end_with_parent(hear: Callable[[str], None]) -> None:
         os._exit(0)
 
     threading.Thread(target=watch_parent, name="quercus-parent", daemon=True).start()
+
+
+class ChildProcess(ABC):
+    """A process of the grower, whose output a thread reads: one that stops in the middle of it stops nobody else.
+
+    Parameters
+    ----------
+    command : command that starts it.
+    news : set when it has something to tell, such as its end.
+
+    Attributes
+    ----------
+    has_ended : whether it has ended, or is of no use any more.
+    """
+
+    def __init__(self, command: Sequence[str], news: threading.Event) -> None:
+        self.has_ended = False
+        self._news = news
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
+        self._reader = threading.Thread(target=self._read_output, name="quercus-child", daemon=True)
+        self._reader.start()
+
+    @abstractmethod
+    def _read_output(self) -> None:
+        """Read its output until it ends."""
+
+    def send_line(self, line: str) -> None:
+        """Write a line to its standard input; one that has just ended hears nothing."""
+        with suppress(BrokenPipeError, ValueError):
+            if self.process.stdin is not None:
+                os.write(self.process.stdin.fileno(), f"{line}\n".encode())
+
+    def join(self) -> None:
+        """Wait until it is gone."""
+        self._reader.join(END_S)
 
 
 M_TRIM_THRESHOLD: Final = -1  # numbers of <malloc.h>

@@ -27,12 +27,12 @@ HEALTHY_S: Final = 10.0
 
 STOP_S: Final = 5.0
 SILENCE_S: Final = 30.0
-"""A grower without a heartbeat for this time hangs, or is stopped. A step of a model takes a second or two at most, ten
+"""A grower without a heartbeat for this time hangs, or is stopped. A step of a model takes two seconds at most, ten
 times as long on a busy machine."""
 
 TICK_S: Final = 1.0
-"""Length in seconds of the periods in which silence is counted. A period in which this process itself stood still counts
-once, however long, and heartbeats that the grower sent meanwhile are read first."""
+"""Length in seconds of the periods in which silence is counted. A period in which this process stood still counts once,
+however long, and heartbeats that the grower sent meanwhile are read first."""
 
 LOADING_S: Final = 60.0
 """Additional time for the first heartbeat of a grower that was just started."""

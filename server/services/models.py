@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -111,24 +111,18 @@ def _list_page(
     else:
         records = list(islice(_granted_records(store, after, granted), size + 1))
     page = records[:size]
-    return pb.ListModelsResponse(
-        models=list(_encode_records(store, page, damaged)),
-        next_page_token=make_page_token("models", page[-1].name) if len(records) > size else "",
+    response = pb.ListModelsResponse(
+        next_page_token=make_page_token("models", page[-1].name) if len(records) > size else ""
     )
-
-
-def _encode_records(
-    store: Store, records: Sequence[ModelRecord], damaged: DamagedModels
-) -> Iterator[pb.Model]:
-    """Yield models as they travel, without damaged ones and those that were deleted at this moment."""
-    for record in records:
+    for record in page:
         try:
             if not damaged.has_damage(record.name, record.key):
-                yield encode_model(record, store.vocabulary(record.name))
-        except NotFound:
+                response.models.append(encode_model(record, store.vocabulary(record.name)))
+        except NotFound:  # deleted at this moment
             pass
         except (CorruptStore, *UNREADABLE) as error:
             damaged.note_unreadable(record.name, error)
+    return response
 
 
 def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
