@@ -231,7 +231,9 @@ class Server:
         inner = calls, guard, DamageInterceptor(core.damaged)
         tracing = self._tracing.interceptors
         # what calls of everybody pass, by gRPC and by HTTP
-        self._interceptors = [observer, *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)]
+        self._interceptors = (
+            [Joined(observer), *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)]
+        )
         self._offered = self._services.handlers
         if self._forwarder is not None:
             self._offered = [self._forwarder.divide(each) for each in self._offered]

@@ -32,7 +32,6 @@ class DamageInterceptor(WrappingInterceptor):
     """
 
     def __init__(self, damaged: DamagedModels) -> None:
-        super().__init__()
         self._damaged = damaged
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:

@@ -28,7 +28,6 @@ class ErrorInterceptor(WrappingInterceptor):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._streams = 0
         self._quiet = asyncio.Event()
         self._quiet.set()

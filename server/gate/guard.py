@@ -68,7 +68,6 @@ class Guard(WrappingInterceptor):
     def __init__(
         self, core: ServiceCore, authority: TokenAuthority | None, bounds: CallerLimits, audit: AuditLog
     ) -> None:
-        super().__init__()
         self._core = core
         self._authority = authority
         self._bounds = bounds

@@ -19,11 +19,8 @@ FindHandler = Callable[[Any], Awaitable[Handler]]
 Codecs = tuple[Deserialize | None, Serialize | None]
 
 
-class WrappingInterceptor(aio.ServerInterceptor, ABC):
-    """An interceptor that wraps each method once, not each call."""
-
-    def __init__(self) -> None:
-        self._wrapped = _Wrapped([self])
+class WrappingInterceptor(ABC):
+    """An interceptor that wraps each method once, not each call; `Joined` makes one of gRPC's of some of them."""
 
     @abstractmethod
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
@@ -32,15 +29,6 @@ class WrappingInterceptor(aio.ServerInterceptor, ABC):
     async def admit(self, details: Any, handler: Handler) -> Handler:
         """Return the wrapped handler of a new call, or another handler that refuses the call."""
         return handler
-
-    async def intercept_service(self, continuation: FindHandler, handler_call_details: Any) -> Handler:
-        """Return the wrapped handler of the called method; None for one that the server does not have."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        return await self.admit(
-            handler_call_details, self._wrapped.handler(handler_call_details.method, handler)
-        )
 
 
 class Joined(aio.ServerInterceptor):

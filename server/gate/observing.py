@@ -111,7 +111,6 @@ class Observer(WrappingInterceptor):
     """
 
     def __init__(self, metrics: Metrics) -> None:
-        super().__init__()
         self._metrics = metrics
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:

@@ -22,9 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from quercus import __version__
 from quercus.server.http.calls import Failure, Gate
-from quercus.server.http.connect import HTTP_METHODS, JSON_TYPE, ConnectCalls, error_response
+from quercus.server.http.connect import HTTP_METHODS, JSON_TYPE, answer_call, error_response
 from quercus.server.http.health import LIVE, READY, Parts, health_response
-from quercus.server.http.inference import InferenceCalls, path_of
+from quercus.server.http.inference import answer_inference, path_of
 from quercus.server.http.openapi import document
 from quercus.server.wire.errors import Unavailable
 
@@ -126,8 +126,7 @@ class _Paths:
     """Finds what answers at a path."""
 
     def __init__(self, gate: Gate, pages: Mapping[str, Page], parts: Parts) -> None:
-        self._calls = ConnectCalls(gate)
-        self._inference = InferenceCalls(gate)
+        self._gate = gate
         self._pages: dict[str, Page] = {
             **pages,
             "/": _index,
@@ -142,14 +141,14 @@ class _Paths:
         method = HTTP_METHODS.get(path)
         if method is not None:
             if scope["method"] in method.verbs:
-                await self._calls.answer(method, scope, receive, send)
+                await answer_call(self._gate, method, scope, receive, send)
             else:
                 await _other_verb(scope, method.verbs)(scope, receive, send)
         elif path in self._pages:
             await (await self._page(scope))(scope, receive, send)
         elif (inference := path_of(path)) is not None:
             if scope["method"] in inference.verbs:
-                await self._inference.answer(inference, scope, receive, send)
+                await answer_inference(self._gate, inference, scope, receive, send)
             else:
                 await _other_verb(scope, inference.verbs)(scope, receive, send)
         else:
