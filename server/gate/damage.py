@@ -14,8 +14,8 @@ from quercus.labelling.errors import UnreadableLabel
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.gate.guard import named_models
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, wrap_handler
-from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import is_out_of_memory, to_failure
+from quercus.server.wire.names import ANY
 from quercus.storage import CorruptStore
 
 _READING: Final = ("/quercus.v1.", "/inference.")

@@ -26,10 +26,9 @@ from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_
 from quercus.server.gate.message_reading import MessageReader, is_small
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, ProbeReadings
-from quercus.server.labelling.leasing import ANY
 from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.server.wire.names import parse_query
+from quercus.server.wire.names import ANY, parse_query
 from quercus.specification.bounds import MODEL_ID
 from quercus.storage import NotFound
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby, islice
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling.leasing import InstanceFilter
@@ -18,15 +18,12 @@ from quercus.server.gate.access import Principal, current_caller
 from quercus.server.wire.displays import encode_display
 from quercus.server.wire.instances import encode_query
 from quercus.server.wire.limits import MAX_FILTER
-from quercus.server.wire.names import not_found, parse_model, parse_query
+from quercus.server.wire.names import ANY, not_found, parse_model, parse_query
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Leased, LeaseRequest, QueryDetails, QueryRecord, Store
 from quercus.v1 import model_pb2
 from quercus.v1 import query_pb2 as pb
-
-ANY: Final = "-"
-"""Model id that stands for any model."""
 
 
 @dataclass(frozen=True)

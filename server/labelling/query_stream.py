@@ -16,7 +16,7 @@ from quercus.server.labelling import answering, leasing
 from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import error_fields
 from quercus.server.wire.limits import MIN_PAUSE_S
-from quercus.server.wire.names import parse_query
+from quercus.server.wire.names import ANY, parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
 from quercus.storage import FailedPrecondition, Idle, NotFound, QueryState, StorageError, Store
 from quercus.v1 import query_pb2 as pb
@@ -80,7 +80,7 @@ class QueryStream:
         async for request in core.requests_until_stop(requests):
             if options is None:
                 options = leasing.decode_lease_options(request)
-                if options.model != leasing.ANY:
+                if options.model != ANY:
                     # NotFound now rather than at the first credit; read anew, because another server may have
                     # replaced it
                     self._key = (await core.catalogue.reload_schema(options.model)).key
@@ -173,7 +173,7 @@ class QueryStream:
             room = self._credits - len(self._held)
             state = await search.current_mark(fresh=fresh)
             fresh = False
-            if options.model != leasing.ANY and state.mark[0] != self._key:
+            if options.model != ANY and state.mark[0] != self._key:
                 raise FailedPrecondition(
                     f"model {options.model} was deleted, and another has its name: open another stream"
                 )

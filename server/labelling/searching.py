@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from quercus.server.core.leasable_models import LeasableModel, mark_of
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import ServiceCore
-from quercus.server.labelling.leasing import ANY, LeasedQueries, LeaseOptions, lease_of
+from quercus.server.labelling.leasing import LeasedQueries, LeaseOptions, lease_of
 from quercus.server.transfer.stored_contents import UNREADABLE
+from quercus.server.wire.names import ANY
 from quercus.storage import CorruptStore, Idle, Leased, NotFound, Store
 
 _REPORTED_REASONS = (

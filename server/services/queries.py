@@ -24,7 +24,14 @@ from quercus.server.labelling.reliability import crowd_of_model
 from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp
-from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token
+from quercus.server.wire.names import (
+    ANY,
+    make_page_token,
+    page_size,
+    parse_model,
+    parse_query,
+    read_number_token,
+)
 from quercus.server.wire.request_checks import check_count, check_labeller, lease_s, wait_s
 from quercus.storage import Eviction, Idle, LabellerCounts, QueryState, Store
 from quercus.v1 import query_pb2 as pb
@@ -53,7 +60,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
         search = QuerySearch(core, options)
-        if options.model != leasing.ANY:  # most who ask get a query, and need not look what to wait for
+        if options.model != ANY:  # most who ask get a query, and need not look what to wait for
             found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:
                 return found
