@@ -24,7 +24,7 @@ from quercus.server.gate.access import (
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader, is_small
-from quercus.server.gate.rpcs import rpc_of
+from quercus.server.gate.rpcs import Rpc, rpc_of
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, ProbeReadings
 from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.limits import INLINE_BYTES
@@ -117,7 +117,7 @@ class Guard(WrappingInterceptor):
         reader = MessageReader(handler.request_deserializer, self._core.read)
         if method.startswith(OPEN_PREFIX):
             return self._open_handler(handler, reader)
-        gate = _GuardedMethod(self._core, self._authority, self._bounds, method, reader)
+        gate = _GuardedMethod(self._core, self._authority, self._bounds, reader, method, rpc_of(method))
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             guarded = gate.guard_unary(behaviour, streams_in)
@@ -203,45 +203,36 @@ def _unless_refused_stream(behaviour: Any, _: bool) -> Any:
     return admitted
 
 
+@dataclass(frozen=True)
 class _GuardedMethod:
     """The checks of one method's calls, at their start and with every message."""
 
-    def __init__(
-        self,
-        core: ServiceCore,
-        authority: TokenAuthority | None,
-        bounds: CallerLimits,
-        method: str,
-        reader: MessageReader,
-    ) -> None:
-        self._core = core
-        self._reader = reader
-        self._authority = authority
-        self._bounds = bounds
-        self._method = method
-        self._rpc = rpc_of(method)
+    core: ServiceCore
+    authority: TokenAuthority | None
+    bounds: CallerLimits
+    reader: MessageReader
+    method: str
+    rpc: Rpc
 
     async def admit_caller(self, context: Any) -> Principal | None:
         """Return the caller; raise if the token is no longer valid or does not allow the call."""
-        if self._authority is None:
+        if self.authority is None:
             return None
-        principal = await self._authority.identify_caller(metadata_of(context, AUTHORIZATION))
-        check_permission(principal, self._method)
+        principal = await self.authority.identify_caller(metadata_of(context, AUTHORIZATION))
+        check_permission(principal, self.method)
         return principal
 
     async def check_message(self, data: bytes, context: Any) -> Any:
         """Check a message and return it; it is parsed only after the checks that need no parsing."""
         principal = None
-        if self._authority is not None:
+        if self.authority is not None:
             principal = await self.admit_caller(context)
             set_caller(principal)
-        if self._bounds.rates.are_bounded:
-            self._bounds.rates.take_token(_caller_name(principal, context))
-        if not self._rpc.light:
-            self._bounds.memory.check_memory()
-        request = (
-            self._reader.parse_message(data) if is_small(data) else await self._reader.read_message(data)
-        )
+        if self.bounds.rates.are_bounded:
+            self.bounds.rates.take_token(_caller_name(principal, context))
+        if not self.rpc.light:
+            self.bounds.memory.check_memory()
+        request = self.reader.parse_message(data) if is_small(data) else await self.reader.read_message(data)
         if principal is not None:
             await self._check_names(request, principal)
         return request
@@ -262,7 +253,7 @@ class _GuardedMethod:
                 continue
             try:  # a lease token counts only in the hands it was given to, also after the lease has ended
                 model, number = parse_query(part.name)
-                holder = await self._core.read(self._core.store.holder, model, number, token)
+                holder = await self.core.read(self.core.store.holder, model, number, token)
             except (InvalidInput, NotFound):  # which the service says better
                 continue
             if holder not in {"", principal.name}:
@@ -276,7 +267,7 @@ class _GuardedMethod:
                 _raise_refusal()
                 return await behaviour(self._check_messages(data, context), context)
             response = await behaviour(await self.check_message(data, context), context)
-            if self._rpc.waits:  # still; a query leased meanwhile is open again when the lease ends
+            if self.rpc.waits:  # still; a query leased meanwhile is open again when the lease ends
                 await self.admit_caller(context)
             return response
 
@@ -289,7 +280,7 @@ class _GuardedMethod:
             _raise_refusal()
             principal = await self.admit_caller(context)
             set_caller(principal)
-            with self._bounds.streams.count_stream(_caller_name(principal, context)):
+            with self.bounds.streams.count_stream(_caller_name(principal, context)):
                 asked = (
                     self._check_messages(data, context)
                     if streams_in

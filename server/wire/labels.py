@@ -39,40 +39,36 @@ def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") ->
         Naming the field below `field`, the value and the bound.
     """
     kind = label.WhichOneof("kind")
-    if kind is None:
-        raise InvalidInput(field, "is missing: give vacuous, class_name, class_set, contour or mass")
+    found: Label
     try:
-        return check_label(_decode_kind(kind, label, frame, field), frame.size)
+        match kind:
+            case None:
+                raise InvalidInput(field, "is missing: give vacuous, class_name, class_set, contour or mass")
+            case "vacuous":
+                found = vacuous(frame)
+            case "class_name":
+                found = precise(frame, class_named(label.class_name, frame))
+            case "class_set":
+                found = class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
+            case "contour":
+                values = check_contour(
+                    label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
+                )
+                found = Plausibilities(tuple(values.tolist()))
+            case "mass":
+                sets, masses = label.mass.focal_sets, label.mass.masses
+                if len(sets) != len(masses):
+                    raise InvalidInput(
+                        f"{field}.mass.masses",
+                        f"has {len(masses)} values, must have one for each of {len(sets)} focal sets",
+                    )
+                with field_prefix(f"{field}.mass"):
+                    found = Masses(MassFunction(frame.size, tuple(zip(sets, masses, strict=True))))
+        return check_label(found, frame.size)
     except InvalidInput as error:
         if error.field.startswith(field):
             raise
         raise InvalidInput(f"{field}.{kind}", error.reason) from error
-
-
-def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -> Label:
-    match kind:
-        case "vacuous":
-            return vacuous(frame)
-        case "class_name":
-            return precise(frame, class_named(label.class_name, frame))
-        case "class_set":
-            return class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
-        case "contour":
-            values = check_contour(
-                label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
-            )
-            return Plausibilities(tuple(values.tolist()))
-        case "mass":
-            sets, masses = label.mass.focal_sets, label.mass.masses
-            if len(sets) != len(masses):
-                raise InvalidInput(
-                    f"{field}.mass.masses",
-                    f"has {len(masses)} values, must have one for each of {len(sets)} focal sets",
-                )
-            with field_prefix(f"{field}.mass"):
-                return Masses(MassFunction(frame.size, tuple(zip(sets, masses, strict=True))))
-        case _:
-            raise TypeError(f"labels of kind {kind} are not decoded")
 
 
 def class_named(name: str, frame: Frame) -> str:

@@ -136,32 +136,27 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
             )
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
-    _check_learning_cost(message, sizes.max_learning_cost)
+    algorithm = decode_algorithm(message.algorithm)
+    cost = algorithm.learning_cost(len(message.classes))
+    total = sum(cost.values())
+    if total > sizes.max_learning_cost:
+        costly = max(cost, key=cost.__getitem__)
+        *above, name = costly.split(".")
+        given = reduce(getattr, above, algorithm)
+        field = f".{costly}" if hasattr(given, name) else ""
+        parts = " and ".join(
+            f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
+        )
+        raise InvalidInput(
+            f"specification.algorithm{field}",
+            f"makes the learner grow {total:,} trees to learn once ({parts}), at most "
+            f"{sizes.max_learning_cost:,} are allowed (max_learning_cost)",
+        )
 
 
 def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
     _at_most(len(name), sizes, "max_name_characters", field)
     check_controls(name, f"specification.{field}")
-
-
-def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
-    algorithm = decode_algorithm(message.algorithm)
-    cost = algorithm.learning_cost(len(message.classes))
-    total = sum(cost.values())
-    if total <= most:
-        return
-    costly = max(cost, key=cost.__getitem__)
-    *above, name = costly.split(".")
-    given = reduce(getattr, above, algorithm)
-    field = f".{costly}" if hasattr(given, name) else ""
-    parts = " and ".join(
-        f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
-    )
-    raise InvalidInput(
-        f"specification.algorithm{field}",
-        f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
-        "(max_learning_cost)",
-    )
 
 
 def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
@@ -189,21 +184,20 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
     with field_prefix("specification"):
         strategy_class(message.strategy, algorithm.asks, message.strategy_package)
+        pruning = None
+        if message.HasField("pruning"):
+            with field_prefix("pruning"):
+                kind: Any = _PRUNING.get(message.pruning.kind)
+                if kind is None:
+                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is no kind of pruning")
+                pruning = Pruning(kind, message.pruning.level)
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
             algorithm=algorithm,
-            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
+            pruning=pruning,
             **given,
         )
-
-
-def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
-    with field_prefix("pruning"):
-        kind: Any = _PRUNING.get(message.kind)
-        if kind is None:
-            raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
-        return Pruning(kind, message.level)
 
 
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:

@@ -332,8 +332,18 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str,
     found: float | str
     if kind is None:
         found = math.nan
+    elif column.values is None and kind == "number":
+        found = value.number
+        if math.isinf(found):
+            raise InvalidInput(field, f"is {found!r}, must be a finite number, or NaN for missing")
     elif column.values is None:
-        found = _number(value, field)
+        if kind == "other":
+            raise InvalidInput(field, f"is the text {shown(value.other)}, must be a number")
+        try:
+            number = number_of(value.nominal)
+        except ValueError:
+            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number") from None
+        found = math.nan if number is None else number
     elif kind == "nominal":
         found = _index_or_text(value.nominal, column)
     elif kind == "other":
@@ -345,32 +355,14 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str,
             )
         found = column.most
     else:
-        found = _index_or_text(_name_of_number(value.number, field), column)
+        try:
+            name = canonical_cell(value.number) or ""
+        except ValueError as error:
+            raise InvalidInput(field, f"is of a nominal attribute: {error}") from None
+        found = _index_or_text(name, column)
     if not isinstance(found, str) and math.isnan(found) and not column.missing:
         raise InvalidInput(field, "is missing, but a missing value is not accepted here")
     return found
-
-
-def _number(value: values_pb2.NamedValue, field: str) -> float:
-    if value.HasField("number"):
-        if math.isinf(value.number):
-            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
-        return value.number
-    if value.HasField("other"):
-        raise InvalidInput(field, f"is the text {shown(value.other)}, must be a number")
-    try:
-        number = number_of(value.nominal)
-    except ValueError:
-        raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number") from None
-    return math.nan if number is None else number
-
-
-def _name_of_number(number: float, field: str) -> str:
-    """Return the name that a number gives to a nominal value, empty for a missing one."""
-    try:
-        return canonical_cell(number) or ""
-    except ValueError as error:
-        raise InvalidInput(field, f"is of a nominal attribute: {error}") from None
 
 
 def _index_or_text(text: str, column: AttributeColumn) -> float | str:
