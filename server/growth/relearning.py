@@ -19,7 +19,7 @@ from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.attributes import MISSING_NAME, THRESHOLD_SIDES, Nominal
 from quercus.specification.model import Specification
-from quercus.storage import Event, InstanceColumns, ModelRecord, Store
+from quercus.storage import Event, InstanceColumns, Store
 from quercus.trees import (
     AccuracyBlock,
     AverageConfidence,
@@ -82,8 +82,12 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
     if record.key != task.key:
         raise ReplacedError
     learner = RelearningEngine(specification_of(record.initial_specification))
-    before, before_as_of = _newest_trees(store, record)
-    last = 0
+    # the trees that are served, and the event up to which they were learned
+    before: LearnedModel | None = None
+    before_as_of = last = 0
+    if record.tree_version and is_readable((newest := store.snapshot(record.name)).data):
+        served = TreeClassifier.of(record.key, newest, specification_of(record.specification))
+        before, before_as_of = served.model, newest.as_of
     while last < task.as_of:
         until = before_as_of if last < before_as_of else task.as_of
         rows = min(GROWTH_ROWS, until - last)
@@ -99,16 +103,6 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
     report = encode_report(accuracy, confidence=grown.confidence, other_names=grown.other_names)
     snapshot = grown.encode()
     return LearnedTrees(snapshot, grown.node_count, report, time.process_time() - started)
-
-
-def _newest_trees(store: Store, record: ModelRecord) -> tuple[LearnedModel | None, int]:
-    """Return the trees that are served, and the event up to which they were learned; None and 0 without such."""
-    if record.tree_version:
-        snapshot = store.snapshot(record.name)
-        if is_readable(snapshot.data):
-            made = TreeClassifier.of(record.key, snapshot, specification_of(record.specification))
-            return made.model, snapshot.as_of
-    return None, 0
 
 
 class RelearningEngine:

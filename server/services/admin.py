@@ -8,7 +8,7 @@ import time
 from typing import Any, Final
 
 from quercus import __version__
-from quercus.server.core.damaged_models import MOST_NAMED, DamagedModels
+from quercus.server.core.damaged_models import MOST_NAMED
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
 from quercus.server.growth.supervisor import Supervisor
@@ -19,7 +19,7 @@ from quercus.server.wire.models import check_head, to_duration
 from quercus.server.wire.reports import stop_text, stopped_above
 from quercus.server.workers.board import Board
 from quercus.specification.server import LOG_LEVEL
-from quercus.storage import NotFound, Store, StoreBusy, StoreError
+from quercus.storage import NotFound, StoreBusy, StoreError
 from quercus.v1 import admin_pb2 as pb
 from quercus.v1 import admin_pb2_grpc
 
@@ -56,8 +56,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         )
         principal = current_caller() or EVERYBODY
         if not core.changes.trouble:
-            await core.read(_read_status, core.store, core.damaged, principal, status)
-            await core.read(_read_growers, core.store, self._supervisor.member, status)
+            await core.read(_read_status, core, self._supervisor.member, principal, status)
         for name, reason in (self._supervisor.damaged | core.damaged.reasons).items():
             status.damaged[name] = reason
         if principal.models is not None:
@@ -105,15 +104,11 @@ def _restrict_status(status: pb.GetStatusResponse, principal: Principal) -> None
         del status.damaged[name]
 
 
-def _read_growers(store: Store, own: str, status: pb.GetStatusResponse) -> None:
+def _read_status(core: ServiceCore, own: str, principal: Principal, status: pb.GetStatusResponse) -> None:
+    """Read the growers, the totals of the models that the caller may touch, and which of all cannot be read."""
+    store, damaged = core.store, core.damaged
     for each in store.live_growers() if store.may_be_shared else ():
         status.growers.add(place=each.place, models=each.models, own=each.member == own)
-
-
-def _read_status(
-    store: Store, damaged: DamagedModels, principal: Principal, status: pb.GetStatusResponse
-) -> None:
-    """Read the totals of the models that the caller may touch, and which of all have a head that cannot be read."""
     damaged.forget_deleted()
     status.store_bytes = store.size_bytes()
     lag_s = 0.0

@@ -145,7 +145,7 @@ class StoredModel:
                     "vocabulary",
                     f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
                 )
-        counts: dict[int, int] = {}
+        counts: dict[int, int] = {}  # indices of nominal attributes: of their values, and of a bucket in use
         for k, attribute in enumerate(attributes):
             if not isinstance(attribute, Nominal):
                 continue
@@ -155,9 +155,7 @@ class StoredModel:
                     "vocabulary", f"has {count} values of attribute {k}, at most {most} are allowed"
                 )
             counts[k] = attribute.index_count if count == most else count
-        self._values = (
-            counts  # indices of each nominal attribute: of its values, and of its bucket once it is full
-        )
+        self._values = counts
         self._splits = sum(max(1, cuts) for cuts in cut_counts(self._specification.attributes))
         self._labels: set[bytes] = set()  # that were found to be right
 
