@@ -18,8 +18,7 @@ from quercus.client.specification_messages import message_of_specification
 from quercus.client.specifications import Specification as GivenSpecification
 from quercus.client.treeview import RenderFormat, render_request
 from quercus.client.values import Floats
-from quercus.server.growth.engines import TreeEngine, learns_again, tree_engine
-from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.engines import GrownTrees, TreeEngine, learns_again, tree_engine
 from quercus.server.growth.relearning import RelearningEngine
 from quercus.server.services.tree_drawings import draw_tree
 from quercus.server.wire.agenda import encode_asked

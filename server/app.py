@@ -25,8 +25,7 @@ from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import TokenAuthority
 from quercus.server.gate.audit import AuditLog
-from quercus.server.gate.damage import DamageInterceptor
-from quercus.server.gate.error_interceptor import ErrorInterceptor
+from quercus.server.gate.error_interceptor import DamageInterceptor, ErrorInterceptor
 from quercus.server.gate.grpc_limits import grpc_options
 from quercus.server.gate.guard import CallerLimits, Guard
 from quercus.server.gate.handlers import Joined, Services

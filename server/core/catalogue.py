@@ -14,12 +14,11 @@ from typing import Any, Final
 from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_CACHED_MODELS
-from quercus.server.wire.models import decode_specification
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.server.workers.board import Tally
 from quercus.storage import BeyondLog, Change, FailedPrecondition, NotFound, StorageError, Store
-from quercus.v1 import model_pb2
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01
@@ -182,8 +181,7 @@ def _load_pair(store: Store, model: str) -> tuple[TreeClassifier, ModelSchema]:
     record = store.get_model(model)
     if record.tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
-    specification = decode_specification(model_pb2.Specification.FromString(record.specification))
-    classifier = TreeClassifier.of(record.key, store.snapshot(model), specification)
+    classifier = TreeClassifier.of(record.key, store.snapshot(model), specification_of(record.specification))
     return classifier, ModelSchema.read(store, model)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pkgutil import resolve_name
 from typing import Final, NamedTuple
 
@@ -22,10 +22,14 @@ from quercus.belief.contour import is_vacuous
 from quercus.belief.evidence import ReportedLabel
 from quercus.belief.label import Label, contour
 from quercus.labelling.history import reported_label
-from quercus.server.growth.grown_trees import GrownTrees, full_attributes, specification_of
 from quercus.server.growth.saved_columns import SavedEngine
+from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import decode_asked, encode_asked
+from quercus.server.wire.models import specification_of
+from quercus.server.wire.trees import encode_head
+from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
+from quercus.specification.parameters import BUCKET
 from quercus.specification.strategies import DEFAULT_STRATEGY
 from quercus.storage import Event, EventKind, InstanceColumns
 from quercus.trees import (
@@ -37,6 +41,7 @@ from quercus.trees import (
     Corrected,
     Edges,
     GrowthState,
+    LearnedModel,
     MemoryForest,
     Observed,
     Query,
@@ -83,6 +88,51 @@ def as_active(specification: Specification) -> Specification:
 def at_level_one(specification: Specification) -> Specification:
     """Return the specification of the active tree that an E2M tree is."""
     return replace(specification, alpha=1.0, algorithm=Abc45())
+
+
+Names = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GrownTrees:
+    """The trees of an engine.
+
+    Attributes
+    ----------
+    specification : in force.
+    model : the trees.
+    edges : inner edges in force of each attribute; none where numbers are split at thresholds.
+    names : branch names of each attribute.
+    confidence : how right the trees take themselves to be on the rows of the log; None without rows.
+    other_names : rows that hold a name beyond the bound of an attribute, by attribute.
+    """
+
+    specification: Specification
+    model: LearnedModel
+    edges: Edges
+    names: Names
+    confidence: AverageConfidence | None = None
+    other_names: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def node_count(self) -> int:
+        """Nodes of all trees."""
+        return sum(flat.size for flat in self.model.flat_trees)
+
+    def encode(self) -> bytes:
+        """Return the stored form, see `quercus.server.wire.snapshots`."""
+        return snapshots.encode_snapshot(encode_head(self.specification, self.edges, self.names), self.model)
+
+
+def full_attributes(
+    attributes: Sequence[Attribute], vocabulary: Mapping[int, Sequence[str]]
+) -> Iterator[tuple[int, Nominal]]:
+    """Yield the attributes, each with its place, that have all their names, so that rows may be in their bucket."""
+    for k, each in enumerate(attributes):
+        if not isinstance(each, Nominal) or each.overflow != BUCKET:
+            continue
+        if len(each.values) + len(vocabulary.get(k, ())) >= each.most_values:
+            yield k, each
 
 
 class LabelUpdate(NamedTuple):

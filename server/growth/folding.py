@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from quercus.server.growth.engines import TreeEngine, tree_engine
-from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
 from quercus.server.growth.saved_growth import FoldedPart, SavedGrowth
@@ -29,6 +28,7 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store

@@ -28,7 +28,6 @@ from quercus.server.core.damaged_models import find_damage
 from quercus.server.growth.child_process import end_with_parent, keep_small, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
-from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.heartbeat import HeartbeatWriter, LearningQueue
 from quercus.server.growth.learner_pool import LEARNERS, LearnerPool, LearningFailedError
 from quercus.server.growth.model_processes import (
@@ -42,6 +41,7 @@ from quercus.server.growth.sharing import GrowerShare, OneModelShare, SoleShare
 from quercus.server.growth.time_shares import RecentTime
 from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import stop_text, stopped_above, with_stop
 from quercus.specification.pauses import growing_pause_s
 from quercus.specification.server import (

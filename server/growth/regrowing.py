@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from quercus.server.growth.engines import learns_again, tree_engine
-from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.server.wire.models import specification_of
 from quercus.storage import CorruptStore, ModelRecord, Store
 
 MAX_EVENTS: Final = 100_000

@@ -11,9 +11,16 @@ import numpy as np
 
 from quercus.belief.codec import decode
 from quercus.belief.contour import is_vacuous
-from quercus.server.growth.engines import MAX_JUDGED_ROWS, LabelUpdate, LogEvents
-from quercus.server.growth.grown_trees import GrownTrees, Names, full_attributes, specification_of
+from quercus.server.growth.engines import (
+    MAX_JUDGED_ROWS,
+    GrownTrees,
+    LabelUpdate,
+    LogEvents,
+    Names,
+    full_attributes,
+)
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier

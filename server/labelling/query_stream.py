@@ -13,7 +13,6 @@ from quercus.server.core.catalogue import check_reached
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
 from quercus.server.labelling import answering, leasing
-from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import error_fields
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.names import ANY, parse_query
@@ -161,7 +160,7 @@ class QueryStream:
 
     async def _lease_forever(self) -> None:
         options = await self._opened
-        search = QuerySearch(self._core, options)
+        search = leasing.QuerySearch(self._core, options)
         tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
         again_at = float("inf")
@@ -214,7 +213,7 @@ class QueryStream:
             else:
                 self._held.pop(place, None)
 
-    async def _wait_for_work(self, search: QuerySearch, seen: int, patience: float) -> None:
+    async def _wait_for_work(self, search: leasing.QuerySearch, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
         held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
         waits = {

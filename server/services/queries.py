@@ -21,7 +21,6 @@ from quercus.server.labelling.policy_messages import (
 )
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.labelling.reliability import crowd_of_model
-from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import (
@@ -59,7 +58,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     ) -> leasing.LeasedQueries:
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
-        search = QuerySearch(core, options)
+        search = leasing.QuerySearch(core, options)
         if options.model != ANY:  # most who ask get a query, and need not look what to wait for
             found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:

@@ -19,7 +19,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN
 from quercus.server.gate.rpcs import ROLES
 from quercus.server.wire.displays import decode_displays
-from quercus.server.wire.models import decode_specification
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import accuracy_in
 from quercus.server.wire.snapshots import UnreadableSnapshotError, is_earlier
 from quercus.server.wire.trees import check_stored_tree
@@ -28,7 +28,7 @@ from quercus.specification.model import Specification
 from quercus.specification.parameters import BUDGET
 from quercus.storage import EventKind
 from quercus.trees import check_values, cut_counts
-from quercus.v1 import display_pb2, model_pb2, query_pb2
+from quercus.v1 import display_pb2, query_pb2
 
 UNREADABLE: Final = (
     DecodeError,
@@ -219,6 +219,6 @@ class StoredModel:
 
 def _decode_specification(data: bytes) -> Specification:
     try:
-        return decode_specification(model_pb2.Specification.FromString(data))
+        return specification_of(data)
     except DecodeError:
         raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None

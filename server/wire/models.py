@@ -234,6 +234,11 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
 
 
+def specification_of(data: bytes) -> Specification:
+    """Return a stored specification."""
+    return decode_specification(model_pb2.Specification.FromString(data))
+
+
 def updated_specification(
     current: model_pb2.Specification, request: model_pb2.UpdateModelRequest
 ) -> model_pb2.Specification:
@@ -298,7 +303,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
 
 @lru_cache(maxsize=4096)
 def _check_parts(specification: bytes, report: bytes) -> None:
-    decode_specification(model_pb2.Specification.FromString(specification))
+    specification_of(specification)
     model_pb2.GrowthReport.FromString(report)
 
 
