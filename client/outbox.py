@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from quercus.client import buffers, pushing
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, RejectedRows, invalid
@@ -22,11 +22,9 @@ from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.rows import Row, row_chunks
 from quercus.client.specification_messages import message_of_specification, specification_of
 from quercus.client.specifications import Specification
+from quercus.client.sync.client import Client
 from quercus.client.sync.push_line import PushLine
 from quercus.client.unseen import PushedNames, UnseenNames
-
-if TYPE_CHECKING:
-    from quercus.client.client import Client
 
 _log = logging.getLogger(__name__)
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
@@ -291,7 +289,6 @@ class Outbox:
 
     def _send_some(self) -> None:
         """Send rows on one stream, as long as there are any."""
-        client = self._client
         if self._names is None:
             self._names = self._meet_model()
         taker = self._on_rejected or self._keep_rejected
@@ -299,7 +296,7 @@ class Outbox:
             pushing.WINDOW_BATCHES, None, 0.0, taker, self._specification, names=self._names
         )
         sent: deque[pushing.Batch] = deque()
-        with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
+        with PushLine(self._client, ledger) as line:
             while True:
                 with self._changed:
                     rest = self._store.batches[len(sent) : pushing.WINDOW_BATCHES]

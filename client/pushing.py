@@ -502,11 +502,6 @@ class PushState:
         return error
 
 
-def single_request(batch: Batch) -> instance_pb2.PushBatchRequest:
-    """Return the request that sends a batch without a stream: its fields are those of the message on a stream."""
-    return instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
-
-
 def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -> dict[str, Value]:
     """Return the values of one row of a message by attribute; those that are missing are None."""
     attributes = specification.attributes
