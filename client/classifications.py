@@ -130,7 +130,7 @@ def merged(
     masses = [mass for m in messages for mass in _row_masses(m)]
     unseen = UnseenTally()
     for message in messages:
-        unseen.add_messages(message.unseen)
+        unseen.add_names(message.unseen)
     one_tree = all(len(m.nodes) == n for m, n in zip(messages, rows, strict=True))
     return Classifications(
         classes=classes,

@@ -50,7 +50,7 @@ class Chunk:
     """A piece of the input.
 
     Raw rows (a list, a slice of an array, or a slice of a frame of narwhals) that start at row ``start``. A part of a
-    piece is looked at for faults of its rows alone.
+    piece is checked for faults of its rows alone: an attribute may be in the other part.
     """
 
     start: int
@@ -205,8 +205,8 @@ class RowEncoder:
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind == "U":
             _refuse_text_of_missing(chunk)
         rows = [self._row_cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
-        if chunk.start == 0 and not chunk.is_part:
-            self._check_keys(chunk.rows)
+        if not chunk.is_part:
+            self.check_keys(chunk)
         return [list(column) for column in zip(*rows, strict=True)]
 
     def _frame_columns(self, frame: nw.DataFrame[Any]) -> Iterator[Cells | Floats]:
@@ -218,16 +218,18 @@ class RowEncoder:
             else:
                 yield column.to_list()
 
-    def _check_keys(self, rows: Iterable[Any]) -> None:
-        """Refuse attributes that no dict of the first message has."""
+    def check_keys(self, chunk: Chunk) -> None:
+        """Refuse attributes that no dict of the first chunk has."""
+        if chunk.start > 0 or not isinstance(chunk.rows, list):
+            return
         absent = self.names
-        for row in rows:
+        for row in chunk.rows:
             if not isinstance(row, Mapping):
                 return
             absent = [name for name in absent if name not in row]
             if not absent:
                 return
-        self._refuse_absent(absent, list(dict.fromkeys(key for row in rows for key in row)))
+        self._refuse_absent(absent, list(dict.fromkeys(key for row in chunk.rows for key in row)))
 
     def _refuse_absent(self, absent: Sequence[str], there: Sequence[Any]) -> None:
         if absent:

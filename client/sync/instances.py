@@ -8,14 +8,15 @@ from contextlib import closing
 from typing import Any
 
 from quercus.client import pushing
+from quercus.client.errors import QuercusError
 from quercus.client.messages import enum_value, filled
-from quercus.client.pushing import PushReport
 from quercus.client.resources import instance_resource, model_resource
 from quercus.client.results import Instance, LogEvent
 from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.models import ModelCalls
 from quercus.client.sync.push_line import PushLine
 from quercus.client.treeview import replaced_error
+from quercus.client.unseen import PushReport
 from quercus.v1 import instance_pb2
 
 
@@ -95,7 +96,8 @@ class InstanceCalls(ModelCalls):
                 batcher.check_leftovers(ledger.report.rows + ledger.report.rejected)
             except Exception as error:
                 self._forms.forget_format(model)
-                if not pushing.is_final(error):  # a row is invalid: batches on their way still count
+                # If the stream did not fail, a row is invalid: batches on their way still count.
+                if not (isinstance(error, QuercusError) and error.report is not None):
                     line.settle_batches(until=0)
                 raise ledger.with_report(error) from error.__cause__
             finally:
