@@ -69,6 +69,16 @@ class UnseenNames:
         return said
 
 
+def take_news(unseen: Iterable[UnseenNames], told: set[tuple[str, bool]]) -> list[UnseenNames]:
+    """Return what nobody was told of: the first names of an attribute, and the first that it does not keep.
+
+    ``told`` notes the attributes, each with whether it keeps no more names.
+    """
+    news = [each for each in unseen if (each.attribute, each.rows_beyond > 0) not in told]
+    told.update((each.attribute, each.rows_beyond > 0) for each in news)
+    return news
+
+
 @dataclass(frozen=True)
 class PushReport:
     """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
