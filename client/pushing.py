@@ -165,9 +165,11 @@ class Batcher:
             fault.row = position
             if not self._row_by_row:
                 raise fault
-        self._rows.check_keys(chunk)
         kept = [row for row, position in enumerate(positions) if position not in faults]
-        request = self._encode(given.pick(kept)) if kept else instance_pb2.PushInstancesRequest()
+        request = instance_pb2.PushInstancesRequest()
+        if kept:
+            self._rows.check_keys(chunk)
+            request = self._encode(given.pick(kept))
         rejected = tuple(
             RejectedRow(position, given.id_text(position - chunk.start), fault)
             for position, fault in faults.items()

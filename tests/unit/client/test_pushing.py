@@ -295,6 +295,8 @@ def test_a_row_without_an_attribute_that_others_have_is_no_fault_beside_one_that
     batch = batcher.encode_chunk(next(row_chunks(rows, 4)))
     assert [each.position for each in batch.rejected] == [1]
     assert batch.positions == [0, 2, 3]
+    (alone,) = batcher.encode_chunk(next(row_chunks([{"X": "a", "Y": 1.0}], 4))).rejected
+    assert "no attribute 'Y'" in alone.reason
     nowhere = [{"X": "a"}, {"X": "a", "Y": "b"}, {"Z": 1.0}]
     with pytest.raises(InvalidArgument, match="rows: have no 'y', only 'X', 'Y', 'Z'"):
         batcher.encode_chunk(next(row_chunks(nowhere, 4)))
