@@ -1,4 +1,4 @@
-"""What the calls about answers of both clients take: filters, and statements that labellers make without a query."""
+"""Filters of answers, and statements that labellers make without a query."""
 
 from __future__ import annotations
 

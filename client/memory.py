@@ -1,4 +1,4 @@
-"""What a client remembers of the models that it uses: the end of their logs, and the encoding of their rows."""
+"""A client's memory of the models that it uses: the end of their logs, and the encoding of their rows."""
 
 from __future__ import annotations
 

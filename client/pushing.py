@@ -221,7 +221,7 @@ class Batcher:
 
 
 class _PerRow:
-    """What is given for each row, taken in pieces: an iterable, or an array (n, l)."""
+    """Labels, ids or displays, one for each row, taken in pieces: an iterable, or an array (n, l)."""
 
     def __init__(self, given: Any, name: str) -> None:
         if isinstance(given, str | bytes | Mapping):

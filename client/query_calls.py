@@ -1,4 +1,4 @@
-"""What both clients share about queries: requests that travel alone or on a stream, and how long to wait for one."""
+"""Requests about queries that travel alone or on a stream, and the rule for how long to wait for a query."""
 
 from __future__ import annotations
 

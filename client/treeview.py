@@ -1,4 +1,4 @@
-"""What the calls about trees of both clients take and return."""
+"""Parameters and results of the calls about trees, for both clients."""
 
 from __future__ import annotations
 
