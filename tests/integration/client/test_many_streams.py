@@ -13,7 +13,7 @@ from support import flood
 
 from quercus.client import Client, Nominal, Specification, Unavailable
 from quercus.client.aio import Client as AioClient
-from quercus.client.channels import LONG_CALLS_OF_CONNECTION, SpreadChannel
+from quercus.client.transport import LONG_CALLS_OF_CONNECTION, SpreadChannel
 from quercus.server import app
 from quercus.server.config import Config
 from quercus.server.gate.grpc_limits import MAX_CALLS_OF_CONNECTION, grpc_options
