@@ -269,6 +269,10 @@ def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tupl
     for record, query in zip(records, queries, strict=True):
         if "reason" in withheld:
             query.ClearField("reason")
+        if "guess" in withheld:
+            told = [fact for fact in query.reason.facts if not fact.HasField("shares")]
+            del query.reason.facts[:]
+            query.reason.facts.extend(told)
         if "belief" in withheld:
             query.ClearField("contour")
         if (display := encode_display(details.displays.get(record.instance))) is not None:
