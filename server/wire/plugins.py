@@ -1,11 +1,16 @@
-"""Learners and strategies: wire to domain. Parameters of the model itself come from the specification."""
+"""Learners and strategies from the wire to the domain, and their declarations to the wire.
+
+Parameters of the model itself come from the specification.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
-from quercus.specification.algorithms import Algorithm, has_base
+from quercus.specification.algorithms import Algorithm, Declaration, declarations, has_base
+from quercus.specification.parameter import Parameter
 from quercus.specification.plugins import (
     STRATEGIES,
     Plugin,
@@ -17,7 +22,7 @@ from quercus.specification.plugins import (
 from quercus.specification.strategies import Asks, QueryStrategy, strategy_class
 from quercus.trees import AbsentStrategy
 from quercus.v1 import model_pb2
-from quercus.v1.parameters import parameter_message, parameter_value
+from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
 
 
 def decode_algorithm(message: model_pb2.Plugin) -> Algorithm:
@@ -111,3 +116,40 @@ def canonical_plugin(kind: type[Plugin], message: model_pb2.Plugin) -> model_pb2
         base.MergeFrom(message.base)
         canonical.base.CopyFrom(canonical_plugin(plugin_class(Algorithm, base.name), base))
     return canonical
+
+
+def encode_learners() -> list[model_pb2.Learner]:
+    """Return the declarations of all learners."""
+    return [
+        model_pb2.Learner(
+            **_declared(each), bases=each.bases, strategies=map(_encode_strategy, each.strategies)
+        )
+        for each in declarations()
+    ]
+
+
+def _encode_strategy(strategy: Declaration) -> model_pb2.Strategy:
+    return model_pb2.Strategy(**_declared(strategy))
+
+
+def _declared(each: Declaration) -> dict[str, Any]:
+    parameters = map(_encode_parameter, each.parameters)
+    return {"name": each.name, "summary": each.summary, "parameters": parameters, "package": each.package}
+
+
+def _encode_parameter(parameter: Parameter) -> model_pb2.ParameterDeclaration:
+    return model_pb2.ParameterDeclaration(
+        name=parameter.name,
+        description=parameter.description,
+        kind=NUMBER_OF_KIND[parameter.kind],
+        default=parameter_message(parameter.default),
+        lowest=_encode_bound(parameter.lowest),
+        highest=_encode_bound(parameter.highest),
+        excludes_bounds=parameter.excludes_bounds,
+        choices=parameter.choices,
+        meaning_of_none=parameter.meaning_of_none,
+    )
+
+
+def _encode_bound(bound: float) -> model_pb2.Parameter:
+    return parameter_message(bound if math.isfinite(bound) else None)
