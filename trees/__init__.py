@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table
-    from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
+    from quercus.trees.learners.total_uncertainty import TotalUncertainty
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import ChosenRow
@@ -103,7 +103,7 @@ _PLACES = {
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table"],
-    "learners.total_uncertainty_learner": ["TotalUncertainty"],
+    "learners.total_uncertainty": ["TotalUncertainty"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["ChosenRow"],

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from quercus.belief.mass import MassFunction
 from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Attribute
+from quercus.trees.growth.batch import Draw
 from quercus.trees.learners.executor import TaskExecutor
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
-from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node, Stop
 
@@ -98,8 +98,8 @@ class TreeLearner(Learner):
     is_base: ClassVar[bool] = True
 
     @abstractmethod
-    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
-        """Grow a tree, with `wrap` put around the criterion by a forest."""
+    def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
+        """Grow a tree, in a forest by the attributes that `draw` leaves it (`quercus.trees.growth.batch.grow_tree`)."""
 
     def usable_rows(self, table: Table) -> Table | None:
         """Return the rows from which it learns; None if there are none."""

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.growth.incremental.arrays import Codes
+from quercus.trees.growth.incremental.numbered import Codes
 from quercus.trees.tree.indices import NONE
 
 FIRST_ROWS = 1024
