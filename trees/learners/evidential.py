@@ -96,7 +96,7 @@ class Abc45(TreeLearner):
     @property
     def engine(self) -> str:
         """The tree itself follows the log."""
-        return "quercus.server.growth.tree_engine:ActiveTreeEngine"
+        return "quercus.server.growth.engines:TreeEngine"
 
     def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
         """See `TreeLearner`."""
