@@ -184,11 +184,6 @@ def parameters_of(cls: Any) -> tuple[Parameter, ...]:
     return tuple(each.metadata["parameter"] for each in fields(cls) if "parameter" in each.metadata)
 
 
-def values_of(declared: Any) -> dict[str, Any]:
-    """Return the values of the fields of a dataclass by their names; unlike `dataclasses.asdict`, not those below."""
-    return {each.name: getattr(declared, each.name) for each in fields(declared)}
-
-
 def check_parameters(values: Any) -> None:
     """Check the parameters of a frozen dataclass, and put every value into its type.
 

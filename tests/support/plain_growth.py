@@ -30,7 +30,7 @@ from quercus.trees.rules.gain import best_splits
 from quercus.trees.rules.ties import TIE, largest_mid_value
 from quercus.trees.tree.node import Node, Path, Stop
 from quercus.trees.tree.splits import BELOW
-from support.plain_rules import chance_of_split, gain_ratio_interval, non_dominated
+from support.plain_rules import candidate_splits, chance_of_split, gain_ratio_interval, non_dominated
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class PlainRules(GrowthRules):
         )
 
     def _tables(self, place: OpenNode) -> Mapping[int, Ints]:
-        informative = self.sample.informative(place.rows, place.attributes)
-        return self.sample.contingency(place.rows, tuple(informative))
+        splits = candidate_splits(self.sample, place.rows, place.attributes)
+        return self.sample.contingency(place.rows, splits)
 
     def _intervals(self, node: Ints, splits: Mapping[int, Ints]) -> dict[int, tuple[float, float]]:
         counts = np.concatenate([node[np.newaxis], *splits.values()])

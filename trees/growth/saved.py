@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Ints
-from quercus.kernels.growth import copy_blocks
+from quercus.kernels.growth import NONE, copy_blocks
 from quercus.specification.model import Specification
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.incremental.growing import GrowingTree
@@ -22,7 +22,6 @@ from quercus.trees.growth.incremental.numbered import Ids
 from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.stream import GrowthState
 from quercus.trees.tree.encoding import edges_in_force
-from quercus.trees.tree.indices import NONE
 
 _TREE: Final = "tree."
 Columns = Mapping[str, NDArray[Any]]

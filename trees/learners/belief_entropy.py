@@ -201,8 +201,8 @@ class EntropyRules(GrowthRules):
         plausibility = np.minimum(weighted_sum(share, self.table.plausibilities[place.rows]), 1.0)
         theta = weighted_sum(share, self.table.pignistic[place.rows])
         theta = np.clip(theta, belief, plausibility)  # but for rounding inside
-        columns = (tuple(column.tolist()) for column in (theta, belief, plausibility))
-        return NodePrediction(first_largest(plausibility.tolist()), *columns, weight=total)
+        shares, low, high = (tuple(column.tolist()) for column in (theta, belief, plausibility))
+        return NodePrediction(first_largest(high), shares, low, high, weight=total)
 
     def _from_path(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of LBE: Dempster's rule over the masses along the path, and over the node's rows.

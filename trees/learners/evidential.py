@@ -364,12 +364,12 @@ class EvidentialRules(GrowthRules):
         if len(parts) == 1:
             return None
         together = np.concatenate(parts)
-        cells = Cells.of_dense(together)
+        dense = Cells.of_dense(together)
         return NodeTests(
             attribute=np.concatenate(attributes),
             threshold=np.concatenate(thresholds),
             first=np.cumsum(widths)[:-1],
-            cells=Cells(cells.start, used[cells.ids], cells.counts),
+            cells=Cells(dense.start, used[dense.ids], dense.counts),
             size=together.sum(axis=1),
         )
 

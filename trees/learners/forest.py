@@ -22,8 +22,7 @@ from quercus.specification.parameters import MAX_FEATURES, MAX_MASS_CLASSES, SEE
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.belief_entropy import BeliefEntropy
 from quercus.trees.learners.cells import UncertainValues
-from quercus.trees.learners.executor import TaskExecutor
-from quercus.trees.learners.learner import Learner, TreeLearner
+from quercus.trees.learners.learner import Learner, TaskExecutor, TreeLearner
 from quercus.trees.learners.nested import log_commonalities_of, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely

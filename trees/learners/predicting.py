@@ -41,7 +41,7 @@ _ROW.setflags(write=False)
 
 
 class LearnedModel(ABC):
-    """A model that predicts; see `quercus.trees.learners.model.fit`.
+    """A model that predicts; see `quercus.trees.learners.learner.fit`.
 
     It is a value: it can be pickled, and compared through its trees.
     """

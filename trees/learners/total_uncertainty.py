@@ -31,9 +31,8 @@ from quercus.specification.parameters import (
     SEED,
 )
 from quercus.trees.growth.batch import Draw, NodePrediction, OpenNode, SplitChoice, grow_tree
-from quercus.trees.learners.executor import TaskExecutor
 from quercus.trees.learners.gain_rules import GainRules, stop_at_depth
-from quercus.trees.learners.learner import TreeLearner
+from quercus.trees.learners.learner import TaskExecutor, TreeLearner
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, pignistic_together
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import RepeatedMasses, first_most_likely

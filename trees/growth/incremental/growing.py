@@ -20,6 +20,7 @@ import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import (
+    NONE,
     link_rows,
     list_rows,
     merge_changes,
@@ -40,7 +41,6 @@ from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.choice import Choices, CountedEntropies, Entropies, choose_splits
 from quercus.trees.rules.earned import level_at
 from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
-from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import NO_SPLIT
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
+from quercus.kernels.growth import NONE
 from quercus.specification.algorithms import Pruning
 from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.batch import OpenNode
@@ -17,7 +18,6 @@ from quercus.trees.rules.evidential_pruning import prune_evidential
 from quercus.trees.rules.ties import TIE, Interval
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
-from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Path
 from quercus.trees.tree.splits import Splits
 

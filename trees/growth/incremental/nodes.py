@@ -3,9 +3,8 @@
 import numpy as np
 
 from quercus.belief.arrays import Bools, Ints
-from quercus.kernels.growth import preorder
+from quercus.kernels.growth import NONE, preorder
 from quercus.trees.growth.incremental.numbered import FreeNumbers, Ids, NumberedColumns
-from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import Splits
 

@@ -7,6 +7,7 @@ import numpy as np
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import (
     FIRST_WIDTH,
+    NONE,
     cell_sizes,
     copy_blocks,
     count_cells,
@@ -22,7 +23,6 @@ from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
-from quercus.trees.tree.indices import NONE
 
 READ_ENTRIES = 4_000_000  # entries of kept cells that are read at a time
 

@@ -21,8 +21,8 @@ from quercus.trees import BeliefEntropy
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.components import Gaussians, fit_frequencies
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.mixture import fit_mixtures
-from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
 

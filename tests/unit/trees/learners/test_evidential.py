@@ -11,7 +11,7 @@ from quercus.specification.parameters import CANDIDATE_CUTS
 from quercus.trees import Abc45, E2m
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.evidential import EvidentialRules
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop

@@ -23,7 +23,7 @@ from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, Sp
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel, RandomAttributes, Vote, attributes_drawn, combine_trees
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
