@@ -174,9 +174,7 @@ def parametric(cls: type[T]) -> type[T]:
         if declared is not None and declared.kind is object:
             kind = _kind_of(hints[name])
             setattr(cls, name, declared.with_changes(name=name, kind=kind).dataclass_field())
-    return with_parameter_docs(
-        dataclass(frozen=True)(cls)
-    )  # no slots: they break `super()` without arguments
+    return with_parameter_docs(dataclass(frozen=True)(cls))  # slots would break `super()` without arguments
 
 
 def parameters_of(cls: Any) -> tuple[Parameter, ...]:

@@ -205,10 +205,7 @@ def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
 
 def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
     """Return new blocks with the contents from `_packed_blocks`."""
-    used, pool = (
-        np.array(used, np.int32),
-        np.array(pool, np.int32),
-    )  # in memory of their own, as kernels know arrays
+    used, pool = np.array(used, np.int32), np.array(pool, np.int32)  # kernels need memory of their own
     slots = tally.layout.slot_count
     blocks = tally.open_blocks(used.size)
     at, _ = _block_places(used, slots)

@@ -44,15 +44,15 @@ from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import NO_SPLIT
 
-SMALL = 128  # rows; nodes with fewer keep no counts,
-THIN_ROWS = 16  # nor do those with fewer for each value of an attribute: their counts would be mostly zeros
-SHELVED = (
-    2  # most nodes on shelves, as a multiple of the tree's nodes; LEAST_ROOM of them however small it is,
+SMALL = 128  # rows; nodes with fewer keep no counts
+THIN_ROWS = (
+    16  # nor do nodes with fewer rows for each value of an attribute: their counts would be mostly zeros
 )
+# Most nodes on shelves: a multiple of the tree's nodes, or LEAST_ROOM for a small tree, but no more than take so many
+# bytes. With many attributes and classes a node may take 300 kB.
+SHELVED = 2
 LEAST_ROOM = 4096
-SHELF_BYTES = (
-    64 << 20
-)  # but no more than take so many bytes: with many attributes and classes a node may take 300 kB
+SHELF_BYTES = 64 << 20
 SWEEP_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 
@@ -153,9 +153,8 @@ class GrowingTree:
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
         thin = THIN_ROWS * layout.cell_count // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
-        estimates = (
-            any(layout.cuts) and rules.alpha < 1
-        )  # by which cuts are chosen; at level 1 they are the ends
+        # Cuts are chosen by estimates at level 1, which are the ends where the tree's level is 1.
+        estimates = any(layout.cuts) and rules.alpha < 1
         self._tally = ContourCounts(layout, evidence, table, estimates=estimates)
         self._deep_tally = ContourCounts(Layout(()), evidence, table)
         self._shelves = SubtreeShelves(self.nodes, self._let_go)
