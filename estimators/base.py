@@ -74,7 +74,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     feature_names_in_
         (K,) their names, when X had names that are all text.
     model_
-        The learned model, `quercus.trees.learners.model.LearnedModel`, or another that predicts.
+        The learned model, `quercus.trees.learners.predicting.LearnedModel`, or another that predicts.
     """
 
     classes: Sequence[Any] | None

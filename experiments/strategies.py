@@ -21,8 +21,8 @@ from quercus.specification.strategies import RECOMMENDED, chosen_strategy, strat
 from quercus.trees import Abc45, ActiveForest, E2m, Forest, Learner, Margin
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.metrics import undominated
-from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.asking import choose_rows

@@ -44,16 +44,15 @@ if TYPE_CHECKING:
     from quercus.trees.learners.evidential import Abc45, E2m
     from quercus.trees.learners.forest import FORESTS, Forest, ForestModel, Share, Vote
     from quercus.trees.learners.id3 import Id3
-    from quercus.trees.learners.learner import Learner, TreeLearner
+    from quercus.trees.learners.learner import Learner, TreeLearner, fit
     from quercus.trees.learners.metrics import expected_accuracy, undominated, undominated_mask
-    from quercus.trees.learners.model import fit
     from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest
     from quercus.trees.learners.predicting import LearnedModel, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table
-    from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
+    from quercus.trees.learners.total_uncertainty import TotalUncertainty
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import ChosenRow
@@ -94,16 +93,15 @@ _PLACES = {
     "learners.evidential": ["Abc45", "E2m"],
     "learners.forest": ["FORESTS", "Forest", "ForestModel", "Share", "Vote"],
     "learners.id3": ["Id3"],
-    "learners.learner": ["Learner", "TreeLearner"],
+    "learners.learner": ["Learner", "TreeLearner", "fit"],
     "learners.metrics": ["expected_accuracy", "undominated", "undominated_mask"],
-    "learners.model": ["fit"],
     "learners.one_against_rest": ["Combine", "OneAgainstRest"],
     "learners.predicting": ["LearnedModel", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses", "first_most_likely"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table"],
-    "learners.total_uncertainty_learner": ["TotalUncertainty"],
+    "learners.total_uncertainty": ["TotalUncertainty"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["ChosenRow"],

@@ -167,6 +167,6 @@ class Batch:
         """Gain-ratio intervals of every node that was judged."""
         return {
             decision.place.path: dict(decision.choice.intervals)
-            for decision, _, _ in self.context.growth.preorder()
+            for decision, _ in self.context.growth.decisions()
             if decision.choice is not None
         }

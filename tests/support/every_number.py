@@ -42,7 +42,7 @@ from quercus.trees import (
 )
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table

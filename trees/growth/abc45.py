@@ -128,14 +128,14 @@ def induce(
         instance = wanted[0].instance
         answer = oracle(instance)
         answers += answer is not None
-        live.set_label(instance, None if answer is None else _combined_contour(live, instance, answer))
+        contour = None
+        if answer is not None:
+            known = live.table.contours[live.contour_id(instance)]
+            contour = update(
+                known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0
+            ).contour
+        live.set_label(instance, contour)
     return Induction(live.flat.tree(), tuple(queries))
-
-
-def _combined_contour(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.float64]:
-    """Return the contour of a row after an answer of reliability 1, which is given as a contour."""
-    known = live.table.contours[live.contour_id(instance)]
-    return update(known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0).contour
 
 
 def _sample_of(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.kernels.forest import member_key
+from quercus.kernels.growth import NONE
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.evidence import NEVER, UNLABELLED, EvidenceMoment, ForestEvidence
@@ -20,7 +21,6 @@ from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import LADDER, MEMORIES
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
-from quercus.trees.tree.indices import NONE
 
 Columns = Mapping[str, NDArray[Any]]
 

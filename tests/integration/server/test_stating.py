@@ -21,7 +21,7 @@ from quercus.storage import Store, file_url
 from quercus.storage.admin.verify import verify_store
 from quercus.trees import C45, E2m
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
