@@ -32,14 +32,25 @@ inline int64_t number_below(uint64_t key, int64_t count) {
 /// Ranges between powers of two are halved, and each half is chosen with a probability in proportion to its part of
 /// [low, high). So a small change of the bounds hardly ever changes the number.
 inline int64_t number_between(uint64_t key, int64_t low, int64_t high) {
-    while (high - low > 1) {  // what lies in one half of its range goes there without a draw
-        const auto half = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(low ^ (high - 1))));
-        const int64_t middle = (high - 1) & -half;
-        const bool right = low + number_below(derived_key(key, middle), high - low) >= middle;
-        low = right ? middle : low;  // not by a branch, which nothing foretells
-        high = right ? high : middle;
+    if (low + 1 == high) return low;
+    const auto goes_right = [=](int64_t begin, int64_t half) {
+        const int64_t middle = begin + half;
+        const int64_t on_left = std::min(middle, high) - std::max(begin, low);
+        const int64_t on_right = std::min(middle + half, high) - std::max(middle, low);
+        const int64_t drawn = number_below(derived_key(key, middle), on_left + on_right);
+        return (on_left <= 0) | ((on_right > 0) & (drawn >= on_left));
+    };
+    auto half = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(low ^ (high - 1)) + 1) / 2);
+    int64_t begin = low & -2 * half;
+    bool right = goes_right(begin, half);
+    while (half > 1) {  // both ways on are drawn while this one is: a hash does not wait for another
+        const int64_t next = half / 2;
+        const bool next_on_left = goes_right(begin, next), next_on_right = goes_right(begin + half, next);
+        begin += half & -int64_t{right};
+        right = (right & next_on_right) | (!right & next_on_left);
+        half = next;
     }
-    return low;
+    return begin + right;
 }
 
 /// Toss a coin for a key.
