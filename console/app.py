@@ -58,6 +58,7 @@ ROUTES = [
     Route("/m/{model}/label/next", label.next_query, methods=["POST"]),
     Route("/m/{model}/label/grown", label.newer_tree, methods=["POST"]),
     Route("/m/{model}/label/exchange", label.exchange, methods=["POST"]),
+    Route("/m/{model}/label/leave", label.leave, methods=["POST"]),
     Route("/m/{model}/label/beat", label.heartbeat, methods=["POST"]),
     Route("/m/{model}/label/neighbours/{of}/{number:int}", label.neighbours),
     Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
