@@ -66,6 +66,7 @@ ROUTES = [
     Route("/m/{model}", model.model),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
+    Route("/m/{model}/tree/find", tree.find),
     Route("/m/{model}/tree/children", tree.children),
     Route("/m/{model}/tree.{kind}", tree.drawing),
     Route("/m/{model}/events", tree.events),
