@@ -99,14 +99,16 @@ class FileTable:
 
     def with_faults(self) -> Iterator[FileRecord]:
         """Iterate the records, also those with a fault, at which `iter` ends with an error."""
-        return map(self._without_words, self.read()) if self.missing else self.read()
+        if not self.missing:
+            return self.read()
+        return (
+            replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
+            for record in self.read()
+        )
 
     def whole_rows(self) -> Iterator[FileRecord]:
         """Iterate the records without those that have a fault."""
         return (record for record in self.with_faults() if record.fault is None)
-
-    def _without_words(self, record: FileRecord) -> FileRecord:
-        return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -164,22 +166,16 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
             for number, raw in enumerate(lines, 1):
                 if len(raw) > MAX_LINE_BYTES:
                     raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
-                yield number, _decode_line(path, number, raw)
+                line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+                try:
+                    text = line.decode("utf-8")
+                except UnicodeDecodeError as error:
+                    where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
+                    reason = f"{where} is not UTF-8; convert the file to UTF-8"
+                    raise FileError(path, reason, number) from None
+                if "\0" in text:
+                    raise FileError(path, "holds a zero byte: this is not a text file", number)
+                yield number, text
     except UNPACK_ERRORS as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read: {reason}") from None
-
-
-def _decode_line(path: Path, number: int, raw: bytes) -> str:
-    if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
-        raw = raw[3:]
-    try:
-        text = raw.decode("utf-8")
-    except UnicodeDecodeError as error:
-        bad = raw[error.start]
-        raise FileError(
-            path, f"byte {error.start + 1} (0x{bad:02x}) is not UTF-8; convert the file to UTF-8", number
-        ) from None
-    if "\0" in text:
-        raise FileError(path, "holds a zero byte: this is not a text file", number)
-    return text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,10 +12,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.client.answers import AnswerFilter
 from quercus.client.errors import QuercusError
 from quercus.client.filters import ANY
-from quercus.client.keys import COMMANDS, KEY_RULE, UNSEEN_S, LabellingKeys, labelling_keys
-from quercus.client.results import AnswerReport, Model, Query
+from quercus.client.guess import guess_of
+from quercus.client.keys import COMMANDS, GRADES, KEY_RULE, UNSEEN_S, Grade, LabellingKeys, labelling_keys
+from quercus.client.results import Answer, AnswerReport, Model, Query
 from quercus.client.shown import shown_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
@@ -23,15 +25,24 @@ from quercus.console.web import console_of, read_posted, render_fragment, render
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
+from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
-from quercus.view.queries import describe_query, idle_text
+from quercus.view.answers import answer_text
+from quercus.view.queries import describe_query, fold_values, idle_text, question_text
 from quercus.view.rows import ShownItem, value_text
 from quercus.view.svg.intervals import interval_bars
 from quercus.view.words import TERMS
 
 MAX_WAIT_S = 20.0
-MAX_HAVE = 100
+MAX_HAVE = 300
+MAX_PAGE_NAME = 64
+MOST_AHEAD = 10
+"""Queries that a page holds before they are wanted, with their pictures, for when the server or the network is away."""
+LEFT_TO_OTHERS = 4
+"""A page takes ahead at most one in so many of the open queries."""
 MAX_MODELS = 20
+LAST_ANSWERS = 10
+"""Answers of the labeller that the page lists."""
 
 
 def queue_of(request: Request, session: Session) -> LabellerQueue:
@@ -74,9 +85,21 @@ async def label(request: Request) -> Response:
         terms=TERMS,
         unseen_s=UNSEEN_S,
         config=console_of(request).config,
+        most_ahead=MOST_AHEAD,
         strict=request.query_params.get("order") == "strict",
+        said_before=await _last_answers(session, model),
+        answer_text=answer_text,
         flash=session.take_flash(),
     )
+
+
+async def _last_answers(session: Session, model: Model | None) -> list[Answer]:
+    """Return the newest answers of the labeller, the newest last."""
+    if model is None:
+        return []
+    wanted = AnswerFilter(labellers=[session.labeller])
+    newest = session.client.answers(model.name, wanted, limit=LAST_ANSWERS, newest_first=True)
+    return [each async for each in newest if each.later is None][::-1]
 
 
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
@@ -84,25 +107,61 @@ async def query_article(request: Request, session: Session, query: Query, model:
     of = model or await session.client.get_model(query.model)
     keys, shown = labelling_keys(query.classes), describe_query(query, of)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
+    media = console_of(request).config.media
+    beside = [_address_of(item, media, data_url) for item in (*shown.curves, *shown.beside)]
+    first, rest = fold_values(shown.groups, query.reason)
+    guess = guess_of(query, of)
     return render_fragment(
         "query.html",
         query=query,
         base=f"/m/{request.path_params['model']}/label",
         form_token=session.form_token,
         classes=list(zip(keys.classes, keys.names, strict=True)),
+        class_grid=grid_of_classes(keys.names),
+        grades=GRADES,
+        question=question_text(query.classes),
+        guess=None if guess is None else (query.classes[guess[0]], percent_text(guess[1])),
         commands=keys.commands,
         commands_json=_commands_json(keys),
         uid=of.uid,
         shown=shown,
-        beside=[
-            _address_of(item, console_of(request).config.media, data_url)
-            for item in (*shown.curves, *shown.beside)
-        ],
+        pictures=[each for each in beside if is_picture(*each)],
+        beside=[each for each in beside if not is_picture(*each)],
+        first=first,
+        rest=rest,
+        rest_count=sum(len(values) for _, values in rest) + shown.more,
         rivals=interval_bars(shown.rivals),
         may_compare=_may_compare(session, of),
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
+
+
+def is_picture(item: ShownItem, address: str) -> bool:
+    """Return whether an item is a picture that the page may load."""
+    return item.kind == "image" and bool(address)
+
+
+def grid_of_classes(names: Sequence[str]) -> str:
+    """Return, for the style sheet, in how many columns the buttons of classes find room, and how wide they are.
+
+    Examples
+    --------
+    >>> grid_of_classes(["edible", "poisonous"]), grid_of_classes([chr(k) for k in range(65, 91)])
+    ('one medium', 'three tiny')
+    """
+    longest = max(len(name) for name in names)
+    columns = "one" if len(names) <= 8 else "two" if len(names) <= 16 or longest > 5 else "three"
+    width = (
+        "tiny"
+        if longest == 1 and all(map(str.isascii, names))
+        else "short"
+        if longest <= 4
+        else "medium"
+        if longest <= 12
+        else "long"
+    )
+    return f"{columns} {width}"
 
 
 def _address_of(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
@@ -186,10 +245,11 @@ async def next_query(request: Request) -> Response:
     """Return a query that the page does not have yet; wait for one."""
     session = session_of(request)
     given = await read_posted(request, session)
-    queue = queue_of(request, session)
+    queue, model = queue_of(request, session), await model_of(request, session)
+    have, wait_s, page = _check_names(given, "have"), _wait_s(given), _page_of(given)
     with waiting(session):
-        query = await queue.next_query(_check_have(given.get("have", [])), _wait_s(given))
-    return await _query_response(request, session, queue, query)
+        queries = await queue.next_queries(page, have, wait_s, _count(given, model))
+    return await _query_response(request, session, queue, queries)
 
 
 async def newer_tree(request: Request) -> Response:
@@ -206,31 +266,42 @@ async def exchange(request: Request) -> Response:
     session = session_of(request)
     given = await read_posted(request, session)
     queue = queue_of(request, session)
-    return await _query_response(
-        request, session, queue, await queue.exchange_unseen(_text_field(given, "unseen"))
-    )
+    queries = await queue.exchange_unseen(_page_of(given), _check_names(given, "unseen"))
+    return await _query_response(request, session, queue, queries)
+
+
+async def leave(request: Request) -> Response:
+    """Note that a page is gone: what it holds is for the next one."""
+    session = session_of(request)
+    given = await read_posted(request, session)
+    queue_of(request, session).leave(_page_of(given), _text_field(given, "shown"))
+    return JSONResponse({})
 
 
 async def _query_response(
-    request: Request, session: Session, queue: LabellerQueue, query: Query | None
+    request: Request, session: Session, queue: LabellerQueue, queries: Sequence[Query]
 ) -> Response:
     model = await model_of(request, session)
-    content: dict[str, Any] = {"progress": progress(model)}
-    if query is None:
+    articles = [
+        {"name": query.name, "html": await query_article(request, session, query, model)} for query in queries
+    ]
+    content: dict[str, Any] = {"progress": progress(model), "queries": articles}
+    if not articles:
         content |= {
             "idle": queue.idle_reason,
             "why": idle_text(queue.idle_reason, request.path_params["model"]),
         }
-    else:
-        content |= {"name": query.name, "html": await query_article(request, session, query, model)}
     return JSONResponse(content)
 
 
 async def heartbeat(request: Request) -> Response:
-    """Extend the leases of the page, and send the lost ones."""
+    """Extend the leases of a page, and return the queries that it lost, also to another page of the labeller."""
     session = session_of(request)
-    await read_posted(request, session)
-    return JSONResponse({"lost": await queue_of(request, session).extend_leases()})
+    given = await read_posted(request, session)
+    queue = queue_of(request, session)
+    elsewhere = queue.claim(_page_of(given), _check_names(given, "have"))
+    lost = [] if given.get("claim") is True else await queue.extend_leases()
+    return JSONResponse({"lost": lost, "elsewhere": elsewhere})
 
 
 async def labelling_action(request: Request) -> Response:
@@ -300,14 +371,31 @@ def _outcome_sentence(action: PendingAnswer, report: AnswerReport | None) -> str
     return f"Query {number}: {words[action.act]}{more}"
 
 
-def _check_have(given: object) -> frozenset[str]:
+def _check_names(given: dict[str, Any], field: str) -> list[str]:
+    names = given.get(field, [])
     if (
-        not isinstance(given, list)
-        or len(given) > MAX_HAVE
-        or not all(isinstance(each, str) for each in given)
+        not isinstance(names, list)
+        or len(names) > MAX_HAVE
+        or not all(isinstance(each, str) for each in names)
     ):
-        raise InvalidInput("have", f"must be a list of at most {MAX_HAVE} names")
-    return frozenset(given)
+        raise InvalidInput(field, f"must be a list of at most {MAX_HAVE} names")
+    return list(dict.fromkeys(names))
+
+
+def _page_of(given: dict[str, Any]) -> str:
+    """Return the name that a page gave itself; empty: it gave none."""
+    page = given.get("page", "")
+    if not isinstance(page, str) or len(page) > MAX_PAGE_NAME:
+        raise InvalidInput("page", f"must be a text of at most {MAX_PAGE_NAME} characters")
+    return page
+
+
+def _count(given: dict[str, Any], model: Model | None) -> int:
+    """Return how many queries a page may have now: not most of those that others could answer too."""
+    count = given.get("count", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AHEAD:
+        raise InvalidInput("count", f"must lie in [1, {MOST_AHEAD}]")
+    return 1 if model is None else min(count, max(1, model.queries_open // LEFT_TO_OTHERS))
 
 
 def _wait_s(given: dict[str, Any]) -> float:
@@ -350,10 +438,20 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
     if "label" in given:
         return label_of(given["label"], classes)
     if "class" in given:
-        return label_of(_text_field(given, "class"), classes)
+        name, grade = label_of(_text_field(given, "class"), classes), _grade_field(given)
+        return grade.label(str(name), classes)
     if "several" in given:
         return label_of(given["several"], classes)
     return label_of({name: _plausibility(given, k, name) for k, name in enumerate(classes)}, classes)
+
+
+def _grade_field(given: dict[str, Any]) -> Grade:
+    """Return how sure a form says that its class is; a form that says nothing is sure."""
+    name = _text_field(given, "grade") if "grade" in given else GRADES[0].name
+    for grade in GRADES:
+        if grade.name == name:
+            return grade
+    raise InvalidInput("grade", f"is {name[:40]!r}, must be one of {', '.join(each.name for each in GRADES)}")
 
 
 def _plausibility(given: dict[str, Any], k: int, name: str) -> float:

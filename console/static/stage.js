@@ -2,24 +2,30 @@
 
 import { clockReset } from "./clock.js";
 import { startGlance } from "./glance.js";
+import { showGrade } from "./grade.js";
+import { openItem } from "./item.js";
 import { by, commands, state } from "./state.js";
 
 export function read(html) {
   const holder = document.createElement("template");
   holder.innerHTML = html; // made by the console's own templates, which escape all that is not theirs
-  return holder.content.querySelector("article");
+  const article = document.adoptNode(holder.content.querySelector("article")); // from here on its pictures load
+  for (const each of article.querySelectorAll("img")) each.decode().catch(() => null); // it is shown where it would be
+  return article;
 }
 
 export function show(article) {
   state.current = article;
-  state.correcting = false;
+  state.correcting = null;
   by("idle").hidden = true;
   by("stage").replaceChildren(article);
+  openItem(article);
+  showGrade(article);
   clockReset();
   startGlance();
   showCommandKeys();
-  article.querySelector("h1").focus({ preventScroll: false });
-  scrollTo(0, 0);
+  article.querySelector(".item").scrollTop = 0;
+  article.querySelector("h1").focus({ preventScroll: true });
 }
 
 /** Say the keys of the commands outside of the query too: each model has its own. */

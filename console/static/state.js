@@ -7,14 +7,16 @@ export const delayMs = Number(dataset.delay) * 1000;
 export const unseenMs = Number(dataset.unseen) * 1000; // what is pressed sooner is no answer to a query
 export const leaseMs = Number(dataset.lease) * 1000;
 export const strict = dataset.strict !== "";
+export const ahead = strict ? 0 : Number(dataset.ahead); // queries held before they are wanted
+export const page = crypto.randomUUID();
 
 export const state = {
   current: null, // the article that is shown
   upcoming: [], // articles that nobody saw yet
   held: null, // the query that was left to correct an earlier answer
   gone: "", // why the query before is not here any more, said once with the next one
-  latest: null, // { entry, article, ... }: the last answer
-  correcting: false,
+  said: [], // the last answers of this page, the newest last
+  correcting: null, // the one of them that is open again
   paused: false,
   stopped: false,
   seenAt: Date.now(), // when somebody was here last

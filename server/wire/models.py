@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from functools import lru_cache, reduce
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
-from quercus.server.wire.algorithms import canonical_algorithm, decode_algorithm
 from quercus.server.wire.displays import check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
+from quercus.server.wire.plugins import (
+    canonical_plugin,
+    decode_algorithm,
+    decode_strategy,
+    is_absent,
+    stored_strategy,
+)
 from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
-from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.plugins import STRATEGIES, foreign_package
-from quercus.specification.strategies import strategy_class
+from quercus.specification.plugins import missing_package
+from quercus.specification.strategies import DEFAULT_STRATEGY
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
 from quercus.v1 import model_pb2
@@ -57,11 +64,16 @@ def complete_specification(
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
-    if full.algorithm == model_pb2.Algorithm():
+    if full.algorithm == model_pb2.Plugin():
         full.algorithm.name = algorithms.DEFAULT
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(full.algorithm)
-        full.algorithm.CopyFrom(canonical_algorithm(full.algorithm))
+        full.algorithm.CopyFrom(canonical_plugin(type(algorithm), full.algorithm))
+    if full.strategy == model_pb2.Plugin():
+        full.strategy.name = DEFAULT_STRATEGY[algorithm.asks]
+    with field_prefix("specification.strategy"):
+        strategy = decode_strategy(full.strategy, algorithm.asks)
+        full.strategy.CopyFrom(canonical_plugin(type(strategy), full.strategy))
     own = algorithm.own_defaults(len(full.classes))
     for field, value in {**DEFAULTS, **own}.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
@@ -78,9 +90,6 @@ def complete_specification(
             edges = attribute.numeric.edges
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
-    with field_prefix("specification"):
-        strategy_class(full.strategy, algorithm.asks)
-    full.strategy_package = foreign_package(STRATEGIES, full.strategy)
     check_presentation(full)
     return full
 
@@ -136,32 +145,27 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
             )
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
-    _check_learning_cost(message, sizes.max_learning_cost)
+    algorithm = decode_algorithm(message.algorithm)
+    cost = algorithm.learning_cost(len(message.classes))
+    total = sum(cost.values())
+    if total > sizes.max_learning_cost:
+        costly = max(cost, key=cost.__getitem__)
+        *above, name = costly.split(".")
+        given = reduce(getattr, above, algorithm)
+        field = f".{costly}" if hasattr(given, name) else ""
+        parts = " and ".join(
+            f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
+        )
+        raise InvalidInput(
+            f"specification.algorithm{field}",
+            f"makes the learner grow {total:,} trees to learn once ({parts}), at most "
+            f"{sizes.max_learning_cost:,} are allowed (max_learning_cost)",
+        )
 
 
 def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
     _at_most(len(name), sizes, "max_name_characters", field)
     check_controls(name, f"specification.{field}")
-
-
-def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
-    algorithm = decode_algorithm(message.algorithm)
-    cost = algorithm.learning_cost(len(message.classes))
-    total = sum(cost.values())
-    if total <= most:
-        return
-    costly = max(cost, key=cost.__getitem__)
-    *above, name = costly.split(".")
-    given = reduce(getattr, above, algorithm)
-    field = f".{costly}" if hasattr(given, name) else ""
-    parts = " and ".join(
-        f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
-    )
-    raise InvalidInput(
-        f"specification.algorithm{field}",
-        f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
-        "(max_learning_cost)",
-    )
 
 
 def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
@@ -170,6 +174,21 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
         raise InvalidInput(
             f"specification.{field}", f"has {count} {what}, at most {most} are allowed ({bound})"
         )
+
+
+def stored_specification(data: bytes) -> model_pb2.Specification:
+    """Read a complete specification of the store.
+
+    Before strategies had parameters, field 8 was the name of the strategy and field 16 its package.
+    """
+    message = model_pb2.Specification.FromString(data)
+    if not message.HasField("strategy"):
+        for earlier in cast("Iterable[Any]", UnknownFieldSet(message)):
+            if earlier.field_number == 8:
+                message.strategy.name = earlier.data.decode()
+            elif earlier.field_number == 16:
+                message.strategy.package = earlier.data.decode()
+    return message
 
 
 def decode_specification(message: model_pb2.Specification) -> Specification:
@@ -187,23 +206,24 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(message.algorithm)
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
+    with field_prefix("specification.strategy"):
+        strategy = stored_strategy(message.strategy, algorithm.asks)
     with field_prefix("specification"):
-        strategy_class(message.strategy, algorithm.asks, message.strategy_package)
+        pruning = None
+        if message.HasField("pruning"):
+            with field_prefix("pruning"):
+                kind: Any = _PRUNING.get(message.pruning.kind)
+                if kind is None:
+                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is no kind of pruning")
+                pruning = Pruning(kind, message.pruning.level)
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
             algorithm=algorithm,
-            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
+            strategy=strategy,
+            pruning=pruning,
             **given,
         )
-
-
-def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
-    with field_prefix("pruning"):
-        kind: Any = _PRUNING.get(message.kind)
-        if kind is None:
-            raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
-        return Pruning(kind, message.level)
 
 
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
@@ -212,7 +232,19 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
         raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
     match message.WhichOneof("kind"):
         case "nominal":
-            return _decode_nominal(message.name, message.nominal, missing)
+            overflow: Any = _OVERFLOW.get(message.nominal.overflow)
+            if overflow is None:
+                raise InvalidInput(
+                    "nominal.overflow",
+                    f"is {message.nominal.overflow}, which is no policy for further values",
+                )
+            most = None if message.nominal.max_values == MAX_VALUES else message.nominal.max_values
+            try:
+                return Nominal(message.name, message.nominal.values, missing, most, overflow)
+            except InvalidInput as error:
+                if error.field == "max_values":
+                    raise InvalidInput(f"nominal.{error.field}", error.reason) from error
+                raise
         case "numeric":
             numeric = message.numeric
             if numeric.edges and numeric.bins != len(numeric.edges) + 1:
@@ -228,19 +260,9 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
 
 
-def _decode_nominal(name: str, message: model_pb2.NominalAttribute, missing: Missing) -> Nominal:
-    overflow: Any = _OVERFLOW.get(message.overflow)
-    if overflow is None:
-        raise InvalidInput(
-            "nominal.overflow", f"is {message.overflow}, which is no policy for further values"
-        )
-    most = None if message.max_values == MAX_VALUES else message.max_values
-    try:
-        return Nominal(name, message.values, missing, most, overflow)
-    except InvalidInput as error:
-        if error.field == "max_values":
-            raise InvalidInput(f"nominal.{error.field}", error.reason) from error
-        raise
+def specification_of(data: bytes) -> Specification:
+    """Return a stored specification."""
+    return decode_specification(stored_specification(data))
 
 
 def updated_specification(
@@ -266,17 +288,18 @@ def updated_specification(
                 f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
             )
         merged.ClearField(path)  # type: ignore[arg-type]
-        if path in {"pruning", "presentation"}:
-            if request.specification.HasField(path):  # type: ignore[arg-type]
-                getattr(merged, path).CopyFrom(getattr(request.specification, path))
-        elif request.specification.HasField(path):  # type: ignore[arg-type]
+        if not request.specification.HasField(path):  # type: ignore[arg-type]
+            continue
+        if path in _PARAMETERS:
             setattr(merged, path, getattr(request.specification, path))
+        else:
+            getattr(merged, path).CopyFrom(getattr(request.specification, path))
     return complete_specification(merged)
 
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
     """Convert a stored model to the wire; learned nominal values follow the declared ones."""
-    specification = model_pb2.Specification.FromString(record.specification)
+    specification = stored_specification(record.specification)
     for k, values in vocabulary.items():
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
             continue  # of another model, which took the name at this moment
@@ -302,17 +325,24 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         average_confidence=report.average_confidence if report.HasField("average_confidence") else None,
         other_names=report.other_names,
         growth_stopped=stop_text(report.stopped_above_bytes),
+        asking_stopped=_absence_text(specification.strategy) if is_absent(specification.strategy) else "",
     )
+
+
+def _absence_text(strategy: model_pb2.Plugin) -> str:
+    """Return why a model asks nothing whose strategy is not installed, and how it can."""
+    package = missing_package("strategy", strategy.package)
+    return f"its strategy {strategy.name} is {package}; or give the model another strategy"
 
 
 @lru_cache(maxsize=4096)
 def _check_parts(specification: bytes, report: bytes) -> None:
-    decode_specification(model_pb2.Specification.FromString(specification))
+    specification_of(specification)
     model_pb2.GrowthReport.FromString(report)
 
 
 def check_head(record: ModelRecord) -> None:
-    """Raise whatever a stored model raises whose specification or report cannot be read."""
+    """Raise the error of reading a stored model if its specification or report cannot be read."""
     _check_parts(record.specification, record.report)
 
 
@@ -331,9 +361,9 @@ def to_timestamp(seconds: float) -> Timestamp:
 
 
 def earliest_seconds(stamp: Timestamp) -> float:
-    """Return the first of all seconds since the epoch that `to_timestamp` shows as `stamp`, or as later.
+    """Return the earliest time, in seconds since the epoch, that `to_timestamp` shows as `stamp` or later.
 
-    Who asks from a time that was shown gets what happened at it, although times are shown rounded.
+    Times are shown rounded; so a request from a shown time includes what happened at that time.
     """
     microseconds = -(-stamp.ToNanoseconds() // 1000)
     seconds = (microseconds - 0.5) / 1e6

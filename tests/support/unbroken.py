@@ -10,12 +10,12 @@ import numpy as np
 from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
 from quercus.server.growth.engines import tree_engine
-from quercus.server.growth.grown_trees import specification_of
+from quercus.server.wire.models import specification_of
 from quercus.specification.model import Specification as ModelSpecification
 from quercus.storage import Store
 from quercus.trees import C45, Forest
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.encoding import Encoder
 from support.published import published_model

@@ -9,8 +9,7 @@ from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameter import parametric
 from quercus.specification.parameters import FOREST_LEVEL, MEMBERS, SEED
 from quercus.specification.strategies import Asks
-from quercus.trees.learners.executor import TaskExecutor
-from quercus.trees.learners.learner import Learner
+from quercus.trees.learners.learner import Learner, TaskExecutor
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import repeat_rows
@@ -36,7 +35,7 @@ class ActiveForest(Learner):
     @property
     def engine(self) -> str:
         """The forest itself follows the log."""
-        return "quercus.server.growth.forest_engine:ForestEngine"
+        return "quercus.server.growth.engines:ForestEngine"
 
     @property
     def takes_pruning(self) -> bool:

@@ -29,7 +29,7 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
-from quercus.client.requests import LONGEST_POLL_S
+from quercus.client.query_calls import LONGEST_POLL_S
 from quercus.specification.strategies import MARGIN
 
 ROWS: list[dict[str, object]] = [{"X": "a", "y": 0.5}, {"X": "b", "y": 1.5}, {"X": "a"}, {"X": "b", "y": 2.5}]
@@ -57,7 +57,7 @@ def test_models_are_created_read_changed_and_deleted(client: Client, name: str) 
     assert held.attributes[:2] == given.attributes[:2]
     assert held.attributes[2].edges == (0.0, 1.0)  # type: ignore[union-attr]
     assert held.attributes[3] == given.attributes[3]
-    assert (held.pruning, held.strategy) == (given.pruning, MARGIN)
+    assert (held.pruning, held.strategy) == (given.pruning, {"name": MARGIN})
     assert (held.classes, held.alpha, held.max_depth) == (("o", "s", "x"), 0.5, 4)
     kept = client.update_model(name, pruning=Pruning("chi-square")).specification
     assert (kept.pruning, kept.alpha) == (Pruning("chi-square", 0.05), 0.5)

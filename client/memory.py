@@ -1,0 +1,118 @@
+"""A client's memory of the models that it uses: the end of their logs, and the encoding of their rows."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from quercus.client.classifications import classify_rows
+from quercus.client.messages import filled
+from quercus.client.resources import model_resource
+from quercus.client.rows import Row, RowEncoder, row_chunks
+from quercus.client.specifications import Specification
+from quercus.v1 import classify_pb2
+
+FRESH_S: Final = 1.0
+"""Seconds for which a remembered specification is used: a client that sends single rows requests it once a second.
+
+Learned values may be missing from the remembered specification; they travel by name. Rows given by name could be
+misread only if the model was deleted and created again with other attributes within this time. Pushed rows
+name the model that they were encoded for, and the server refuses them.
+"""
+
+
+class SeenSequences:
+    """The newest sequence number that this client saw of each model, for "read your own writes".
+
+    A number belongs to one uid. A new model of the same name starts at 1 again, so its uid resets the number.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[str, int]] = {}
+
+    def record_sequence(self, model: str, uid: str, sequence: int) -> None:
+        """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
+        known, newest = self._newest.get(model, (uid, 0))
+        if known != uid or sequence > newest:
+            self._newest[model] = (uid, sequence)
+
+    def record_uid(self, model: str, uid: str) -> None:
+        """Note the uid of the model of this name; forget the numbers of another model."""
+        self.record_sequence(model, uid, 0)
+
+    def forget_model(self, model: str) -> None:
+        """Forget the number of a deleted model, or of one whose log ends before it."""
+        self._newest.pop(model, None)
+
+    def model_uid(self, model: str) -> str:
+        """Return the identity of the model that last had this name; empty if none is known."""
+        return self._newest.get(model, ("", 0))[0]
+
+    def newest_sequence(self, model: str) -> int:
+        """Return the newest number seen; 0 if there was none."""
+        return self._newest.get(model, ("", 0))[1]
+
+
+class RowFormat:
+    """The encoding of the rows of a model.
+
+    Parameters
+    ----------
+    specification, uid
+        Specification and uid of the model.
+    """
+
+    def __init__(self, specification: Specification, uid: str = "") -> None:
+        self.specification, self.uid = specification, uid
+        self._encoder = RowEncoder(specification, uncertain=True)
+
+    def classify_requests(
+        self,
+        model: str,
+        rows: Iterable[Row] | Any,
+        min_sequence: int = 0,
+        *,
+        want_paths: bool = False,
+        want_masses: bool = False,
+    ) -> Iterator[classify_pb2.ClassifyRequest]:
+        """Yield as few requests as the message limit allows; see `Client.classify`."""
+        attributes, classes = len(self.specification.attributes), len(self.specification.classes)
+        for chunk in row_chunks(rows, classify_rows(attributes, classes, want_masses=want_masses)):
+            yield filled(
+                classify_pb2.ClassifyRequest,
+                model=model_resource(model),
+                rows=self._encoder.encode(chunk)[0],
+                min_sequence=min_sequence,
+                want_paths=want_paths,
+                want_masses=want_masses,
+            )
+
+
+class RowFormats:
+    """The row formats of the recently used models.
+
+    Parameters
+    ----------
+    clock
+        Function that returns seconds, which never go back.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._known: dict[str, tuple[float, RowFormat]] = {}
+
+    def get_fresh(self, model: str) -> RowFormat | None:
+        """Return the format if it was learned less than ``FRESH_S`` ago."""
+        learned, form = self._known.get(model, (float("-inf"), None))
+        return form if self._clock() - learned < FRESH_S else None
+
+    def remember_format(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
+        """Remember and return the format."""
+        form = RowFormat(specification, uid)
+        self._known[model] = (self._clock(), form)
+        return form
+
+    def forget_format(self, model: str) -> None:
+        """Forget the format: the model is deleted, or a request failed."""
+        self._known.pop(model, None)
