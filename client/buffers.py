@@ -30,7 +30,7 @@ CREATE TABLE messages (number INTEGER PRIMARY KEY, message BLOB NOT NULL, checks
 COMMIT;
 """
 LOG_BYTES = 1 << 20
-"""The log keeps no more of the disk than this, once its rows are in the file."""
+"""Bytes of the disk that the log keeps once its rows are in the file."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 MODEL = 0
 """Number of the message that names the model and its specification; batches have higher ones."""
