@@ -35,6 +35,7 @@ from quercus.client.errors import (
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import filled
 from quercus.client.reading import label_of, row_values
+from quercus.client.resources import model_resource
 from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.specifications import Specification
@@ -197,7 +198,7 @@ class Batcher:
         self._stale = self._stale or unknown
         request = filled(
             instance_pb2.PushInstancesRequest,
-            model=f"models/{self._model}",
+            model=model_resource(self._model),
             rows=rows,
             batch_id=f"{self._push}-{next(self._number)}",
             model_uid=self._uid,
