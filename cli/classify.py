@@ -25,7 +25,6 @@ from quercus.cli.common import (
     ServerOption,
     SpreadsheetOption,
     StandardOutput,
-    connect,
     err,
     fail,
     json_line,
@@ -33,8 +32,14 @@ from quercus.cli.common import (
     warn_of_unseen,
     words_of,
 )
-from quercus.cli.output_files import ENDINGS, format_for, write_rows
-from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
+from quercus.cli.output_files import (
+    ENDINGS,
+    format_for,
+    refuse_existing,
+    refuse_input,
+    write_rows,
+    written_whole,
+)
 from quercus.client.classifications import Classification
 from quercus.client.client import Client
 from quercus.client.unseen import UnseenTally
@@ -130,7 +135,7 @@ def classify(
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     table = open_table(file, delimiter=delimiter, missing=words_of(missing))
     at = None if class_name is None else table.position(class_name, "--class")
-    with connect(server) as client:
+    with Client(server) as client:
         specification = client.get_model(model).specification
         classes = tuple(specification.classes)
         binding = Binding(table, specification, uncertain=True)

@@ -23,14 +23,14 @@ from quercus.cli.common import (
     NumericOption,
     err,
     fail,
-    needs_server_extra,
+    needs_extra,
     out,
     words_of,
 )
 from quercus.cli.look import print_remarks
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
+from quercus.cli.output_files import refuse_input
 from quercus.cli.tree import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
-from quercus.cli.whole_files import refuse_input
 from quercus.client.places import plain_text
 from quercus.client.specifications import Specification
 from quercus.client.values import Floats
@@ -101,7 +101,7 @@ def induce(
         quercus induce wine.csv --algorithm forest -p base=c45 --member 3
         quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
     """
-    with needs_server_extra("induce"):
+    with needs_extra("induce"):
         from quercus.cli.offline_model import checked_specification, grow_offline  # noqa: PLC0415
     for name, path in (("--dot", dot), ("--svg", svg)):
         refuse_input(name, path, file, label_file, truth_file)

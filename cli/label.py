@@ -18,7 +18,6 @@ from quercus.cli.common import (
     JsonOption,
     MissingOption,
     ServerOption,
-    connect,
     default_labeller,
     err,
     fail,
@@ -155,7 +154,7 @@ def label(
         )
     only = _make_filter(can_tell, where or [], tag or [])
     console = err if as_json else out  # messages beside the JSON are for people
-    with connect(server) as client:
+    with Client(server) as client:
         own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
         name = own if labeller is None else labeller
         tally = Tally(labeller=name)

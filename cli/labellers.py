@@ -13,13 +13,13 @@ from quercus.cli.common import (
     JsonOption,
     ModelArgument,
     ServerOption,
-    connect,
     out,
     print_json,
     print_json_line,
     report,
 )
 from quercus.cli.completion import complete_labeller, complete_model
+from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition
 from quercus.client.results import QueryStep
 from quercus.view.models import policy_rows
@@ -79,7 +79,7 @@ def evict(
         quercus labellers evict ann --model wine --comment "on holiday"
     """
     ended = 0
-    with connect(server) as client:
+    with Client(server) as client:
         names = [model] if model is not None else [each.name for each in client.models()]
         for each in names:
             for query in client.list_queries(each, ["leased"]):
@@ -111,7 +111,7 @@ def labellers(
         quercus labellers wine
         quercus labellers wine --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         statistics = client.labellers(model)
     if as_json:
         print_json([asdict(each) for each in statistics])
@@ -194,7 +194,7 @@ def policy(
     changes = {key: value for key, value in given.items() if value is not None}
     bounds = {"per_labeller": per_labeller, "per_hour": per_hour}
     changes |= {key: value or None for key, value in bounds.items() if value is not None}
-    with connect(server) as client:
+    with Client(server) as client:
         now = client.labelling_policy(model)
         if changes:  # all are sent: an older server replaces the policy
             now = client.set_labelling_policy(model, replace(now, **changes), changes)
@@ -220,7 +220,7 @@ def history(
         quercus history wine 7
         quercus history wine --json | jq .labeller
     """
-    with connect(server) as client:
+    with Client(server) as client:
         steps = client.query_history(model, query)
         if as_json:
             for step in steps:

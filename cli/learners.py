@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect, out, print_json
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, out, print_json
+from quercus.client.client import Client
 from quercus.specification.parameter import Parameter
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False)
         quercus learners
         quercus learners --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         found = client.learners()
     if as_json:
         print_json([_as_dict(each) for each in found])

@@ -71,7 +71,7 @@ COMMANDS = {
     "backup": ("store", "backup", "Copy a store while servers use it."),
     "restore": ("store", "restore", "Replace a store that no server uses by a backup."),
     "migrate": (
-        "migrate",
+        "store",
         "migrate",
         "Move a store to another database, SQLite or PostgreSQL, while no server uses it.",
     ),

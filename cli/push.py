@@ -26,7 +26,6 @@ from quercus.cli.common import (
     ModelArgument,
     RejectedOption,
     ServerOption,
-    connect,
     default_labeller,
     err,
     fail,
@@ -35,8 +34,8 @@ from quercus.cli.common import (
     warn_of_unseen,
     words_of,
 )
+from quercus.cli.output_files import refuse_input
 from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
-from quercus.cli.whole_files import refuse_input
 from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
 from quercus.client.pushing import PushReport
@@ -172,7 +171,7 @@ def push(
     refuse_input("--rejected", rejected, file, label_file)
     words = words_of(missing)
     table = open_table(file, delimiter=delimiter, missing=words)
-    with connect(server) as client, _explained_new_class(model):
+    with Client(server) as client, _explained_new_class(model):
         specification = client.get_model(model).specification
         if labels and is_answer_file(table, specification, columns):
             answer_options = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
@@ -256,7 +255,7 @@ def _push_annotations(
     tool, id_field, question = form
     if tool not in FORMS:
         raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")
-    with connect(server) as client:
+    with Client(server) as client:
         classes = client.get_model(model).specification.classes
         answers = read_annotations(file, tool, classes, id_field=id_field, question=question)
         if not answers:

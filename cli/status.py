@@ -9,8 +9,9 @@ import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect, err, out, print_json
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, err, out, print_json
 from quercus.cli.completion import complete_from
+from quercus.client.client import Client
 from quercus.client.results import Status
 from quercus.specification.server import LOG_LEVELS
 from quercus.view.words import counted
@@ -38,7 +39,7 @@ def status(
         quercus status
         quercus status --log-level debug
     """
-    with connect(server) as client:
+    with Client(server) as client:
         if log_level is not None:
             previous = client.set_log_level(log_level)
             err.print(f"log level {log_level}, was {previous}", style="dim")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quercus.cli.common import fail, needs_server_extra
+from quercus.belief.errors import InvalidInput
+from quercus.cli.common import fail, needs_extra
 
 if TYPE_CHECKING:
     from quercus.storage.store import Store
@@ -27,9 +28,8 @@ StoreOption = Annotated[
 @contextmanager
 def store_errors(command: str) -> Iterator[None]:
     """Around the work on a store: its errors end the command in words."""
-    with needs_server_extra(command):
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+    with needs_extra(command):
+        from quercus.server.wire.errors import BadStart  # noqa: PLC0415  (the server extra)
         from quercus.storage.errors import StorageError  # noqa: PLC0415
     try:
         yield

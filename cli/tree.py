@@ -15,12 +15,10 @@ from quercus.cli.common import (
     ModelArgument,
     ServerOption,
     StandardOutput,
-    connect,
     out,
     print_json,
 )
-from quercus.cli.output_files import refuse_other_ending
-from quercus.cli.whole_files import write_picture
+from quercus.cli.output_files import refuse_other_ending, write_picture
 from quercus.client.client import Client
 from quercus.client.results import Tree
 from quercus.client.treeview import RenderFormat
@@ -93,7 +91,7 @@ def tree(
         quercus tree wine --dot wine.dot
         quercus tree wine --version 3 --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         TreeOutput(dot, svg, member, depth, rules, as_json).write(_ServedTrees(client, model, version))
 
 

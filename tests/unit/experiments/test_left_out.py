@@ -7,7 +7,7 @@ import typer
 import typer.testing
 
 from quercus.cli.common import CommandFailure
-from quercus.cli.experiment_run import levels_of
+from quercus.cli.experiment import levels_of
 from quercus.cli.main import app
 
 
