@@ -14,13 +14,11 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from quercus.specification.algorithms import Declaration
-    from quercus.specification.parameter import Parameter
 
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
 MAX_COMPLETIONS: Final = 200
 """Most names that are offered at once."""
-
 ROOM: Final = 10
 """Columns that are left free beside a description, for what a shell's quoting adds."""
 
@@ -69,15 +67,10 @@ def complete_parameter(ctx: typer.Context, incomplete: str) -> list[tuple[str, s
 def _settings(prefix: str, learner: Declaration) -> Iterator[tuple[str, str]]:
     for each in learner.parameters:
         yield f"{prefix}{each.name}=", f"{each.description}; {each.bound_text}"
-        for word, says in _words_of(each):
-            yield f"{prefix}{each.name}={word}", says
-
-
-def _words_of(parameter: Parameter) -> Iterator[tuple[str, str]]:
-    words = ("true", "false") if parameter.kind is bool else parameter.choices
-    yield from ((word, parameter.description) for word in words)
-    if parameter.meaning_of_none:
-        yield "none", parameter.meaning_of_none
+        for word in ("true", "false") if each.kind is bool else each.choices:
+            yield f"{prefix}{each.name}={word}", each.description
+        if each.meaning_of_none:
+            yield f"{prefix}{each.name}=none", each.meaning_of_none
 
 
 def _offer(incomplete: str, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

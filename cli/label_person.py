@@ -281,8 +281,9 @@ class TerminalLabeller:
             style="cyan",
         )
         answer = self._read_answer(classes, None)
-        is_other = answer is Reply.CANNOT_TELL or not isinstance(answer, Reply | EditEarlier)
-        return answer if is_other else None
+        if isinstance(answer, EditEarlier) or (isinstance(answer, Reply) and answer is not Reply.CANNOT_TELL):
+            return None
+        return answer
 
     def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")

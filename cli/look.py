@@ -87,7 +87,9 @@ def inspect(
         print_json(_schema_json(schema))
     else:
         out.print(_table_of_columns(schema))
-        out.print(f"\n{schema.rows:,} rows{_labels_text(schema, column)}", soft_wrap=True)
+        named = f"; classes: {listed_names(schema.classes)}" if schema.classes else ""
+        labelled = "" if column is None else f", {schema.labelled:,} of them labelled"
+        out.print(f"\n{schema.rows:,} rows{labelled}{named}", soft_wrap=True)
         if column is None and not frame:
             out.print(
                 "no column is named class: name it with --class COLUMN, or the classes with --classes A,B,C"
@@ -105,11 +107,6 @@ def class_choice(
     return frame, None if classes is not None and class_name is None else class_column(table, class_name)
 
 
-def _labels_text(schema: FileSchema, column: str | None) -> str:
-    named = f"; classes: {listed_names(schema.classes)}" if schema.classes else ""
-    return named if column is None else f", {schema.labelled:,} of them labelled{named}"
-
-
 def _table_of_columns(schema: FileSchema) -> RichTable:
     found = RichTable("column", box=None)
     for title in ("becomes", "values", "different"):
@@ -122,7 +119,10 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
             "refused" if any(remark.outcome == "refused" for remark in each.remarks) else ROLES[each.role],
             "" if ignored else f"{each.seen.known:,}",
             "" if ignored else f"{'more than ' if each.seen.at_full else ''}{_distinct(each):,}",
-            ", ".join(_examples(each)),
+            ", ".join(
+                value if len(value) <= _EXAMPLE_CHARS else f"{value[:_EXAMPLE_CHARS]}..."
+                for value in islice(each.seen.values, _EXAMPLES)
+            ),
         )
     return found
 
@@ -130,13 +130,6 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
 def _distinct(look: ColumnLook) -> int:
     """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
     return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
-
-
-def _examples(look: ColumnLook) -> list[str]:
-    return [
-        value if len(value) <= _EXAMPLE_CHARS else f"{value[:_EXAMPLE_CHARS]}..."
-        for value in islice(look.seen.values, _EXAMPLES)
-    ]
 
 
 def _schema_json(schema: FileSchema) -> dict[str, Any]:

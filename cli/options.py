@@ -17,16 +17,18 @@ from quercus.specification.parameter import Parameter
 
 
 def with_options(
-    options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None
+    options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, *, into: str = "options"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command options in the place of its parameter ``options``.
+    """Return a decorator that gives a command options in the place of one of its parameters.
 
     Parameters
     ----------
     options
-        The annotation of each option by the name of its value. The command gets a dict of all values.
+        The annotation of each option by the name of its value.
     defaults
         Values of options that are not given, where this is not None.
+    into
+        The parameter, which receives a dict of all values.
     """
     kind = inspect.Parameter.KEYWORD_ONLY
     known = defaults or {}
@@ -38,13 +40,11 @@ def with_options(
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
         def with_them(**given: Any) -> None:
-            command(options={name: given.pop(name) for name in options}, **given)
+            command(**{into: {name: given.pop(name) for name in options}}, **given)
 
         signature = inspect.signature(command, eval_str=True)
         declared = [
-            each
-            for own in signature.parameters.values()
-            for each in (added if own.name == "options" else [own])
+            each for own in signature.parameters.values() for each in (added if own.name == into else [own])
         ]
         with_them.__signature__ = signature.replace(parameters=declared)  # type: ignore[attr-defined]
         return with_them

@@ -58,13 +58,23 @@ def _print_status(address: str, state: Status) -> None:
     access = "TLS, " if state.tls else "no TLS, "
     access += "tokens asked for" if state.tokens else "no tokens asked for"
     size = "" if state.restricted else f"{_size_text(state.store_bytes)}, "
+    growers = "; ".join(
+        f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
+        for each in state.growers
+    )
+    learning = ", ".join(state.learning)
+    if state.waiting_count:
+        more = state.waiting_count - len(state.waiting)
+        learning += (
+            f"; waiting for their turn: {', '.join([*state.waiting, *([f'{more:,} more'] if more else [])])}"
+        )
     rows = [
         ("server", f"{address}, quercus {state.version}, up {_duration_text(state.uptime_s)}"),
         ("access", access),
         ("store", state.store_trouble or f"{size}schema {state.store_revision}"),
         ("grower", state.grower_text),
-        *([("growers", _growers_line(state))] if state.growers else []),
-        *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
+        *([("growers", growers)] if growers else []),
+        *([("learning", learning)] if learning else []),
         ("models", f"{state.models:,}" + (", those of your token" if state.restricted else "")),
         *(("damaged", f"{name}: {reason}") for name, reason in state.damaged.items()),
         *(("stopped", f"{name}: {reason}") for name, reason in state.stopped.items()),
@@ -72,9 +82,8 @@ def _print_status(address: str, state: Status) -> None:
         ("memory", _size_text(state.memory_bytes)),
         ("log level", state.log_level),
     ]
-    hidden = {"calls", "memory"} if state.restricted else set()
     for key, value in rows:
-        if key in hidden:
+        if state.restricted and key in {"calls", "memory"}:
             continue
         is_fault = (
             key in {"damaged", "stopped"}
@@ -83,24 +92,6 @@ def _print_status(address: str, state: Status) -> None:
         )
         grid.add_row(key, Text(value, style="bold red" if is_fault else ""))
     out.print(grid)
-
-
-def _growers_line(state: Status) -> str:
-    """Return a line about the growers that share the store."""
-    return "; ".join(
-        f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
-        for each in state.growers
-    )
-
-
-def _learning_line(state: Status) -> str:
-    """Return a line about the models that learn or grow in separate processes, and those that wait."""
-    learning = ", ".join(state.learning)
-    if not state.waiting_count:
-        return learning
-    more = state.waiting_count - len(state.waiting)
-    names = ", ".join([*state.waiting, *([f"{more:,} more"] if more else [])])
-    return f"{learning}; waiting for their turn: {names}"
 
 
 def _duration_text(seconds: float) -> str:
