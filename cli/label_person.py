@@ -42,7 +42,7 @@ SENT_POLL_S = 0.2
 
 
 class Reply(Enum):
-    """What a labeller says in the place of a label, and the word that confirms it."""
+    """An answer of a labeller in the place of a label, and the word that confirms it."""
 
     CANNOT_TELL = "refused"
     SKIP = "skipped"

@@ -19,7 +19,6 @@ from quercus.cli.common import (
     duration_s,
     err,
     fail,
-    needs_extra,
     out,
     print_json,
     report,
@@ -90,11 +89,11 @@ def create_token(
         quercus tokens create ann --role labeller --expires 90d --output ann.token
         quercus tokens create press-7 --role sensor --model press
     """
-    with needs_extra("tokens"):
-        from quercus.server.gate.access import issue_token  # noqa: PLC0415  (the server extra)
     lifetime_s = None if expires is None else duration_s("--expires", expires)
     record = None
     with opened_store("tokens", store) as opened:
+        from quercus.server.gate.access import issue_token  # noqa: PLC0415  (the server extra)
+
         try:
             with nullcontext() if token_path is None else created_privately(token_path) as stream:
                 token, record = issue_token(opened.access, name, role, model, lifetime_s)
@@ -210,9 +209,9 @@ def revoke_token(
 
         quercus tokens revoke 3f9a0c1d2e4b
     """
-    with needs_extra("tokens"):
-        from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
     with opened_store("tokens", store) as opened:
+        from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
+
         try:
             opened.access.revoke_token(token_id)
         except NotFound as error:

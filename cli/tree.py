@@ -64,7 +64,7 @@ TREE_OPTIONS = {
         ),
     ],
 }
-"""Which tree is printed, in which form, and the files that it is written to: the arguments of `write_trees`."""
+"""The tree that is printed, its form, and the files that it is written to: the arguments of `write_trees`."""
 
 
 @with_options(TREE_OPTIONS, {"rules": False})
