@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, Final, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -203,12 +203,12 @@ def json_line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def report(as_json: bool, result: dict[str, Any], text: str) -> None:
-    """Report the outcome of a command: as JSON for programs, in a line of text for people."""
+def report(as_json: bool, result: object, shown: RenderableType) -> None:
+    """Report the outcome of a command: as JSON for programs, as a line of text or a table for people."""
     if as_json:
         print_json(result)
     else:
-        out.print(text, soft_wrap=True)
+        out.print(shown, soft_wrap=isinstance(shown, str))
 
 
 @contextmanager

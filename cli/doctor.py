@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.belief.errors import InvalidInput
-from quercus.cli.common import JsonOption, out, print_json
+from quercus.cli.common import JsonOption, report
 from quercus.view.words import counted
 
 if TYPE_CHECKING:  # the server extra
@@ -377,17 +378,11 @@ def doctor(
 
     findings = list(all_findings(load_config))
     well = all(each.state != "fault" for each in findings)
-    if as_json:
-        print_json({"well": well, "checks": [asdict(each) for each in findings]})
-    else:
-        table = RichTable(box=None, show_header=False, pad_edge=False)
-        table.add_column()
-        table.add_column()
-        table.add_column(overflow="fold")
-        for each in findings:
-            table.add_row(Text(each.state, style=_STYLES[each.state]), each.name, each.found)
-            if each.fix and each.state != "ok":
-                table.add_row("", "", Text(f"→ {each.fix}", style="dim"))
-        out.print(table)
+    table = RichTable("", "", Column(overflow="fold"), box=None, show_header=False, pad_edge=False)
+    for each in findings:
+        table.add_row(Text(each.state, style=_STYLES[each.state]), each.name, each.found)
+        if each.fix and each.state != "ok":
+            table.add_row("", "", Text(f"→ {each.fix}", style="dim"))
+    report(as_json, {"well": well, "checks": [asdict(each) for each in findings]}, table)
     if not well:
         raise typer.Exit(1)

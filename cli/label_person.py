@@ -134,7 +134,7 @@ class TerminalLabeller:
             self._console.print(text, style=style)
         return bool(notices)
 
-    def _on_tick(self, *, quietly: bool) -> None:
+    def _on_tick(self, quietly: bool) -> None:
         self._queue.note_key_press(self._keyboard.pressed_at)
         if quietly:
             self._queue.raise_interrupt()
@@ -288,7 +288,8 @@ class TerminalLabeller:
     def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")
         line = self._keyboard.read_line("> ", MAX_COMMENT_CHARACTERS)
-        self._comment = self._comment if line is None else line.strip()
+        if line is not None:
+            self._comment = line.strip()
 
     def _choose_set(self, classes: tuple[str, ...]) -> LabelLike:
         chosen: list[str] = []

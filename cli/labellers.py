@@ -15,7 +15,6 @@ from quercus.cli.common import (
     ModelArgument,
     ServerOption,
     out,
-    print_json,
     print_json_line,
     report,
 )
@@ -103,13 +102,9 @@ def labellers(
     """
     with Client(server) as client:
         statistics = client.labellers(model)
-    if as_json:
-        print_json([asdict(each) for each in statistics])
-        return
-    if not statistics:
-        out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
-        return
-    out.print(labellers_table(statistics))
+    none = f"nobody has labelled {model} yet; begin with: quercus label {model}"
+    shown = labellers_table(statistics) if statistics else none
+    report(as_json, [asdict(each) for each in statistics], shown)
 
 
 def policy(
@@ -190,10 +185,7 @@ def policy(
         now = client.labelling_policy(model)
         if changes:
             now = client.set_labelling_policy(model, replace(now, **changes), changes)
-    if as_json:
-        print_json(asdict(now))
-    else:
-        out.print(pairs_table(policy_rows(now)))
+    report(as_json, asdict(now), pairs_table(policy_rows(now)))
 
 
 def history(

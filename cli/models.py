@@ -59,13 +59,8 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
     """
     with Client(server) as client:
         models = list(client.models())
-    if as_json:
-        print_json([model_json(model) for model in models])
-        return
-    if not models:
-        out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
-        return
-    out.print(models_table(models))
+    none = "no models yet; create one with: quercus models create NAME FILE --class COLUMN"
+    report(as_json, [model_json(model) for model in models], models_table(models) if models else none)
 
 
 @app.command("show")
@@ -83,10 +78,7 @@ def show_model(
     """
     with Client(server) as client:
         model = client.get_model(name)
-    if as_json:
-        print_json(model_json(model))
-    else:
-        out.print(model_page(model))
+    report(as_json, model_json(model), model_page(model))
 
 
 @app.command("create")
@@ -221,10 +213,7 @@ def update_model(
         raise typer.BadParameter(f"nothing to change: give {flags} or --{CHANGEABLE[-1]}")
     with Client(server) as client:
         model = client.update_model(name, **options)
-    if as_json:
-        print_json(model_json(model))
-    else:
-        out.print(model_page(model))
+    report(as_json, model_json(model), model_page(model))
 
 
 @app.command("delete")

@@ -9,7 +9,7 @@ import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, err, out, print_json
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, err, report
 from quercus.cli.completion import complete_from
 from quercus.client.client import Client
 from quercus.client.results import Status
@@ -45,15 +45,12 @@ def status(
             err.print(f"log level {log_level}, was {previous}", style="dim")
         state = client.status()
         address = client.address
-    if as_json:
-        print_json(asdict(state) | {"well": state.is_healthy})
-    else:
-        _print_status(address, state)
+    report(as_json, asdict(state) | {"well": state.is_healthy}, _status_table(address, state))
     if not state.is_healthy:
         raise typer.Exit(1)
 
 
-def _print_status(address: str, state: Status) -> None:
+def _status_table(address: str, state: Status) -> RichTable:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
     access = "TLS, " if state.tls else "no TLS, "
     access += "tokens asked for" if state.tokens else "no tokens asked for"
@@ -91,7 +88,7 @@ def _print_status(address: str, state: Status) -> None:
             or (key == "grower" and not state.is_grower_healthy)
         )
         grid.add_row(key, Text(value, style="bold red" if is_fault else ""))
-    out.print(grid)
+    return grid
 
 
 def _duration_text(seconds: float) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,6 @@ from quercus.cli.common import (
     duration_s,
     err,
     fail,
-    out,
     print_json,
     report,
 )
@@ -130,16 +130,12 @@ def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -
     """
     with Client(server) as client:
         caller = client.caller()
-    if as_json:
-        models = None if caller.models is None else list(caller.models)
-        head = {"name": caller.name, "roles": list(caller.roles), "models": models}
-        print_json(head | {"needs_token": caller.needs_token, "methods": sorted(caller.methods)})
-        return
-    if not caller.needs_token:
-        out.print(f"The server at {server} asks for no token: everybody may do everything.", soft_wrap=True)
-        return
-    models_text = "all models" if caller.models is None else f"the models {', '.join(caller.models)}"
-    out.print(f"{caller.name}: {', '.join(caller.roles)}, for {models_text}", soft_wrap=True)
+    if caller.needs_token:
+        models = "all models" if caller.models is None else f"the models {', '.join(caller.models)}"
+        text = f"{caller.name}: {', '.join(caller.roles)}, for {models}"
+    else:
+        text = f"The server at {server} asks for no token: everybody may do everything."
+    report(as_json, asdict(caller) | {"methods": sorted(caller.methods)}, text)
 
 
 @app.command("list")
@@ -155,39 +151,29 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
     with opened_store("tokens", store) as opened:
         records = opened.access.tokens()
     now = datetime.now(UTC).timestamp()
-    rows = [
-        {
-            "id": record.id,
-            "name": record.name,
-            "roles": sorted(record.roles),
-            "models": None if record.models is None else sorted(record.models),
-            "created_at": _iso_time(record.created_at),
-            "expires_at": _iso_time(record.expires_at),
-            "revoked_at": _iso_time(record.revoked_at),
-        }
-        for record in records
-    ]
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        out.print("no tokens yet; create one with: quercus tokens create NAME --role operator")
-        return
+    rows = []
     table = RichTable("id", "name", "roles", "models", "created", "counts", box=None)
     for record in records:
-        models = "all" if record.models is None else ", ".join(sorted(record.models))
+        roles, models = sorted(record.roles), None if record.models is None else sorted(record.models)
+        rows.append(
+            {
+                "id": record.id,
+                "name": record.name,
+                "roles": roles,
+                "models": models,
+                "created_at": _iso_time(record.created_at),
+                "expires_at": _iso_time(record.expires_at),
+                "revoked_at": _iso_time(record.revoked_at),
+            }
+        )
         state = "until revoked" if record.expires_at is None else f"until {_minute_text(record.expires_at)}"
         if not record.is_live(now):
             state = "expired" if record.revoked_at is None else "revoked"
-        table.add_row(
-            record.id,
-            record.name,
-            ", ".join(sorted(record.roles)),
-            models,
-            _minute_text(record.created_at),
-            state,
-        )
-    out.print(table)
+        shown = "all" if models is None else ", ".join(models)
+        created = _minute_text(record.created_at)
+        table.add_row(record.id, record.name, ", ".join(roles), shown, created, state)
+    none = "no tokens yet; create one with: quercus tokens create NAME --role operator"
+    report(as_json, rows, table if rows else none)
 
 
 @app.command("revoke")
@@ -235,16 +221,13 @@ def audit(
     """
     with opened_store("tokens", store) as opened:
         records = opened.access.newest_audit(limit)
-    if as_json:
-        shown = ("who", "action", "target", "outcome")
-        print_json([{"at": _iso_time(r.at)} | {name: getattr(r, name) for name in shown} for r in records])
-        return
+    entries = []
     table = RichTable("when (UTC)", "who", "action", "target", "outcome", box=None)
-    for r in records:
-        table.add_row(
-            f"{datetime.fromtimestamp(r.at, UTC):%Y-%m-%d %H:%M:%S}", r.who, r.action, r.target, r.outcome
-        )
-    out.print(table)
+    for each in records:
+        entry = {"who": each.who, "action": each.action, "target": each.target, "outcome": each.outcome}
+        entries.append({"at": _iso_time(each.at), **entry})
+        table.add_row(f"{datetime.fromtimestamp(each.at, UTC):%Y-%m-%d %H:%M:%S}", *entry.values())
+    report(as_json, entries, table)
 
 
 def _iso_time(seconds: float | None) -> str | None:
