@@ -34,10 +34,6 @@ def mass_function(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
@@ -82,10 +78,6 @@ def belief_intervals(
         (l,) of each, in [0, 1], as in a `Classification`.
     ax
         Axes to draw on; None: in a new figure.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

@@ -39,10 +39,6 @@ def learning_curve(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
@@ -91,10 +87,6 @@ def accuracy_over_time(
         Rows that each curve remembers, at least 1.
     ax
         Axes to draw on; None: in a new figure.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

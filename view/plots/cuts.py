@@ -48,10 +48,6 @@ def alpha_cut(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput

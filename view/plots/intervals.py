@@ -32,10 +32,6 @@ def gain_ratio_intervals(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
