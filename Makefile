@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all compiled-tests docs serve proto released kernels client estimators bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all compiled-tests docs serve proto generator released kernels client estimators bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -11,6 +11,12 @@ DEMO_STAMP := $(VENV)/demo.stamp
 # Peers live in an environment of their own: CapyMOA wants an older pandas than Quercus has.
 PEERS_VENV := .venv-bench
 PEERS_STAMP := $(PEERS_VENV)/installed.stamp
+# The generator decides which protobuf and grpcio Quercus runs on: its own version and all later ones, up to protobuf's next
+# major but one. This is the oldest with wheels for Python 3.14. It wants an older protobuf than developers have, and needs
+# none to run, so it is beside their packages rather than among them.
+GENERATOR_VERSION := 1.75.1
+GENERATOR := $(VENV)/generator
+GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,12 +60,14 @@ docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings 
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
 
-proto: $(STAMP) ## Generate the Python code from proto/*/*.proto, and the results of the client
-	$(BIN)/python -m grpc_tools.protoc -I src -I proto \
+proto: $(STAMP) $(GENERATOR_STAMP) ## Generate the Python code from proto/*/*.proto, and the results of the client
+	PYTHONPATH=$(GENERATOR) $(BIN)/python -m grpc_tools.protoc -I src -I proto \
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
 	$(BIN)/python -m quercus.client.generate_results $(OUT)/quercus/client
+
+generator: $(GENERATOR_STAMP)
 
 released: $(STAMP) ## Keep what the protocol is now as that of a release: later changes must not break it
 	$(BIN)/buf build --exclude-source-info --output proto/released.binpb
@@ -146,6 +154,10 @@ $(STAMP): $(INSTALLED)
 	@$(build_kernels)
 	@$(call install,--no-build-isolation --editable '.[dev]')
 	@touch $(DEMO_STAMP) $@
+
+$(GENERATOR_STAMP):
+	@$(call install,--target $(GENERATOR) --no-deps grpcio-tools==$(GENERATOR_VERSION))
+	@touch $@
 
 $(PEERS_STAMP): bench/requirements.txt | $(STAMP)
 	@echo "Installing the peers that bench/ measures beside Quercus into $(PEERS_VENV) (once) ..."
