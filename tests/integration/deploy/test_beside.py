@@ -1,7 +1,7 @@
 """Quercus can be installed beside what its users have: the resolver finds the same release of it as without Quercus.
 
-These tests ask PyPI, by way of uv. Without a network they skip, except in continuous integration, where a skipped test is
-a failure.
+These tests ask PyPI, by way of uv. Without a network they skip, except in continuous integration, where a skipped test
+is a failure.
 """
 
 import os
@@ -40,7 +40,7 @@ def resolved(folder: Path, more: list[str], neighbour: str) -> str:
     compiled = [str(Path(sys.executable).with_name("uv")), "pip", "compile", "--quiet", "--no-header"]
     compiled += ["--no-annotate", "--python-version", PYTHON, str(requirements)]
     done = subprocess.run(compiled, capture_output=True, text=True, check=False, timeout=500)
-    release = re.search(rf"^{neighbour.split('[')[0]}==(\S+)", done.stdout, re.MULTILINE)
+    release = re.search(rf"^{neighbour.split('[', maxsplit=1)[0]}==(\S+)", done.stdout, re.MULTILINE)
     return done.stderr if release is None else release[1]
 
 
