@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all compiled-tests docs serve proto generator released kernels client estimators bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all compiled-tests docs serve proto generator released kernels client estimators bench floors release-checks torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -17,6 +17,17 @@ PEERS_STAMP := $(PEERS_VENV)/installed.stamp
 GENERATOR_VERSION := 1.75.1
 GENERATOR := $(VENV)/generator
 GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
+# The oldest releases that pyproject.toml allows, and what tests Quercus on them.
+FLOORS_VENV := .venv-floors
+FLOORS_EXTRAS := server console mqtt webhook postgres archive estimators dask tracing
+FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
+    tritonclient geventhttpclient python-rapidjson buf-bin setuptools nanobind
+FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
+    tests/unit/storage tests/unit/view tests/contract/storage tests/integration/client/test_client.py \
+    tests/integration/client/test_aio.py tests/integration/server/test_http.py tests/integration/server/test_tls.py \
+    tests/integration/server/test_push_batch.py tests/integration/server/test_inference.py
+# Of older releases: the help of Typer joins lines, and gRPC's library has fewer options to bound.
+FLOORS_LEFT_OUT := not each_example_is_on_an and not the_library_knows_every_option
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -112,7 +123,7 @@ soak: $(STAMP) ## Push, label, classify and watch for MINUTES=20, and see whethe
 	$(BIN)/python tests/support/soak.py $(or $(MINUTES),20)
 
 clean: ## Remove .venv, caches and build leftovers
-	rm -rf $(VENV) $(PEERS_VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS_VENV) $(FLOORS_VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f kernels/*.so
 
@@ -154,6 +165,25 @@ $(STAMP): $(INSTALLED)
 	@$(build_kernels)
 	@$(call install,--no-build-isolation --editable '.[dev]')
 	@touch $(DEMO_STAMP) $@
+
+floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allows, in an environment of its own
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(FLOORS_VENV)
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --no-annotate \
+	    $(addprefix --extra ,$(FLOORS_EXTRAS)) pyproject.toml --output-file $(FLOORS_VENV)/floors.txt
+	$(BIN)/uv pip install --quiet --python $(FLOORS_VENV)/bin/python -r $(FLOORS_VENV)/floors.txt
+	$(BIN)/uv pip install --quiet --python $(FLOORS_VENV)/bin/python -c $(FLOORS_VENV)/floors.txt $(FLOORS_TOOLS)
+	$(BIN)/uv pip install --quiet --python $(FLOORS_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	$(FLOORS_VENV)/bin/python -m pytest -q -n 2 -m "not slow" -o filterwarnings=default -p no:cacheprovider \
+	    -k "$(FLOORS_LEFT_OUT)" $(FLOORS_TESTS)
+
+# Not `make test-all`: what does not fit the quarter of an hour of continuous integration.
+release-checks: $(STAMP) ## Before a release: floors, kills, faults, lost leases, mutated messages; about two hours
+	$(MAKE) floors
+	$(MAKE) torture N=200
+	$(MAKE) leases N=2000
+	$(MAKE) fuzz N=20000
+	$(MAKE) faults
+	$(MAKE) cluster-torture N=100
 
 $(GENERATOR_STAMP):
 	@$(call install,--target $(GENERATOR) --no-deps grpcio-tools==$(GENERATOR_VERSION))

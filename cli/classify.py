@@ -131,7 +131,7 @@ def classify(
         quercus classify wine new.csv
         quercus classify wine new.csv --id-column bottle --output answers.parquet
         quercus classify wine test.csv --class class
-        tail -f measured.jsonl | quercus classify wine - | jq .class
+        quercus classify wine - < measured.jsonl
     """
     is_piped = is_standard_input(file)
     chosen = _chosen_format(form, output, as_json=as_json)

@@ -29,7 +29,7 @@ from quercus.specification.written_labels import write_label
 T = TypeVar("T")
 
 SOURCE: Final = Path("standard input")
-"""What errors name in the place of a file."""
+"""The name of the source in errors, in the place of a file."""
 PATIENCE_S: Final = 0.25
 """Rows wait no longer than this for further rows, so that those of a slow producer arrive soon."""
 ID_FIELD: Final = "id"

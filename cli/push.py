@@ -165,7 +165,7 @@ def push(
         quercus push birds crowd.csv --labels --item picture
         quercus push birds project-7.json --from label-studio --item picture
         quercus push wine wine.parquet --beside text:notes --beside image:photo
-        kcat -C -b broker -t bottles -u | quercus push wine -
+        quercus push wine - < bottles.jsonl
     """
     if rejected is not None and (tool is not None or question):
         raise typer.BadParameter(

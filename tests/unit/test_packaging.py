@@ -195,7 +195,7 @@ def test_the_oldest_protobuf_and_grpcio_are_those_that_the_code_was_generated_fo
 
 
 def test_no_dependency_of_users_has_a_cap() -> None:
-    """What newer releases break is found by the tests; a cap breaks the installation beside other packages at once."""
+    """A newer release that breaks something is found by tests; a cap breaks installations beside other packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = [part for name, part in project["optional-dependencies"].items() if name not in {"dev", "docs"}]
     capped = {
