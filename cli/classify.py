@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     SKIP_HINT,
     DelimiterOption,
-    FileArgument,
     MissingOption,
     ModelArgument,
     RejectedOption,
@@ -39,6 +39,13 @@ from quercus.cli.output_files import (
     refuse_input,
     write_rows,
     written_whole,
+)
+from quercus.cli.pipes import (
+    AsTheyCome,
+    InputArgument,
+    NamedRows,
+    is_standard_input,
+    open_standard_input,
 )
 from quercus.client.classifications import Classification
 from quercus.client.client import Client
@@ -68,7 +75,7 @@ class OutputFormat(StrEnum):
 def classify(
     *,
     model: ModelArgument,
-    file: FileArgument,
+    file: InputArgument,
     form: Annotated[
         OutputFormat | None,
         typer.Option(
@@ -109,7 +116,7 @@ def classify(
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Classify the rows of a CSV, ARFF or Parquet file.
+    """Classify the rows of a CSV, ARFF or Parquet file, or of standard input.
 
     The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
     probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions
@@ -120,35 +127,58 @@ def classify(
     A row is refused for a wrong value or id, or too few or many cells. The first one ends the command; with --rejected
     the others are classified under their own numbers, and the command fails at its end.
 
+    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are classified as they come, a
+    quarter of a second later at most, and printed as CSV or as JSON, as they came. A refused row is named on standard
+    error. The field id of JSON objects is their id.
+
     Try:
 
         quercus classify wine new.csv
         quercus classify wine new.csv --id-column bottle --output answers.parquet
         quercus classify wine test.csv --class class
+        quercus classify wine - < measured.jsonl
     """
+    is_piped = is_standard_input(file)
     chosen = _chosen_format(form, output, as_json=as_json)
-    _check_output(output, file, force)
-    refuse_input("--rejected", rejected, file)
+    _check_output(output, None if is_piped else file, force)
+    refuse_input("--rejected", rejected, None if is_piped else file)
     if rejected is not None and rejected == output:
         raise typer.BadParameter("--rejected and --output name the same file")
     if for_spreadsheets and chosen is not OutputFormat.CSV:
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
-    table = open_table(file, delimiter=delimiter, missing=words_of(missing))
-    at = None if class_name is None else table.position(class_name, "--class")
+    words = words_of(missing)
+    table = None if is_piped else open_table(file, delimiter=delimiter, missing=words)
     with Client(server) as client:
         specification = client.get_model(model).specification
-        classes = tuple(specification.classes)
+        if table is None:
+            piped = open_standard_input(specification, delimiter=delimiter, missing=words)
+            table, ids = piped.table, ids or piped.id_column
+            if piped.is_json and form is None and output is None:
+                chosen = OutputFormat.JSONL
+            elif chosen is OutputFormat.TABLE:
+                chosen = OutputFormat.CSV
+        at = None if class_name is None else table.position(class_name, "--class")
         binding = Binding(table, specification, uncertain=True)
-        with refused_rows(rejected, table) as refused:
+        with refused_rows(rejected, table) as written:
+            refused = NamedRows() if written is None and is_piped else written
             found = _ClassifiedFile(
-                client, model, binding, classes, masses=masses, ids=ids, at=at, refused=refused
+                client,
+                model,
+                binding,
+                tuple(specification.classes),
+                masses=masses,
+                ids=ids,
+                at=at,
+                refused=refused,
+                is_piped=is_piped,
             )
             _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
     warn_of_unseen(found.unseen.results(found.rows))
     if at is not None:
         err.print(found.accuracy_text, markup=False)
     if refused is not None and refused.rows:
-        fail(f"{refused.count_text} refused: {rejected} has each with its line and the reason")
+        where = "standard error" if rejected is None else rejected
+        fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
 
 
 def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: bool) -> OutputFormat:
@@ -164,7 +194,7 @@ def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: b
     return OutputFormat(format_for(output, given))
 
 
-def _check_output(output: Path | None, file: Path, force: bool) -> None:
+def _check_output(output: Path | None, file: Path | None, force: bool) -> None:
     if output is None:
         if force:
             raise typer.BadParameter("--force is for files: give -o FILE")
@@ -201,6 +231,7 @@ class _ClassifiedFile:
     ids : column of ids; None: there is none.
     at : position of the column of true classes; None: there is none.
     refused : takes the rows that are refused; None: the first ends the reading.
+    is_piped : whether rows are classified as they come, and not in full chunks.
     """
 
     def __init__(
@@ -213,9 +244,10 @@ class _ClassifiedFile:
         masses: bool,
         ids: str | None,
         at: int | None,
-        refused: RejectedFile | None,
+        refused: RejectedFile | NamedRows | None,
+        is_piped: bool = False,
     ) -> None:
-        self._refused = refused
+        self._refused, self._is_piped = refused, is_piped
         self._client, self._model, self._binding = client, model, binding
         self.masses, self._at = masses, at
         self.classes = classes
@@ -232,9 +264,12 @@ class _ClassifiedFile:
         table = self._binding.table
         records = enumerate(table.with_faults())
         count = 0
-        while chunk := list(itertools.islice(records, CHUNK_ROWS)):
+        full = iter(lambda: list(itertools.islice(records, CHUNK_ROWS)), [])
+        for chunk in AsTheyCome(records, CHUNK_ROWS) if self._is_piped else full:
             count += len(chunk)
             yield from self._classified([row for each in chunk if (row := self._read_row(*each)) is not None])
+            if self._is_piped:
+                sys.stdout.flush()
         if not count:
             raise FileError(table.path, "has a header but no rows")
 

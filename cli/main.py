@@ -30,7 +30,7 @@ COMMANDS = {
         "inspect",
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),
-    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file."),
+    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file, or of standard input."),
     "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
     "label": (
         "label",
@@ -54,7 +54,11 @@ COMMANDS = {
         "history",
         "Show the history of a model's queries: their leases and how they ended.",
     ),
-    "classify": ("classify", "classify", "Classify the rows of a CSV, ARFF or Parquet file."),
+    "classify": (
+        "classify",
+        "classify",
+        "Classify the rows of a CSV, ARFF or Parquet file, or of standard input.",
+    ),
     "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
     "watch": (
         "watch",

@@ -18,7 +18,6 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     SKIP_HINT,
     DelimiterOption,
-    FileArgument,
     JsonOption,
     LabelColumnOption,
     LabelFileOption,
@@ -35,6 +34,13 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.output_files import refuse_input
+from quercus.cli.pipes import (
+    InputArgument,
+    NamedRows,
+    PipedPush,
+    is_standard_input,
+    open_standard_input,
+)
 from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
 from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
@@ -50,12 +56,15 @@ from quercus.files.pushing import FilePush, FileRows, RejectedFile, refused_rows
 from quercus.files.schema import Binding, class_column
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
+from quercus.view.words import counted
+
+_REPEATABLE = "the same command goes on: no row is stored twice"
 
 
 def push(
     *,
     model: ModelArgument,
-    file: FileArgument,
+    file: InputArgument,
     labels: Annotated[
         bool,
         typer.Option(
@@ -124,7 +133,7 @@ def push(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Push the rows of a CSV, ARFF or Parquet file.
+    """Push the rows of a CSV, ARFF or Parquet file, or of standard input.
 
     Columns are matched to the model's attributes by name; other columns are ignored. The class column is sent only with
     --labels, since queries are for rows without labels. By default, instance ids are row numbers from 0, so an
@@ -140,6 +149,10 @@ def push(
     A row is refused for a wrong value, label or id, or too few or many cells. The first one ends the push; with
     --rejected the others are pushed, and the command fails at its end.
 
+    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are pushed as they come, a quarter
+    of a second later at most. A refused row is named on standard error, the others are pushed, and the command fails at
+    its end. The field id of JSON objects is their id. Without ids, rows are numbered from 0 in every run.
+
     --beside shows labellers items from which no tree learns. A series is numbers with blanks between them; a picture
     or a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
@@ -151,11 +164,14 @@ def push(
         quercus push birds crowd.csv --labels --item picture
         quercus push birds project-7.json --from label-studio --item picture
         quercus push wine wine.parquet --beside text:notes --beside image:photo
+        quercus push wine - < bottles.jsonl
     """
     if rejected is not None and (tool is not None or question):
         raise typer.BadParameter(
             "--rejected is for rows, not for answers: those are stored whole or not at all"
         )
+    if tool is not None and is_standard_input(file):
+        raise typer.BadParameter("--from is for files: write standard input to one first")
     if tool is not None:
         _push_annotations(server, model, file, (tool, item or "id", question), labeller, as_json=as_json)
         return
@@ -168,8 +184,32 @@ def push(
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
     if label_column is not None and label_file is None:
         raise typer.BadParameter("--label-column names a column of --label-file: give that too")
-    refuse_input("--rejected", rejected, file, label_file)
     words = words_of(missing)
+    if is_standard_input(file):
+        if label_file is not None or columns.is_given or labeller is not None:
+            raise typer.BadParameter(
+                "--label-file, --item, --labeller-column, --answer-column and --labeller are for files: "
+                "write standard input to one first"
+            )
+        with Client(server) as client, _explained_new_class(model):
+            specification = client.get_model(model).specification
+            piped = open_standard_input(specification, delimiter=delimiter, missing=words)
+            table, id_column = piped.table, ids or piped.id_column
+            label_of_record = None
+            if labels:
+                k = table.position("class" if class_name is None else class_name, "--class")
+                label_of_record = partial(label_of, table, k=k, classes=list(specification.classes))
+            rows = FileRows(
+                Binding(table, specification),
+                label_of_record,
+                None,
+                None if id_column is None else table.position(id_column, "--id-column"),
+                id_prefix,
+                display_columns(table, beside or (), "--beside"),
+            )
+            _push_piped(client, model, rows, rejected, batch_rows, as_json=as_json)
+        return
+    refuse_input("--rejected", rejected, file, label_file)
     table = open_table(file, delimiter=delimiter, missing=words)
     with Client(server) as client, _explained_new_class(model):
         specification = client.get_model(model).specification
@@ -222,6 +262,27 @@ def _push_rows(
     if not report.rows and not count:
         raise FileError(path, "has a header but no rows")
     return replace(report, rejected=count)
+
+
+def _push_piped(
+    client: Client, model: str, rows: FileRows, rejected: Path | None, batch_rows: int, *, as_json: bool
+) -> None:
+    """Push the rows of standard input, and name those that are refused, or write them to a file."""
+    with refused_rows(rejected, rows.table) as written:
+        refused = NamedRows() if written is None else written
+        pushed = PipedPush(client, model, rows, refused.write, batch_rows)
+        try:
+            pushed.run()
+        except KeyboardInterrupt:
+            err.print(f"stopped; {counted(pushed.report.rows, 'row')} stored; {_REPEATABLE}")
+            raise
+    report = replace(pushed.report, rejected=refused.rows)
+    if not report.rows and not refused.rows:
+        raise FileError(rows.table.path, "has a header but no rows")
+    _print_report(report, [], as_json)
+    if refused.rows:
+        where = "standard error" if rejected is None else rejected
+        fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
 
 
 @contextmanager
@@ -308,7 +369,7 @@ def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
             yield show_progress
         except KeyboardInterrupt:
             progress.stop()
-            err.print("stopped; the same command goes on: no row is stored twice")
+            err.print(f"stopped; {_REPEATABLE}")
             raise
 
 

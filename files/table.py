@@ -162,15 +162,22 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with unpacked_lines(path, MAX_LINE_BYTES + 1) as lines:
             for number, raw in enumerate(lines, 1):
-                if len(raw) > MAX_LINE_BYTES:
-                    raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
-                yield number, _decode_line(path, number, raw)
+                yield number, decoded_line(path, number, raw)
     except UNPACK_ERRORS as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read: {reason}") from None
 
 
-def _decode_line(path: Path, number: int, raw: bytes) -> str:
+def decoded_line(path: Path, number: int, raw: bytes) -> str:
+    """Return the text of a line of a UTF-8 file.
+
+    Raises
+    ------
+    FileError
+        When it is no UTF-8, or too long.
+    """
+    if len(raw) > MAX_LINE_BYTES:
+        raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
     if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
         raw = raw[3:]
     try:
