@@ -305,8 +305,10 @@ def label_studio(
         quercus bridge label-studio -m wine --secret-file studio.secret
     """
     with needs_extra("bridge label-studio", "console"):
-        from quercus.client.bridges.label_studio import TaskFormat  # noqa: PLC0415  (the console extra)
-        from quercus.client.bridges.label_studio_app import BackendConfig, application  # noqa: PLC0415
+        from quercus.client.bridges.label_studio import (  # noqa: PLC0415  (the console extra)
+            BackendConfig,
+            application,
+        )
         from quercus.client.http_serving import listen, serve  # noqa: PLC0415
     if bool(tls_cert) != bool(tls_key):
         raise typer.BadParameter("a certificate and its private key go together: --tls-cert and --tls-key")
@@ -320,7 +322,7 @@ def label_studio(
             raise typer.BadParameter(
                 f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy terminates TLS"
             )
-    config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)
+    config = BackendConfig(server, model, item, question, labeller, secret)
     with Client(server) as client:
         client.get_model(model)  # report errors of server, token or name now
     warn_of_certificate(tls_cert, tls_key)

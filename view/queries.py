@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quercus.client.algorithms import name_of
+from quercus.client.guess import NEGLIGIBLE_SHARE, likely_shares, withholds_guess
 from quercus.client.results import Model, Query, Reason, Rival
 from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.specification.conditions import path_text
@@ -17,10 +18,12 @@ from quercus.view.rows import MAX_VALUES, ShownItem, ShownValue, shown_curves, s
 from quercus.view.words import counted, is_vacuous, known_text
 
 MOST_RIVALS: Final = 8
+MOST_OPEN: Final = 24
+"""Values that are shown at once, where there are more."""
+MOST_ASKED: Final = 3
+"""Classes that a question names."""
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""
-NEGLIGIBLE_SHARE: Final = 0.005
-"""A class with a smaller share is not named, and shares that differ by less are alike."""
 IDLE: Final = {
     "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
@@ -83,6 +86,9 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
     presentation = model.specification.presentation
     withheld = presentation.withheld if presentation is not None else ()
     groups, more = shown_values(query.values, model, most_values)
+    if withholds_guess(model):  # of a query that was leased before
+        told = tuple(fact for fact in query.reason.facts if not isinstance(fact.value, Shares))
+        query = replace(query, reason=replace(query.reason, facts=told))
     has_reason = "reason" not in withheld and query.reason.node_count > 0
     has_belief = "belief" not in withheld and bool(query.contour)
     rivals = query.reason.rivals
@@ -115,6 +121,56 @@ def graded_classes(classes: Sequence[str], contour: Sequence[float]) -> list[tup
     return list(zip(classes, contour, strict=True))
 
 
+def question_text(classes: Sequence[str]) -> str:
+    """Return what a labeller is asked.
+
+    Examples
+    --------
+    >>> question_text(("edible", "poisonous")), question_text(("a", "b", "c", "d"))
+    ('Is it edible or poisonous?', 'What is it?')
+    """
+    if len(classes) > MOST_ASKED:
+        return "What is it?"
+    return f"Is it {', '.join(classes[:-1])} or {classes[-1]}?"
+
+
+Groups = list[tuple[str, list[ShownValue]]]
+
+
+def fold_values(groups: Groups, reason: Reason, most: int = MOST_OPEN) -> tuple[Groups, Groups]:
+    """Return the values to show at once, and the folded ones; each stays in its group, in declared order.
+
+    Where all find room they keep their places from row to row. Else those come first that the tree tests on the way of
+    the row, as far as the reason says.
+
+    Examples
+    --------
+    >>> values = [ShownValue(name, "1", False, "", name) for name in "abcd"]
+    >>> first, rest = fold_values([("", values)], Reason((("d", "< 2"), ("b", ">= 1"))), most=2)
+    >>> [value.title for value in first[0][1]], [value.title for value in rest[0][1]]
+    (['d', 'b'], ['a', 'c'])
+    """
+    if sum(len(values) for _, values in groups) <= most:
+        return groups, []
+    named = [
+        *(name for name, _ in reason.path),
+        *(rival.attribute for rival in reason.rivals),
+        reason.attribute,
+    ]
+    tested = {name: place for place, name in reversed(list(enumerate(named)))}
+    by_name = {value.attribute: (group, value) for group, values in groups for value in values}
+    foremost = sorted(by_name, key=lambda name: tested.get(name, len(named)))[:most]  # a stable sort
+    left = [name for name in by_name if name not in set(foremost)]
+    return _by_group([by_name[name] for name in foremost]), _by_group([by_name[name] for name in left])
+
+
+def _by_group(values: Sequence[tuple[str, ShownValue]]) -> Groups:
+    grouped: dict[str, list[ShownValue]] = {}
+    for group, value in values:
+        grouped.setdefault(group, []).append(value)
+    return list(grouped.items())
+
+
 def why_text(query: Query) -> str:
     """Return why a query asks about its row: a few sentences; empty if the reason is withheld."""
     reason = query.reason
@@ -125,7 +181,7 @@ def why_text(query: Query) -> str:
     said += [_guess_text(guess, query) for guess in guesses]
     if reason.sentence:
         said.append(reason.sentence)
-    elif any(max(_likely_shares(guess.theta, query.contour)) > 1 - NEGLIGIBLE_SHARE for guess in guesses):
+    elif any(max(likely_shares(guess.theta, query.contour)) > 1 - NEGLIGIBLE_SHARE for guess in guesses):
         said.append("Your answer checks that.")
     return " ".join(filter(None, said)) or f"Its label is worth most by the strategy {reason.strategy}."
 
@@ -179,18 +235,9 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     return f"{first}, then {' and '.join(others)}" if others else first
 
 
-def _likely_shares(theta: Sequence[float], contour: Sequence[float]) -> tuple[float, ...]:
-    """Return an estimate given what is known of the row: in proportion to the plausibility of each class."""
-    if not contour:  # withheld
-        return tuple(theta)
-    joint = [share * plausibility for share, plausibility in zip(theta, contour, strict=True)]
-    total = sum(joint)
-    return tuple(value / total for value in joint) if total > 0 else tuple(theta)
-
-
 def _guess_text(guess: Shares, query: Query) -> str:
     """Return what somebody thinks of the class. It never speaks of doubt, since a guess may be certain."""
-    theta = _likely_shares(guess.theta, query.contour)
+    theta = likely_shares(guess.theta, query.contour)
     possible = [k for k in range(len(theta)) if not query.contour or query.contour[k] > 0]
     among = [theta[k] for k in possible]
     if len(possible) > 1 and max(among) - min(among) < NEGLIGIBLE_SHARE:

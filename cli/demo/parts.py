@@ -19,7 +19,7 @@ from pathlib import Path
 
 from quercus.cli.demo.data import read_rows
 from quercus.client.client import Client
-from quercus.client.pushing import PushReport
+from quercus.client.unseen import PushReport
 
 BATCH_ROWS = 8
 EVERY_S = 0.04
