@@ -71,7 +71,7 @@ def archive(
                     raise
                 if not isinstance(error, NotFound):  # deleted since the names were read
                     failed[each] = str(error)
-                    if not as_json:  # the results have it
+                    if not as_json:  # JSON lists it among the results
                         err.print(f"{each}: {error}")
                 continue
             archived.append(result)

@@ -108,31 +108,6 @@ ClassNamesOption = Annotated[
         "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
     ),
 ]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
-]
-NominalOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--nominal", metavar="COLUMN", help="Treat this column as names, whatever it looks like; repeatable."
-    ),
-]
-NumericOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--numeric",
-        metavar="COLUMN",
-        help="Treat this column as numbers; dates and times become seconds since 1970 UTC; repeatable.",
-    ),
-]
-AttributeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--attribute",
-        metavar="COLUMN",
-        help="Treat this column as an attribute although it looks like ids or a column of classes; repeatable.",
-    ),
-]
 FileArgument = Annotated[
     Path,
     typer.Argument(

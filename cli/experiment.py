@@ -441,7 +441,7 @@ def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tupl
     if absent:
         missing = sorted({known[name].needs for name in absent})
         fix = "pip install 'quercus[experiment]'"
-        err.print(f"left out, for want of {', '.join(missing)}: {', '.join(absent)}; {fix}", style="yellow")
+        err.print(f"left out: {', '.join(absent)}, which need {', '.join(missing)}; {fix}", style="yellow")
     there = tuple(name for name in wanted if name not in absent)
     if not there:
         fail("no method is left to run")

@@ -12,23 +12,19 @@ from rich.table import Table as RichTable
 
 from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
-    AttributeOption,
     DelimiterOption,
     FileArgument,
-    IgnoreOption,
     JsonOption,
     LabelColumnOption,
     LabelFileOption,
     MissingOption,
-    NominalOption,
-    NumericOption,
     err,
     fail,
     needs_extra,
     out,
     words_of,
 )
-from quercus.cli.look import print_remarks
+from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, print_remarks
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
 from quercus.cli.output_files import refuse_input
@@ -48,6 +44,7 @@ LEARNER = "abc45"
 
 
 @with_model_options(by="default", learner=LEARNER)
+@with_options(COLUMN_OPTIONS, NO_CHOICES, into="columns")
 @with_options(TREE_OPTIONS, {"rules": False}, into="output")
 def induce(
     *,
@@ -68,10 +65,7 @@ def induce(
             help="True classes that answer the queries, a line per row (? = cannot tell). Default: the class column.",
         ),
     ] = None,
-    ignore: IgnoreOption = None,
-    nominal: NominalOption = None,
-    numeric: NumericOption = None,
-    attribute: AttributeOption = None,
+    columns: dict[str, Any],
     bins: BinsOption = None,
     cuts: CutsOption = None,
     options: dict[str, Any],
@@ -84,10 +78,10 @@ def induce(
 
     The result is what a model with the same options serves of the same rows, labels and answers, and the options are
     those of quercus models create. Only the default learner is another: abc45, whose tree also stands beside the
-    forest of active-forest. Where the true classes are known beside the labels, the accuracy of the predictions for
-    these rows follows.
+    forest of active-forest. If the true classes of rows are known too, the accuracy of their predictions is printed.
 
-    Columns that cannot help, such as ids, are left out, and what looks wrong in the file is said: see quercus inspect.
+    Columns that cannot help, such as ids, are left out, and remarks name what looks wrong in the file: see quercus
+    inspect.
     Nominal values are sorted (ARFF: in declared order); the classes are in the order of the label file's header, else
     sorted. For the trees of the papers: --split-significance 0.
 
@@ -113,13 +107,10 @@ def induce(
         class_name=class_name if class_name in table.names else None,  # it may name a column of --truth alone
         label_file=label_file,
         label_column=label_column,
-        ignore=ignore or [],
-        nominal=nominal or [],
-        numeric=numeric or [],
-        attributes=attribute or [],
         delimiter=delimiter,
         missing=words,
         quietly=True,
+        **columns,
     )
     print_remarks(data.remarks, err)
     if data.labels is None:

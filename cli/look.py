@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.cli.common import (
-    AttributeOption,
     ClassColumnOption,
     ClassNamesOption,
     DelimiterOption,
     FileArgument,
-    IgnoreOption,
     JsonOption,
     MissingOption,
-    NominalOption,
-    NumericOption,
     PlainConsole,
     out,
     print_json,
     words_of,
 )
+from quercus.cli.options import with_options
 from quercus.files import FileTable, open_table
 from quercus.files.looking import Choices, ColumnLook, Remark
 from quercus.files.schema import FileSchema, class_column, names_of, survey_file
@@ -49,15 +46,46 @@ _EXAMPLES: Final = 3
 _EXAMPLE_CHARS: Final = 14
 
 
+COLUMN_OPTIONS = {
+    "ignore": Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
+    ],
+    "nominal": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--nominal",
+            metavar="COLUMN",
+            help="Treat this column as names, whatever it looks like; repeatable.",
+        ),
+    ],
+    "numeric": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--numeric",
+            metavar="COLUMN",
+            help="Treat this column as numbers; dates and times become seconds since 1970 UTC; repeatable.",
+        ),
+    ],
+    "attributes": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attribute",
+            metavar="COLUMN",
+            help="Treat this column as an attribute although it looks like ids or a column of classes; repeatable.",
+        ),
+    ],
+}
+"""The choices of the user about columns: keyword arguments of `Choices`, `infer_schema` and `read`."""
+NO_CHOICES: Final[dict[str, list[str]]] = {name: [] for name in COLUMN_OPTIONS}
+
+
+@with_options(COLUMN_OPTIONS, NO_CHOICES, into="columns")
 def inspect(
     *,
     file: FileArgument,
     class_name: ClassColumnOption = None,
     classes: ClassNamesOption = None,
-    ignore: IgnoreOption = None,
-    nominal: NominalOption = None,
-    numeric: NumericOption = None,
-    attribute: AttributeOption = None,
+    columns: dict[str, Any],
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     as_json: JsonOption = False,
@@ -81,7 +109,7 @@ def inspect(
     """
     table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
     frame, column = class_choice(table, class_name, classes)
-    choices = Choices(column, ignore or (), nominal or (), numeric or (), attribute or ())
+    choices = Choices(column, **columns)
     schema = survey_file(table, choices, frame)
     if as_json:
         print_json(_schema_json(schema))

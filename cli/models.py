@@ -13,24 +13,21 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
-    AttributeOption,
     ClassColumnOption,
     ClassNamesOption,
     DelimiterOption,
-    IgnoreOption,
     JsonOption,
     MissingOption,
     ModelArgument,
-    NominalOption,
-    NumericOption,
     ServerOption,
     out,
     print_json,
     report,
     words_of,
 )
-from quercus.cli.look import class_choice, print_remarks, remark_json
+from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
+from quercus.cli.options import with_options
 from quercus.cli.specfile import read_presentation, read_specification, to_dict
 from quercus.client.client import Client
 from quercus.client.places import naming_places
@@ -83,6 +80,7 @@ def show_model(
 
 @app.command("create")
 @with_model_options()
+@with_options(COLUMN_OPTIONS, NO_CHOICES, into="columns")
 def create_model(
     *,
     name: Annotated[
@@ -104,10 +102,7 @@ def create_model(
     ],
     class_name: ClassColumnOption = None,
     classes: ClassNamesOption = None,
-    ignore: IgnoreOption = None,
-    nominal: NominalOption = None,
-    numeric: NumericOption = None,
-    attribute: AttributeOption = None,
+    columns: dict[str, Any],
     bins: BinsOption = None,
     cuts: CutsOption = None,
     options: dict[str, Any],
@@ -132,8 +127,7 @@ def create_model(
     labelled, remarks = "", tuple[Remark, ...]()
     naming: AbstractContextManager[None]
     if file.suffix.lower() in {".toml", ".json"}:
-        given = (class_name, classes, ignore, nominal, numeric, attribute, missing)
-        if any(given) or bins is not None or cuts is not None:
+        if any((class_name, classes, missing, *columns.values())) or bins is not None or cuts is not None:
             raise typer.BadParameter(
                 "--class, --classes, --ignore, --nominal, --numeric, --attribute, --missing, --bins and --cuts "
                 "describe a data file, not a specification"
@@ -147,15 +141,7 @@ def create_model(
             raise typer.BadParameter(
                 "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
             )
-        schema = infer_schema(
-            table,
-            class_column=column,
-            ignore=ignore or [],
-            nominal=nominal or [],
-            numeric=numeric or [],
-            attributes=attribute or [],
-            frame=frame,
-        )
+        schema = infer_schema(table, class_column=column, frame=frame, **columns)
         specification = Specification(with_branches(schema.attributes, bins, cuts), schema.classes)
         remarks = schema.remarks
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""

@@ -1,6 +1,6 @@
 """A model that grows without a server: the grower's own engines follow a log that is kept in memory.
 
-So what is induced from a file is what a server would serve of the same rows, labels and answers.
+A tree induced from a file is therefore the one that a server would serve for the same rows, labels and answers.
 """
 
 from __future__ import annotations

@@ -78,7 +78,7 @@ def refuse_input(option: str, output: Path | None, *inputs: Path | None) -> None
 def written_whole(file: Path) -> Iterator[Path]:
     """Yield the path of a new file beside ``file``, which takes its place when the block ends without an error.
 
-    It is on the disk, under its name, before the next statement runs. A pipe or a device is written to as it stands.
+    It is on the disk, under its name, before the next statement runs. A pipe or a device is written to directly.
     """
     if file.exists() and not file.is_file():
         yield file
@@ -86,7 +86,7 @@ def written_whole(file: Path) -> Iterator[Path]:
     part = file.with_name(f"{file.name}.{os.getpid()}.part")
     try:
         part.unlink(missing_ok=True)
-        part.touch(exist_ok=False)  # never through a planted link
+        part.touch(exist_ok=False)  # fails if somebody planted a link there
         if file.exists():
             part.chmod(stat.S_IMODE(file.stat().st_mode))  # a private file stays private
     except OSError as error:

@@ -1,4 +1,4 @@
-"""``quercus push --labels`` of a file of answers: labellers' labels of rows."""
+"""The answers of labellers in a file, which ``quercus push`` states about existing rows."""
 
 from __future__ import annotations
 

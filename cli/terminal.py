@@ -109,7 +109,7 @@ def open_keyboard(on_return: Callable[[], None], on_tick: Callable[[bool], None]
 
     from blessed import Terminal  # noqa: PLC0415  (other commands need none)
 
-    # Keys are read and nothing is styled: a terminal that would be asked what it can show may answer no queries at all
+    # Nothing is styled, so the terminal is not asked what it can show: some terminals answer no such queries
     terminal = Terminal(force_styling=None)
     keyboard = Keys(terminal, on_return, on_tick)
 

@@ -11,7 +11,7 @@ from quercus.view.rows import Curve
 
 WIDTH, HEIGHT = 600.0, 120.0
 MAX_POINTS = 1_200
-"""More are thinned: of each piece the least and the largest value stay."""
+"""More points are thinned out: of each piece, the least and the largest value stay."""
 
 
 def draw_curves(given: Sequence[Curve]) -> str:

@@ -36,8 +36,8 @@ class Overview:
     trees
         A line each.
     tests
-        Of every attribute that is tested, the number of its tests on the way of a row, by the mean over all trees
-        and their rows; most first.
+        For each tested attribute, the mean number of its tests along the path of a row, over all trees and their
+        rows; most first.
     """
 
     trees: tuple[TreeSummary, ...]
