@@ -1,7 +1,7 @@
 """The processes of the demo: ``python -m quercus.cli.demo.parts PART ARGUMENTS``.
 
 A part is ``sensor``, ``classifier``, ``comparison``, or a command of ``quercus``. Each ends when its standard input
-does, so that none outlives the demo. Sensor and classifier report in lines of JSON.
+does, so that none outlives the demo. Classifier and comparison report in lines of JSON.
 """
 
 from __future__ import annotations
@@ -40,8 +40,7 @@ def push_rows(server: str, model: str, file: str, rows_per_s: str) -> None:
         print(f"{report.rows} of {len(rows)} rows acknowledged", flush=True)
 
     with Client(server) as client:
-        report = client.push(model, paced_rows(), ids=ids, batch_rows=BATCH_ROWS, on_progress=show_progress)
-    print(json.dumps(asdict(report)), flush=True)
+        client.push(model, paced_rows(), ids=ids, batch_rows=BATCH_ROWS, on_progress=show_progress)
 
 
 @dataclass(frozen=True)
