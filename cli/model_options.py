@@ -10,7 +10,12 @@ from typing import Annotated, Any, Literal
 import typer
 
 from quercus.belief.errors import InvalidInput
-from quercus.cli.completion import complete_learner, complete_parameter, complete_strategy
+from quercus.cli.completion import (
+    complete_learner,
+    complete_parameter,
+    complete_strategy,
+    complete_strategy_parameter,
+)
 from quercus.cli.options import option, with_options
 from quercus.specification import parameters
 from quercus.specification.algorithms import DEFAULT, Pruning
@@ -31,6 +36,15 @@ ParameterOption = Annotated[
         help="Parameter of the learner, such as max_cuts=8, or max_cuts=none for no limit; of a forest's trees: "
         "base=c45, base.max_cuts=8. `quercus learners` lists them.",
         autocompletion=complete_parameter,
+    ),
+]
+StrategyParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--strategy-parameter",
+        metavar="KEY=VALUE",
+        help="Parameter of the query strategy, such as cover=0.1. `quercus learners` lists them.",
+        autocompletion=complete_strategy_parameter,
     ),
 ]
 PruningOption = Annotated[
@@ -74,6 +88,7 @@ def with_model_options(
             default = each.meaning_of_none if each.default is None else each.default
             more = {"autocompletion": complete_strategy} if each is STRATEGY else {}
             options[each.name] = Annotated[each.kind | None, option(each, default=default, by=by, **more)]
+    options["strategy_parameter"] = StrategyParameterOption
     level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
     options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
 
@@ -91,6 +106,8 @@ def _given_fields(
     *,
     pruning: Literal["chi-square", "likelihood", "none"] | None,
     pruning_level: float | None,
+    strategy: str | None,
+    strategy_parameter: list[str] | None,
     algorithm: str | None = None,
     parameter: list[str] | None = None,
     **fields: object,
@@ -107,10 +124,10 @@ def _given_fields(
     if pruning is not None:
         level = parameters.LEVEL.default if pruning_level is None else pruning_level
         given["pruning"] = None if pruning == "none" else Pruning(pruning, level)
-    if algorithm is not None:
-        given["algorithm"] = algorithm_of(algorithm, parameter or [])
-    elif parameter:
-        raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
+    learner = plugin_of("algorithm", algorithm, "parameter", parameter or [], ["base"])
+    asking = plugin_of("strategy", strategy, "strategy-parameter", strategy_parameter or [])
+    chosen = {"algorithm": learner, "strategy": asking}
+    given |= {name: plugin for name, plugin in chosen.items() if plugin is not None}
     return given
 
 
@@ -123,21 +140,38 @@ def with_branches(attributes: Iterable[Attribute], bins: int | None, cuts: int |
     ]
 
 
-def algorithm_of(name: str, parameters: list[str]) -> dict[str, Any]:
-    """Return the learner of --algorithm with its parameters."""
-    algorithm: dict[str, Any] = {"name": name}
+def plugin_of(
+    flag: str, name: str | None, parameter_flag: str, parameters: list[str], parts: Iterable[str] = ()
+) -> dict[str, Any] | None:
+    """Return what --algorithm or --strategy names, with its parameters; None for the default.
+
+    Parameters
+    ----------
+    flag, name
+        The flag and the name that it gives.
+    parameter_flag, parameters
+        The flag of the parameters, and each of them as KEY=VALUE.
+    parts
+        Parameters that have parameters of their own, given as PART.KEY=VALUE.
+    """
+    if name is None:
+        if parameters:
+            raise typer.BadParameter(f"--{parameter_flag} needs a name as well: --{flag} NAME")
+        return None
+    chosen: dict[str, Any] = {"name": name}
     for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):
         path, equals, value = given.partition("=")
         *above, key = path.split(".")
-        if not equals or not key or above not in ([], ["base"]):
-            raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
+        if not equals or not key or above not in ([], *([part] for part in parts)):
+            forms = " or ".join(["KEY=VALUE", *(f"{part}.KEY=VALUE" for part in parts)])
+            raise typer.BadParameter(f"--{parameter_flag} takes {forms}, not {given!r}")
         if above:
-            base = algorithm.get("base", {})
-            named = {"name": base} if isinstance(base, str) else base
-            algorithm["base"] = {**named, key: _parse_value(value)}
+            part = chosen.get(above[0], {})
+            named = {"name": part} if isinstance(part, str) else part
+            chosen[above[0]] = {**named, key: _parse_value(value)}
         else:
-            algorithm[key] = _parse_value(value)
-    return algorithm
+            chosen[key] = _parse_value(value)
+    return chosen
 
 
 def _parse_value(text: str) -> bool | int | float | str | None:

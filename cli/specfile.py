@@ -42,7 +42,8 @@ from quercus.specification.parameters import MAX_VALUES, OVERFLOW
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
-_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm", "presentation")
+_PLUGINS = ("algorithm", "strategy")
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", *_PLUGINS, "presentation")
 _VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts", "max_values", "overflow")
@@ -95,12 +96,12 @@ def from_dict(path: Path, content: Any) -> Specification:
         pruning = _check_table(path, table["pruning"], "pruning", ("kind", "level"))
         with _naming_key(path, "pruning."):
             options["pruning"] = Pruning(**({"kind": None} | pruning))
-    if "algorithm" in table:
-        try:
-            algorithm = algorithms.to_proto(_with_none(table["algorithm"]))
-            options["algorithm"] = algorithms.from_proto(algorithm)
-        except InvalidArgument as error:
-            raise FileError(path, str(error)) from None
+    for key in _PLUGINS:
+        if key in table:
+            try:
+                options[key] = algorithms.from_proto(algorithms.to_proto(_with_none(table[key]), key))
+            except InvalidArgument as error:
+                raise FileError(path, str(error)) from None
     if "presentation" in table:
         options["presentation"] = presentation_of(path, table["presentation"])
     attributes = _check_list(path, table["attributes"], "attributes")
@@ -134,7 +135,7 @@ def presentation_of(path: Path, content: Any, where: str = "presentation") -> Pr
 
 
 def _with_none(content: Any) -> Any:
-    """Return a learner with None where a file says "none", for TOML has no other word for it."""
+    """Return a learner or strategy with None where a file says "none", for TOML has no other word for it."""
     if isinstance(content, dict):
         return {key: _with_none(value) for key, value in content.items()}
     return None if content == NONE else content
@@ -211,9 +212,9 @@ def to_dict(specification: Specification) -> dict[str, Any]:
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if specification.pruning is not None:
         options["pruning"] = {"kind": specification.pruning.kind, "level": specification.pruning.level}
-    if specification.algorithm is not None:
-        given_algorithm = specification.algorithm
-        options["algorithm"] = given_algorithm if isinstance(given_algorithm, str) else dict(given_algorithm)
+    for key in _PLUGINS:
+        if (chosen := getattr(specification, key)) is not None:
+            options[key] = chosen if isinstance(chosen, str) else dict(chosen)
     if specification.presentation is not None:
         options["presentation"] = _presentation_dict(specification.presentation)
     return {"classes": list(specification.classes), **options, "attributes": attributes}
