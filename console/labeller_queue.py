@@ -28,7 +28,7 @@ _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 
 class PageOwners:
-    """Which of a labeller's pages has which query, so that no two show the same.
+    """The queries that each page of a labeller has, so that no two pages show the same one.
 
     Parameters
     ----------
