@@ -78,6 +78,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                         batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)
                     )
                 else:
+                    self._count_rows(stored)
                     yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **stored)
         finally:
             reader.cancel()
@@ -96,7 +97,11 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 raise
             # the remembered values belong to an earlier model of this name
             stored = await (await self._queue_batch(model, again.key, request, request.continue_on_error))
+        self._count_rows(stored)
         return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **stored)
+
+    def _count_rows(self, stored: _Outcome) -> None:
+        self._core.rows_pushed += stored["rows_stored"] + stored["rows_known"]
 
     async def _read_batches(
         self,
