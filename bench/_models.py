@@ -7,8 +7,7 @@ import numpy as np
 from quercus.belief.codec import encode_sets
 from quercus.experiments.datasets import DataSet
 from quercus.server.growth.engines import TreeEngine, tree_engine
-from quercus.server.growth.grown_trees import specification_of
-from quercus.server.wire.models import complete_specification
+from quercus.server.wire.models import complete_specification, specification_of
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.storage import InstanceColumns
 from quercus.v1 import model_pb2

@@ -144,10 +144,10 @@ def rebuild(
         raise typer.BadParameter("--as is for one model: give --model")
     create_flag = "" if create else "--create"
     with opened_store("rebuild", store, create=create_flag) as opened, progress_bar("reading") as progress:
-        from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
         from quercus.storage.archive.rebuilding import rebuild_models  # noqa: PLC0415
 
-        made = rebuild_models(opened, source, LogChecker, only=model, new_name=new_name, progress=progress)
+        made = rebuild_models(opened, source, StoredModel, only=model, new_name=new_name, progress=progress)
     if not as_json:
         for each in made:
             how = "was there already" if each.was_there else "rebuilt"

@@ -297,7 +297,7 @@ class _ClassifiedFile:
             else:
                 self._refuse(rows[0].record, error)
             return
-        self.unseen.add_results(answers.unseen)
+        self.unseen.add_names(answers.unseen)
         self.rows += len(rows)
         self._known += sum(row.truth is not None for row in rows)
         self._right += sum(row.truth == label for row, label in zip(rows, answers.labels, strict=True))

@@ -233,7 +233,7 @@ def _speaks_http2(config: Config) -> bool:
 
 def check_workers(config: Config) -> CheckFinding:
     """Check that there are cores for all workers, and that the system lets them share a port."""
-    from quercus.server.workers.cores import SHARES_PORTS, usable_cores  # noqa: PLC0415  (the server extra)
+    from quercus.server.machine import SHARES_PORTS, usable_cores  # noqa: PLC0415  (the server extra)
 
     cores = usable_cores()
     text = f"{config.workers} on {cores} {'core' if cores == 1 else 'cores'}"

@@ -15,8 +15,8 @@ from quercus.client.client import Client
 from quercus.client.concurrency import Repeating
 from quercus.client.errors import FailedPrecondition, QuercusError
 from quercus.client.filters import ANY
-from quercus.client.requests import WaitPolicy
-from quercus.client.results import Lease, Model, Query
+from quercus.client.query_calls import WaitPolicy
+from quercus.client.results import Model, Query
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.specification.console import SEND_DELAY_S
@@ -319,7 +319,7 @@ class TerminalQueue:
         if self._unsent_answers:
             self._make_all_due()  # the next query may depend on waiting answers
             return
-        self._ended = self._patience.is_over(Lease((), self._queries.idle, 0), now)
+        self._ended = self._patience.is_over(self._queries.idle, now)
 
     def _exchange_unseen(self) -> None:
         if self._queries.has_newer_tree(GROWN_S):

@@ -75,15 +75,17 @@ def label_studio(
         quercus bridge label-studio -m wine --secret-file studio.secret
     """
     with needs_extra("bridge label-studio", "console"):
-        from quercus.client.bridges.label_studio import TaskFormat  # noqa: PLC0415  (the console extra)
-        from quercus.client.bridges.label_studio_app import BackendConfig, application  # noqa: PLC0415
+        from quercus.client.bridges.label_studio import (  # noqa: PLC0415  (the console extra)
+            BackendConfig,
+            application,
+        )
         from quercus.client.http_serving import listen, serve  # noqa: PLC0415
     if bool(tls_cert) != bool(tls_key):
         raise typer.BadParameter("a certificate and its private key go together: --tls-cert and --tls-key")
     secret = secret_of(secret_file, "QUERCUS_LABEL_STUDIO_SECRET")
     if not is_loopback(host):
         _check_open(host, secret, encrypted=bool(tls_cert) or plaintext)
-    config = BackendConfig(server, model, TaskFormat(item, question, labeller), secret)
+    config = BackendConfig(server, model, item, question, labeller, secret)
     with connect(server) as client:
         client.get_model(model)  # report errors of server, token or name now
     warn_of_certificate(tls_cert, tls_key)

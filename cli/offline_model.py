@@ -18,8 +18,7 @@ from quercus.client.specification_messages import message_of_specification
 from quercus.client.specifications import Specification as GivenSpecification
 from quercus.client.treeview import RenderFormat, render_request
 from quercus.client.values import Floats
-from quercus.server.growth.engines import QueryEngine, learns_again, query_engine, tree_engine
-from quercus.server.growth.grown_trees import GrownTrees
+from quercus.server.growth.engines import GrownTrees, TreeEngine, learns_again, tree_engine
 from quercus.server.growth.relearning import RelearningEngine
 from quercus.server.services.tree_drawings import draw_tree
 from quercus.server.wire.agenda import encode_asked
@@ -111,7 +110,7 @@ def grow_offline(
     follower = None if learns_again(specification) else tree_engine(specification)
     asks = oracle is not None and specification.budget > 0
     if follower is not None or asks:
-        engine: QueryEngine = follower or query_engine(specification)
+        engine = follower or TreeEngine(specification)
         engine.fold_events(log)
         while oracle is not None and (chosen := engine.choose_queries(1)):
             ((instance, query),) = chosen
@@ -147,7 +146,7 @@ def _settling_event(sequence: int, instance: int, query: Query, label: Label | N
     )
 
 
-def _query_json(query: Query, engine: QueryEngine) -> dict[str, Any]:
+def _query_json(query: Query, engine: TreeEngine) -> dict[str, Any]:
     splits = engine.named_splits({})
     named = None if query.attribute is None else splits[query.attribute]
     return {

@@ -17,9 +17,8 @@ import typer
 from quercus.belief.errors import shown
 from quercus.cli.common import err
 from quercus.client.client import Client
-from quercus.client.pushing import PushReport
 from quercus.client.specifications import Specification
-from quercus.client.unseen import UnseenTally
+from quercus.client.unseen import PushReport, UnseenTally
 from quercus.files import FileError, FileRecord, FileTable
 from quercus.files.csv_format import MISSING, csv_of_lines
 from quercus.files.pushing import FilePush, FileRow, FileRows, TakeRejected
@@ -318,7 +317,7 @@ class PipedPush:
 
     def _add_report(self, latest: PushReport) -> None:
         past = self.report
-        self._unseen.add_results(latest.unseen)
+        self._unseen.add_names(latest.unseen)
         rows = past.rows + latest.rows
         self.report = PushReport(
             rows,

@@ -45,7 +45,7 @@ from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_ans
 from quercus.cli.whole_files import refuse_input
 from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
-from quercus.client.pushing import PushReport
+from quercus.client.unseen import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
 from quercus.files.answers import AnswerColumns

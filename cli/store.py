@@ -203,11 +203,11 @@ def import_log(
         opened_store("import", store, create=create_flag) as opened,
         _open_text(file, file.name, "rt") as lines,
     ):
-        from quercus.server.transfer.importing import LogChecker  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines_of(lines), name, LogChecker())
+            count = opened.load(lines_of(lines), name, StoredModel())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
     report(as_json, {"events": count}, f"read {count:,} events")

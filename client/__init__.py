@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     )
     from quercus.client.filters import ANY, Filter
     from quercus.client.outbox import Outbox
-    from quercus.client.pushing import PushReport
     from quercus.client.results import (
         AccuracyBlock,
         Answer,
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from quercus.client.specifications import Specification
     from quercus.client.tree_nodes import TreeNode
     from quercus.client.treeview import TreeVersion
+    from quercus.client.unseen import PushReport
     from quercus.client.values import Between
     from quercus.specification.algorithms import Pruning
     from quercus.specification.attributes import Nominal, Numeric
@@ -168,7 +168,6 @@ _HOMES = {
     ),
     ".filters": ("ANY", "Filter"),
     ".outbox": ("Outbox",),
-    ".pushing": ("PushReport",),
     ".results": (
         "AccuracyBlock",
         "Answer",
@@ -198,6 +197,7 @@ _HOMES = {
     ".specifications": ("Specification",),
     ".tree_nodes": ("TreeNode",),
     ".treeview": ("TreeVersion",),
+    ".unseen": ("PushReport",),
     ".values": ("Between",),
 }
 

@@ -9,19 +9,19 @@ import sqlite3
 import time
 import zlib
 from collections.abc import Iterable
+from contextlib import closing
 from pathlib import Path
 
 from google.protobuf.message import Message
 
 from quercus.client.durable import sync_file, sync_folder
-from quercus.client.errors import BufferFull, InvalidArgument, RejectedRows, Unavailable, invalid
+from quercus.client.errors import BufferFull, RejectedRows, Unavailable, invalid
 from quercus.client.pushing import Batch
 from quercus.specification.written_labels import write_label
 from quercus.v1 import instance_pb2, model_pb2
 
 APPLICATION = 0x51425546
 """Application id that distinguishes these files from other SQLite databases."""
-"""First bytes of a file in the format before SQLite."""
 SCHEMA = f"""
 PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN EXCLUSIVE;
@@ -100,8 +100,19 @@ class File(Memory):
         try:
             messages, is_intact = self._read_messages()
             head = messages.pop(MODEL, None)
-            batches = [_read_batch(message) for _, message in sorted(messages.items())]
-            self._check_models(head, batches)
+            requests = [
+                instance_pb2.PushInstancesRequest.FromString(message)
+                for _, message in sorted(messages.items())
+            ]
+            names = [request.model for request in requests]
+            if head is not None:
+                known = model_pb2.Model.FromString(head)
+                names.append(known.name)
+                self.specification, self.uid = known.specification, known.uid
+            for name in names:
+                if name != self._name:
+                    raise invalid("path", f"{path} is the buffer of {name or 'something else'}")
+            batches = [Batch(request, _row_count(request)) for request in requests]
             if not is_intact:
                 self._set_damaged_aside(head, batches)
         except BaseException:
@@ -133,16 +144,6 @@ class File(Memory):
                 is_intact = False
         return messages, is_intact
 
-    def _check_models(self, head: bytes | None, batches: list[Batch]) -> None:
-        names = [batch.request.model for batch in batches]
-        if head is not None:
-            model = model_pb2.Model.FromString(head)
-            names.append(model.name)
-            self.specification, self.uid = model.specification, model.uid
-        for name in names:
-            if name != self._name:
-                raise invalid("path", f"{self._path} is the buffer of {name or 'something else'}")
-
     def _set_damaged_aside(self, head: bytes | None, intact: list[Batch]) -> None:
         """Keep the damaged file under another name, leave the intact messages in this one, and report it."""
         kept = self._path.with_name(f"{self._path.name}.damaged-{time.time_ns()}")
@@ -153,7 +154,13 @@ class File(Memory):
             if log.exists() and log.stat().st_size:
                 _copy_synced(log, kept_log)
             fresh.unlink(missing_ok=True)
-            _write_new_buffer(fresh, [] if head is None else [(MODEL, head)], intact)
+            with closing(_open_locked(fresh)) as base:
+                _write_messages(base, [] if head is None else [(MODEL, head)])
+                messages = (batch.request.SerializeToString() for batch in intact)
+                _write_messages(base, enumerate(messages, MODEL + 1))
+                base.execute(
+                    "PRAGMA journal_mode = DELETE"
+                ).fetchall()  # moves the log into the file, or raises
         except (OSError, sqlite3.Error) as error:  # the disk is full, for example
             raise invalid("path", f"{self._path} is damaged, and is left as it is: {error}") from None
         self._base.close()
@@ -191,17 +198,17 @@ class File(Memory):
 
     def add_batches(self, batches: list[Batch]) -> None:
         """Write batches to the disk, then append them."""
-        messages: list[Message] = [batch.request for batch in batches]
-        numbered = list(enumerate(messages, self._last + 1))
+        numbered: list[tuple[int, Message]] = [
+            (number, batch.request) for number, batch in enumerate(batches, self._last + 1)
+        ]
         if not self._is_begun:
             model = model_pb2.Model(name=self._name, specification=self.specification, uid=self.uid)
             numbered.append((MODEL, model))
         try:
             if self._is_behind:
                 self._remove_acknowledged()
-            _write_messages(
-                self._base, ((number, message.SerializeToString()) for number, message in numbered)
-            )
+            messages = ((number, message.SerializeToString()) for number, message in numbered)
+            _write_messages(self._base, messages)
         except sqlite3.Error as error:
             raise BufferFull(f"path: cannot write to {self._path}: {error}") from None
         self._is_begun = True
@@ -214,9 +221,8 @@ class File(Memory):
         try:
             self._remove_acknowledged()
         except sqlite3.Error:
-            self._is_behind = (
-                True  # the disk is full: the next call removes these too, or they are sent again
-            )
+            # The disk is full: the next call removes these too, or they are sent again.
+            self._is_behind = True
 
     @property
     def rejected_path(self) -> Path:
@@ -232,20 +238,18 @@ class File(Memory):
             The file cannot be written, as on a full disk: the rows stay, and are refused again.
         """
         lines = [
-            json.dumps(
-                {
-                    "id": each.id,
-                    "values": each.values,
-                    "label": None if each.label is None else write_label(each.label),
-                    "reason": each.reason,
-                },
-                ensure_ascii=False,
-            )
+            {
+                "id": each.id,
+                "values": each.values,
+                "label": None if each.label is None else write_label(each.label),
+                "reason": each.reason,
+            }
             for each in rows
         ]
         try:
-            with open(self.rejected_path, "a", encoding="utf-8", opener=_open_private) as file:
-                file.writelines(f"{line}\n" for line in lines)
+            own = os.open(self.rejected_path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            with open(own, "a", encoding="utf-8") as file:
+                file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
@@ -281,24 +285,9 @@ def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> boo
     )
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
 def _copy_synced(source: Path, target: Path) -> None:
     shutil.copy(source, target)
     sync_file(target)
-
-
-def _write_new_buffer(path: Path, head: list[tuple[int, bytes]], batches: list[Batch]) -> None:
-    """Write a new buffer; all of it is in the file itself when this returns."""
-    base = _open_locked(path)
-    try:
-        _write_messages(base, head)
-        _write_messages(base, enumerate((batch.request.SerializeToString() for batch in batches), MODEL + 1))
-        base.execute("PRAGMA journal_mode = DELETE").fetchall()  # moves the log into the file, or raises
-    finally:
-        base.close()
 
 
 def _open_locked(path: Path) -> sqlite3.Connection:
@@ -313,46 +302,37 @@ def _open_locked(path: Path) -> sqlite3.Connection:
         base = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
     except sqlite3.Error as error:
         raise invalid("path", f"cannot open {path}: {error}") from None
+    foreign = invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
     try:
-        _prepare_file(base, path)
+        base.execute("PRAGMA locking_mode = EXCLUSIVE")
+        application = base.execute("PRAGMA application_id").fetchone()[0]
+        if path.stat().st_size == 0:
+            base.executescript(SCHEMA)
+        elif application != APPLICATION:
+            raise foreign
+        base.execute("BEGIN EXCLUSIVE").execute("COMMIT")  # the lock stays until the file is closed
+        base.execute("PRAGMA journal_mode = WAL")
+        base.execute("PRAGMA secure_delete = OFF")  # to overwrite what is removed takes room on the disk
+        base.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
+        base.execute("PRAGMA fullfsync = ON")  # where the system has it: macOS
     except sqlite3.Error as error:
         base.close()
-        raise _opening_error(error, path) from None
+        match error.sqlite_errorcode:
+            case sqlite3.SQLITE_BUSY:
+                raise invalid("path", f"{path} is the buffer of another process") from None
+            case sqlite3.SQLITE_NOTADB:
+                raise foreign from None
+            case sqlite3.SQLITE_CORRUPT:
+                raise invalid(
+                    "path",
+                    f"{path} is damaged, and is left as it is ({error}): name another file; `sqlite3 {path} .recover` "
+                    "prints the intact rows",
+                ) from None
+        raise invalid("path", f"cannot open {path}: {error}") from None
     except BaseException:
         base.close()
         raise
     return base
-
-
-def _prepare_file(base: sqlite3.Connection, path: Path) -> None:
-    base.execute("PRAGMA locking_mode = EXCLUSIVE")
-    application = base.execute("PRAGMA application_id").fetchone()[0]
-    if path.stat().st_size == 0:
-        base.executescript(SCHEMA)
-    elif application != APPLICATION:
-        raise invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
-    base.execute("BEGIN EXCLUSIVE").execute("COMMIT")  # the lock stays until the file is closed
-    base.execute("PRAGMA journal_mode = WAL")
-    base.execute(
-        "PRAGMA secure_delete = OFF"
-    )  # removed rows need not be overwritten, which takes room on the disk
-    base.execute(f"PRAGMA journal_size_limit = {LOG_BYTES}")
-    base.execute("PRAGMA fullfsync = ON")  # where the system has it: macOS
-
-
-def _opening_error(error: sqlite3.Error, path: Path) -> InvalidArgument:
-    """Return why a file cannot be opened, in words."""
-    if error.sqlite_errorcode == sqlite3.SQLITE_BUSY:
-        return invalid("path", f"{path} is the buffer of another process")
-    if error.sqlite_errorcode == sqlite3.SQLITE_CORRUPT:
-        return invalid(
-            "path",
-            f"{path} is damaged, and is left as it is ({error}): name another file; `sqlite3 {path} .recover` prints "
-            "the intact rows",
-        )
-    if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
-        return invalid("path", f"cannot open {path}: {error}")
-    return invalid("path", f"{path} is not a buffer of quercus; it is left as it is: name another file")
 
 
 def _write_messages(base: sqlite3.Connection, messages: Iterable[tuple[int, bytes]]) -> None:
@@ -369,11 +349,6 @@ def _write_messages(base: sqlite3.Connection, messages: Iterable[tuple[int, byte
         if base.in_transaction:
             base.execute("ROLLBACK")
         raise
-
-
-def _read_batch(message: bytes) -> Batch:
-    request = instance_pb2.PushInstancesRequest.FromString(message)
-    return Batch(request, rows=_row_count(request))
 
 
 def _row_count(request: instance_pb2.PushInstancesRequest) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,10 @@ from numpy.typing import NDArray
 from quercus.client.unseen import UnseenNames, UnseenTally
 from quercus.client.values import Floats, Integers
 from quercus.v1 import classify_pb2
+
+MAX_CLASSIFY_ROWS: Final = 10_000
+CLASSIFY_BYTES: Final = 8 * 1024 * 1024
+"""Aim for one Classify request or response, half of the limit of a message."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +73,6 @@ class Classifications:
 
     def label_set(self, row: int) -> tuple[str, ...]:
         """Return the classes of one row that no other class dominates."""
-        if not self.class_sets.size:  # of a server before 0.3, which does not say
-            return (self.classes[self.indices[row]],)
         mask = int(self.class_sets[row])
         return tuple(name for c, name in enumerate(self.classes) if mask >> c & 1)
 
@@ -95,42 +98,56 @@ class Classifications:
         return (self[row] for row in range(len(self)))
 
 
-def classifications(messages: list[classify_pb2.ClassifyResponse], want_paths: bool) -> Classifications:
-    """Merge the responses of one or several requests, in order."""
-    classes = tuple(messages[0].classes)
+def classify_rows(attributes: int, classes: int, *, want_masses: bool = False) -> int:
+    """Return the number of rows per Classify request that keeps request and response below the message limit."""
+    rows = min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // (8 * max(attributes, 4 * classes + 2)))
+    if want_masses:  # every set of classes may have one, of 16 bytes
+        rows = min(rows, CLASSIFY_BYTES // (16 << min(classes, 16)))
+    return max(1, rows)
 
-    def joined_array(name: str) -> Floats:
-        parts = [np.array(getattr(m, name), dtype=np.float64) for m in messages]
-        return np.concatenate(parts).reshape(-1, len(classes))
+
+def merged(
+    messages: Sequence[classify_pb2.ClassifyResponse], classes: tuple[str, ...], want_paths: bool
+) -> Classifications:
+    """Return the responses to one or several requests as one result, in order.
+
+    Without any there are no rows; no tree was used, so the version is 0.
+    """
+    if not messages:
+        none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
+        paths = () if want_paths else None
+        return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)
+    classes = tuple(messages[0].classes)
+    rows = [len(m.class_indices) for m in messages]
+
+    def column(name: str, kind: type[np.generic]) -> NDArray[Any]:
+        return np.concatenate([np.array(getattr(m, name), dtype=kind) for m in messages])
+
+    def by_class(name: str) -> Floats:
+        return column(name, np.float64).reshape(-1, len(classes))
 
     steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
     masses = [mass for m in messages for mass in _row_masses(m)]
     unseen = UnseenTally()
     for message in messages:
-        unseen.add_messages(message.unseen)
+        unseen.add_names(message.unseen)
+    one_tree = all(len(m.nodes) == n for m, n in zip(messages, rows, strict=True))
     return Classifications(
         classes=classes,
-        indices=np.concatenate([np.array(m.class_indices, dtype=np.int64) for m in messages]),
-        theta=joined_array("theta"),
-        pignistic=joined_array("pignistic"),
-        belief=joined_array("belief"),
-        plausibility=joined_array("plausibility"),
-        nodes=_nodes_reached(messages),
-        versions=np.concatenate([np.full(len(m.class_indices), m.tree_version, np.int64) for m in messages]),
+        indices=column("class_indices", np.int64),
+        theta=by_class("theta"),
+        pignistic=by_class("pignistic"),
+        belief=by_class("belief"),
+        plausibility=by_class("plausibility"),
+        nodes=column("nodes", np.int64) if one_tree else None,
+        versions=np.repeat(np.array([m.tree_version for m in messages], dtype=np.int64), rows),
         version=min(m.tree_version for m in messages),
         as_of=min(m.as_of for m in messages),
         paths=tuple(steps) if want_paths else None,
-        class_sets=np.concatenate([np.array(m.class_sets, dtype=np.uint64) for m in messages]),
-        masses=tuple(masses) if len(masses) == sum(len(m.class_indices) for m in messages) else None,
-        unseen=unseen.results(sum(len(m.class_indices) for m in messages)),
+        class_sets=column("class_sets", np.uint64),
+        masses=tuple(masses) if len(masses) == sum(rows) else None,
+        unseen=unseen.results(sum(rows)),
     )
-
-
-def _nodes_reached(messages: list[classify_pb2.ClassifyResponse]) -> Integers | None:
-    """Return the node of each row; ``None`` if several trees classified some of them."""
-    if any(len(m.nodes) != len(m.class_indices) for m in messages):
-        return None
-    return np.concatenate([np.array(m.nodes, dtype=np.int64) for m in messages])
 
 
 def _row_masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:
@@ -143,10 +160,3 @@ def _row_masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tupl
         for mass in message.masses
     ]
     return (different[at] for at in message.mass_indices)
-
-
-def no_classifications(classes: tuple[str, ...], want_paths: bool) -> Classifications:
-    """Return the result for no rows; no tree was used, so the version is 0."""
-    none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
-    paths = () if want_paths else None
-    return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from quercus.client.outbox import MAX_BUFFER_BYTES, Outbox
 from quercus.client.pushing import OnRejected
@@ -40,11 +39,6 @@ class Client(generated.Client):
     ...         client.answer(query, {"red", "white"} if query.values["ash"] > 2.3 else "red")
     ...     client.classify("wine", [[2.2]]).labels
     """
-
-    @property
-    def push_stub(self) -> Any:
-        """The gRPC stub through which an :class:`~quercus.client.outbox.Outbox` pushes."""
-        return self._stubs.instances
 
     def outbox(
         self,

@@ -19,7 +19,7 @@ from quercus.client.unreachable import explain, is_rejected, is_transport
 from quercus.v1 import instance_pb2
 
 if TYPE_CHECKING:
-    from quercus.client.pushing import PushReport
+    from quercus.client.unseen import PushReport
     from quercus.client.values import Value
     from quercus.specification.written_labels import Label
 

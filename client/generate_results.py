@@ -93,9 +93,7 @@ SPECIFICATION_EXAMPLES: Final = """
     >>> Specification([Nominal("X", "abc"), Numeric("age")], ["ill", "well"], budget=5).classes
     ('ill', 'well')"""
 F: Final = FieldDescriptorProto
-WHOLE: Final = frozenset(
-    {F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_SINT32, F.TYPE_SINT64}
-)
+WHOLE: Final = (F.TYPE_INT32, F.TYPE_INT64, F.TYPE_UINT32, F.TYPE_UINT64, F.TYPE_SINT32, F.TYPE_SINT64)
 
 
 @dataclass(frozen=True)
@@ -111,11 +109,13 @@ class Form:
     empty: str | None = None
 
 
-TRUTH: Final = Form("bool", empty="False")
-INTEGER: Final = Form("int", empty="0")
-NUMBER: Final = Form("float", empty="0.0")
-TEXT: Final = Form("str", empty='""')
-BYTES: Final = Form("bytes", empty='b""')
+SCALARS: Final[Mapping[int, Form]] = {
+    F.TYPE_BOOL: Form("bool", empty="False"),
+    F.TYPE_STRING: Form("str", empty='""'),
+    F.TYPE_BYTES: Form("bytes", empty='b""'),
+    **dict.fromkeys((F.TYPE_DOUBLE, F.TYPE_FLOAT), Form("float", empty="0.0")),
+    **dict.fromkeys(WHOLE, Form("int", empty="0")),
+}
 FORMS: Final[Mapping[str, Form]] = {
     ".google.protobuf.Duration": Form("float", "seconds_of({})", "0.0"),
     ".google.protobuf.Timestamp": Form("datetime", "to_datetime({})"),
@@ -145,41 +145,23 @@ PARTS: Final = {
 
 
 @dataclass(frozen=True)
-class Comments:
-    """The comments of a file, by the path of what they are about."""
-
-    before: Mapping[tuple[int, ...], str]
-
-    @classmethod
-    def of_file(cls, file: FileDescriptorProto) -> Comments:
-        """Return the comments that stand before something."""
-        return cls(
-            {
-                tuple(each.path): " ".join(each.leading_comments.split())
-                for each in file.source_code_info.location
-                if each.leading_comments
-            }
-        )
-
-
-@dataclass(frozen=True)
 class Message:
-    """A message, with its place in its file and the comments there."""
+    """A message, with its place in its file, and the comments of the file by the path of what they stand before."""
 
     proto: DescriptorProto
     module: str
     path: tuple[int, ...]
-    comments: Comments
+    comments: Mapping[tuple[int, ...], str]
 
     @property
     def meaning(self) -> str:
         """The comment before it."""
-        return self.comments.before.get(self.path, "")
+        return self.comments.get(self.path, "")
 
     def fields(self) -> Iterator[tuple[FieldDescriptorProto, str]]:
         """Yield its fields with the comments before them, in the order in which they are declared."""
         for k, each in enumerate(self.proto.field):
-            yield each, self.comments.before.get((*self.path, 2, k), "")
+            yield each, self.comments.get((*self.path, 2, k), "")
 
     @property
     def result(self) -> options_pb2.Result | None:
@@ -210,17 +192,12 @@ class ResultField:
 
     def declaration(self, must_be_given: bool) -> str:
         """Return its line in the class."""
-        factory = re.fullmatch(r"field\((.*)\)", self.empty or "")
-        given = (
-            []
-            if must_be_given or self.empty is None
-            else [factory[1] if factory else f"default={self.empty}"]
-        )
+        empty = None if must_be_given else self.empty
         if self.is_secret:
-            return f"{self.name}: {self.type} = field({', '.join([*given, 'repr=False'])})"
-        if not given:
-            return f"{self.name}: {self.type}"
-        return f"{self.name}: {self.type} = {self.empty}"
+            factory = re.fullmatch(r"field\((.*)\)", empty or "")
+            default = [] if empty is None else [factory[1] if factory else f"default={empty}"]
+            empty = f"field({', '.join([*default, 'repr=False'])})"
+        return f"{self.name}: {self.type}" + ("" if empty is None else f" = {empty}")
 
 
 class Protocol:
@@ -236,7 +213,12 @@ class Protocol:
         self.messages: dict[str, Message] = {}
         self.enums: dict[str, EnumDescriptorProto] = {}
         for file in files:
-            comments, package = Comments.of_file(file), f".{file.package}."
+            package = f".{file.package}."
+            comments = {
+                tuple(each.path): " ".join(each.leading_comments.split())
+                for each in file.source_code_info.location
+                if each.leading_comments
+            }
             module = Path(file.name).stem + "_pb2"
             for k, proto in enumerate(file.message_type):
                 self.messages[package + proto.name] = Message(proto, module, (4, k), comments)
@@ -293,22 +275,19 @@ class Protocol:
                 kind = "Label" if kind == "Label" else f"{kind} | None"  # a label may be None anyway
                 meaning = re.sub(r"\b[Aa]bsent\b", "``None``", meaning)
         name = proto.name + ("_s" if proto.type_name == ".google.protobuf.Duration" else "")
-        return ResultField(
-            shown.name or name,
-            kind,
-            value,
-            shown.default or empty,
-            shown.meaning or meaning,
-            proto.options.debug_redact,
-            bool(shown.default),
-        )
+        is_secret, has_default = proto.options.debug_redact, bool(shown.default)
+        default, meaning = shown.default or empty, shown.meaning or meaning
+        return ResultField(shown.name or name, kind, value, default, meaning, is_secret, has_default)
 
     def _form(self, proto: FieldDescriptorProto, shown: options_pb2.Shown) -> Form:
         if shown.part:
             return PARTS[shown.part]
         if shown.by_class:
             return BY_CLASS
-        if (entry := self._map_entry(proto)) is not None:
+        owner, _, name = proto.type_name.rpartition(".")
+        nested = self.messages[owner].proto.nested_type if owner in self.messages else ()
+        entry = next((each for each in nested if each.name == name and each.options.map_entry), None)
+        if entry is not None:
             key, value = (self.single_form(each) for each in entry.field)
             if value.read != "{}":
                 raise ValueError(f"values of {proto.name} would have to be read one by one")
@@ -337,28 +316,15 @@ class Protocol:
             "frozenset()" if shown.set else "()",
         )
 
-    def _map_entry(self, proto: FieldDescriptorProto) -> DescriptorProto | None:
-        owner, _, name = proto.type_name.rpartition(".")
-        nested = self.messages[owner].proto.nested_type if owner in self.messages else ()
-        return next((each for each in nested if each.name == name and each.options.map_entry), None)
-
     def single_form(self, proto: FieldDescriptorProto) -> Form:
         """Return the type of one value of a field."""
-        match proto.type:
-            case F.TYPE_BOOL:
-                return TRUTH
-            case F.TYPE_STRING:
-                return TEXT
-            case F.TYPE_BYTES:
-                return BYTES
-            case F.TYPE_DOUBLE | F.TYPE_FLOAT:
-                return NUMBER
-            case whole if whole in WHOLE:
-                return INTEGER
-            case F.TYPE_ENUM:
-                enum = self.enums[proto.type_name]
-                read = f"{constant_name(enum)}[{{}}]"
-                return Form(enum.name, read) if words_of(enum).literal else Form("str", read, '"unspecified"')
+        if proto.type in SCALARS:
+            return SCALARS[proto.type]
+        if proto.type == F.TYPE_ENUM:
+            enum = self.enums[proto.type_name]
+            read = f"{constant_name(enum)}[{{}}]"
+            literal = enum.options.Extensions[options_pb2.words].literal
+            return Form(enum.name, read) if literal else Form("str", read, '"unspecified"')
         if proto.type_name in FORMS:
             return FORMS[proto.type_name]
         message = self.results.get(proto.type_name)
@@ -385,12 +351,6 @@ class Protocol:
         return used
 
 
-def words_of(enum: EnumDescriptorProto) -> options_pb2.Words:
-    """Return how the values of an enum are shown."""
-    found: options_pb2.Words = enum.options.Extensions[options_pb2.words]
-    return found
-
-
 def constant_name(enum: EnumDescriptorProto) -> str:
     """Return the name of an enum as that of a constant, which is the prefix of its values too."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", enum.name).upper()
@@ -400,7 +360,7 @@ def enum_source(enum: EnumDescriptorProto) -> str:
     """Return the words of an enum, in Python."""
     name = constant_name(enum)
     words = {each.number: each.name.removeprefix(f"{name}_").lower() for each in enum.value if each.number}
-    options = words_of(enum)
+    options = enum.options.Extensions[options_pb2.words]
     text = f"{enum.name} = Literal[{', '.join(map(repr, words.values()))}]\n" if options.literal else ""
     unknown = f", unknown={options.unknown!r}" if options.unknown else ""
     return f"{text}{name}: Final = Words({words!r}{unknown})\n"

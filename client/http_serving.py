@@ -1,4 +1,7 @@
-"""Start and stop of the HTTP servers of this package: the console, and bridges that others call."""
+"""Start and stop of the HTTP servers of this package: the console, and bridges that others call.
+
+Their connections (`TimedProtocol`) are those of the service's HTTP port as well.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ GRACE_S = 3
 MAX_CONNECTIONS = 2_000
 LOOPBACK = ("127.0.0.1", "::1")
 MAX_HEADER_BYTES = 16 * 1024
-
+"""Longest headers of a request."""
 
 ARRIVAL_S = 10.0
 """Longest time until the headers of a request have arrived; connections that say nothing would keep others out."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import string
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from types import MappingProxyType
@@ -33,6 +33,8 @@ class Command:
         In a sentence.
     also
         A second key for the same.
+    is_of_browser
+        Whether only the browser has it. Its key means the same nowhere else.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Command:
     label: str
     help: str
     also: str = ""
+    is_of_browser: bool = False
 
 
 COMMANDS: Final = (
@@ -51,6 +54,14 @@ COMMANDS: Final = (
         "%",
         "uncertain",
         "Give the plausibility of each class, from 0 to 1; 1 means that no evidence is against it.",
+    ),
+    Command(
+        "grade",
+        "d",
+        "-",
+        "how sure",
+        "Change how sure your next answer is: sure, rather sure, a guess. Then press the key of the class.",
+        is_of_browser=True,
     ),
     Command("refuse", "r", "/", "refuse", "The class cannot be known. The row is not queried again."),
     Command(
@@ -66,6 +77,14 @@ COMMANDS: Final = (
         "=",
         "neighbours",
         "Show the rows of known class that are most similar to this one.",
+    ),
+    Command(
+        "zoom",
+        "v",
+        ".",
+        "enlarge",
+        "Enlarge the picture to the whole window, or make it small again.",
+        is_of_browser=True,
     ),
     Command(
         "back",
@@ -106,6 +125,36 @@ _LONE_DIGIT: Final = re.compile(r"(?<![0-9])0*([0-9])(?![0-9])")
 
 
 @dataclass(frozen=True)
+class Grade:
+    """The certainty of a labeller, in a word.
+
+    Attributes
+    ----------
+    name
+        The word.
+    others
+        Plausibility of every other class, in [0, 1]; that of the named class is 1.
+    """
+
+    name: str
+    others: float
+
+    def label(self, name: str, classes: Sequence[str]) -> str | dict[str, float]:
+        """Return the label that names a class so surely.
+
+        Examples
+        --------
+        >>> [grade.label("a", ("a", "b")) for grade in GRADES]
+        ['a', {'a': 1.0, 'b': 0.3}, {'a': 1.0, 'b': 0.7}]
+        """
+        return name if self.others == 0 else {each: 1.0 if each == name else self.others for each in classes}
+
+
+GRADES: Final = (Grade("sure", 0.0), Grade("rather sure", 0.3), Grade("guess", 0.7))
+"""The surest first, which holds unless another is chosen."""
+
+
+@dataclass(frozen=True)
 class LabellingKeys:
     """The keys of a model's classes, and of the commands beside them. No two have the same key.
 
@@ -129,16 +178,19 @@ class LabellingKeys:
         return next((name for name, keys in zip(self.names, self.classes, strict=True) if key in keys), None)
 
     def command_of(self, key: str) -> str | None:
-        """Return the name of the command of a key; ``None``: it is the key of none."""
-        return next((name for name, keys in self.commands.items() if key in keys), None)
+        """Return the name of the command that a key has in the terminal; ``None``: it is the key of none."""
+        return next(
+            (each.name for each in COMMANDS if not each.is_of_browser and key in self.commands[each.name]),
+            None,
+        )
 
     def class_keys(self) -> list[tuple[str, str]]:
         """Return the key of each class, with the class."""
         return [(keys[0], name) for keys, name in zip(self.classes, self.names, strict=True)]
 
     def command_keys(self) -> list[tuple[str, Command]]:
-        """Return the key of each command, with the command."""
-        return [(self.commands[command.name][0], command) for command in COMMANDS]
+        """Return the key of each command of the terminal, with the command."""
+        return [(self.commands[each.name][0], each) for each in COMMANDS if not each.is_of_browser]
 
 
 @lru_cache(maxsize=256)

@@ -77,7 +77,8 @@ class LabelEncoder:
             return values_pb2.Label(class_name=self._class_of(label, field))
         kind, content = self._parse_label(label, field)
         if kind == "set":
-            return values_pb2.Label(class_set=values_pb2.ClassSet(classes=self._class_names(content)))
+            names = [name for name in self.classes if content & self._bit[name]]
+            return values_pb2.Label(class_set=values_pb2.ClassSet(classes=names))
         if kind == "contour":
             return values_pb2.Label(contour=values_pb2.Contour(plausibilities=content))
         sets, masses = zip(*content, strict=True) if content else ((), ())
@@ -90,7 +91,15 @@ class LabelEncoder:
         """
         if isinstance(labels, np.ndarray) and labels.ndim == 2:
             return self._encode_contours(labels, start)
-        parsed = [self._parse_checked(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+        parsed = [self._parse_label(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
+        for i, (kind, content) in enumerate(parsed):
+            if kind == "mass":
+                from quercus.belief.mass import MassFunction  # noqa: PLC0415  (few labels are mass functions)
+
+                try:
+                    MassFunction(len(self.classes), tuple(content))
+                except InvalidInput as error:
+                    raise invalid(f"labels[{start + i}]", f"{error.field} {error.reason}") from None
         kinds = {kind for kind, _ in parsed}
         if all(kind == "set" and content == self._full for kind, content in parsed):
             return values_pb2.Labels(all_vacuous=values_pb2.Vacuous())
@@ -99,7 +108,10 @@ class LabelEncoder:
         if not kinds <= {"set", "contour"}:
             each = [self.encode_label(label, f"labels[{start + i}]") for i, label in enumerate(labels)]
             return values_pb2.Labels(list=values_pb2.LabelList(labels=each))
-        rows = [self._indicator_vector(content) if kind == "set" else content for kind, content in parsed]
+        rows = [
+            [float(bool(content & bit)) for bit in self._bit.values()] if kind == "set" else content
+            for kind, content in parsed
+        ]
         return self._encode_contours(np.array(rows, dtype=np.float64), start)
 
     def class_mask(self, names: Collection[Any], field: str) -> int:
@@ -132,36 +144,20 @@ class LabelEncoder:
         if isinstance(label, MassLike):
             return "mass", [(int(mask), float(mass)) for mask, mass in label.focal]
         if isinstance(label, np.ndarray):
-            return "contour", self._parse_array(label, field)
+            if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
+                raise invalid(
+                    field, f"expected {len(self.classes)} plausibilities, got an array of shape {label.shape}"
+                )
+            return "contour", [float(value) for value in label]
         if isinstance(label, Mapping):
             return self._parse_mapping(label, field)
-        names = (
-            _is_name if isinstance(label, AbstractSet) else _is_text
-        )  # numbers in a list may be plausibilities
-        if isinstance(label, Collection) and all(map(names, label)):
+        # Numbers in a list may be plausibilities, so only a set may name its classes by numbers.
+        is_class = _is_name if isinstance(label, AbstractSet) else lambda each: isinstance(each, str)
+        if isinstance(label, Collection) and all(map(is_class, label)):
             return "set", self.class_mask(label, field)
         raise invalid(
             field, f"{shown(label)} is not a label: give a class name, a set of names, a dict or None"
         )
-
-    def _parse_checked(self, label: LabelLike, field: str) -> tuple[str, Any]:
-        """Return what `_parse_label` does, of masses only those that the server accepts."""
-        kind, content = self._parse_label(label, field)
-        if kind == "mass":
-            from quercus.belief.mass import MassFunction  # noqa: PLC0415  (few labels are mass functions)
-
-            try:
-                MassFunction(len(self.classes), tuple(content))
-            except InvalidInput as error:
-                raise invalid(field, f"{error.field} {error.reason}") from None
-        return kind, content
-
-    def _parse_array(self, label: NDArray[Any], field: str) -> list[float]:
-        if label.shape != (len(self.classes),) or label.dtype.kind not in "fiub":
-            raise invalid(
-                field, f"expected {len(self.classes)} plausibilities, got an array of shape {label.shape}"
-            )
-        return [float(value) for value in label]
 
     def _parse_mapping(self, label: Mapping[Any, float], field: str) -> tuple[str, Any]:
         if not label:
@@ -201,16 +197,6 @@ class LabelEncoder:
         flat = numbers.ravel()
         return values_pb2.Labels(contours=values_pb2.PackedContours(plausibilities=flat))
 
-    def _class_names(self, mask: int) -> list[str]:
-        return [name for name in self.classes if mask & self._bit[name]]
-
-    def _indicator_vector(self, mask: int) -> list[float]:
-        return [1.0 if mask & self._bit[name] else 0.0 for name in self.classes]
-
 
 def _is_name(label: object) -> TypeGuard[Name]:
     return isinstance(label, str | bool | int | float | np.bool_ | np.number)
-
-
-def _is_text(label: object) -> bool:
-    return isinstance(label, str)

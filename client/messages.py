@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from datetime import UTC, datetime
+from typing import Any, Final, ParamSpec, TypeVar
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import shown
 from quercus.client.errors import InvalidArgument, invalid
 
 P = ParamSpec("P")
 M = TypeVar("M")
+LONGEST_S: Final = 315_576_000_000
+"""Seconds that a protobuf duration holds."""
 _BOUNDS = {
     FieldDescriptor.CPPTYPE_INT32: (-(2**31), 2**31 - 1),
     FieldDescriptor.CPPTYPE_INT64: (-(2**63), 2**63 - 1),
@@ -77,6 +83,26 @@ def message_of(kind: Callable[..., M], given: object) -> M:
     return filled(kind, **fields)
 
 
+def to_duration(seconds: float, field: str) -> Duration:
+    """Return seconds as a protobuf duration; ``field`` is the name for errors."""
+    if isinstance(seconds, float) and not math.isfinite(seconds):
+        raise invalid(field, f"is {seconds}, must be a finite number of seconds")
+    if abs(seconds) > LONGEST_S:
+        raise invalid(field, f"must be at most {LONGEST_S:,} seconds")
+    message = Duration()
+    message.FromNanoseconds(round(seconds * 1e9))
+    return message
+
+
+def to_timestamp(at: datetime | None) -> Timestamp | None:
+    """Return a time as a protobuf timestamp; one without a zone is UTC."""
+    if at is None:
+        return None
+    message = Timestamp()
+    message.FromDatetime(at.astimezone(UTC) if at.tzinfo else at)
+    return message
+
+
 def enum_value(enum: EnumDescriptor, field: str, word: str) -> Any:
     """Return the value of an enum with a name, as users write it; raise InvalidArgument if there is none.
 
@@ -102,18 +128,14 @@ def _refusal(kind: Any, fields: dict[str, Any], error: Exception) -> InvalidArgu
         except REFUSALS as refused:
             if field is None or value is None:
                 return invalid(name, str(refused))
-            return _of_value(kind, field, value)
+            if field.is_repeated and isinstance(value, list | tuple):
+                for k, each in enumerate(value):
+                    try:
+                        kind(**{name: [each]})
+                    except REFUSALS:
+                        return invalid(f"{name}[{k}]", f"is {shown(each)}, must be {_must_be(field)}")
+            return invalid(name, f"is {shown(value)}, must be {_must_be(field)}")
     return invalid(kind.DESCRIPTOR.name, str(error))
-
-
-def _of_value(kind: Any, field: FieldDescriptor, value: Any) -> InvalidArgument:
-    if field.is_repeated and isinstance(value, list | tuple):
-        for k, each in enumerate(value):
-            try:
-                kind(**{field.name: [each]})
-            except REFUSALS:
-                return invalid(f"{field.name}[{k}]", f"is {shown(each)}, must be {_must_be(field)}")
-    return invalid(field.name, f"is {shown(value)}, must be {_must_be(field)}")
 
 
 def _must_be(field: FieldDescriptor) -> str:

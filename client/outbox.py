@@ -13,20 +13,17 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 from quercus.client import buffers, pushing
 from quercus.client.errors import BufferFull, DeadlineExceeded, QuercusError, RejectedRows, invalid
-from quercus.client.results import Model
 from quercus.client.retrying import backoff_s, is_transient
 from quercus.client.rows import Row, row_chunks
 from quercus.client.specification_messages import message_of_specification, specification_of
 from quercus.client.specifications import Specification
+from quercus.client.sync.client import Client
 from quercus.client.sync.push_line import PushLine
-from quercus.client.unseen import PushedNames, UnseenNames
-
-if TYPE_CHECKING:
-    from quercus.client.client import Client
+from quercus.client.unseen import PushedNames, UnseenNames, take_news
 
 _log = logging.getLogger(__name__)
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
@@ -238,34 +235,29 @@ class Outbox:
 
     def _send_all(self) -> None:
         attempt = 0
-        while self._wait_for_work():
+        while True:
+            with self._changed:
+                self._changed.wait_for(lambda: bool(self._store.batches) or self._closing)
+                if self._closing:
+                    return
             try:
                 self._send_some()
                 attempt = 0
             except QuercusError as error:
                 is_retried = is_transient(error)
+                attempt += 1
                 with self._changed:
                     self._waiting_for = str(error)
                     self._failure = None if is_retried else error
                     self._changed.notify_all()
-                if not is_retried:
-                    return
-                attempt += 1
-                self._wait_while_open(backoff_s(attempt, error))
+                    if not is_retried:
+                        return
+                    self._changed.wait_for(lambda: self._closing, backoff_s(attempt, error))
             except Exception as error:
                 with self._changed:
                     self._failure = QuercusError(f"the outbox has stopped: {error}")
                     self._changed.notify_all()
                 return
-
-    def _wait_for_work(self) -> bool:
-        with self._changed:
-            self._changed.wait_for(lambda: bool(self._store.batches) or self._closing)
-            return not self._closing
-
-    def _wait_while_open(self, seconds: float) -> None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._closing, seconds)
 
     def _meet_model(self) -> PushedNames:
         """Learn which names the model has, and its uid: a later model of its name must not get the rows.
@@ -277,21 +269,18 @@ class Outbox:
         """
         model = self._client.get_model(self._model)
         if not self._store.uid:
-            self._identify_model(model)
+            given, now = (message_of_specification(e) for e in (self._specification, model.specification))
+            if not buffers.can_read(given, now):
+                raise invalid(
+                    "specification",
+                    f"has other attributes or classes than model {self._model!r} of the server",
+                )
+            with self._changed:
+                self._store.set_specification(given, model.uid)
         return PushedNames(model.specification)
-
-    def _identify_model(self, model: Model) -> None:
-        given, now = (message_of_specification(each) for each in (self._specification, model.specification))
-        if not buffers.can_read(given, now):
-            raise invalid(
-                "specification", f"has other attributes or classes than model {self._model!r} of the server"
-            )
-        with self._changed:
-            self._store.set_specification(given, model.uid)
 
     def _send_some(self) -> None:
         """Send rows on one stream, as long as there are any."""
-        client = self._client
         if self._names is None:
             self._names = self._meet_model()
         taker = self._on_rejected or self._keep_rejected
@@ -299,7 +288,7 @@ class Outbox:
             pushing.WINDOW_BATCHES, None, 0.0, taker, self._specification, names=self._names
         )
         sent: deque[pushing.Batch] = deque()
-        with PushLine(client.push_stub, ledger, client.address, client.timeout_s) as line:
+        with PushLine(self._client, ledger) as line:
             while True:
                 with self._changed:
                     rest = self._store.batches[len(sent) : pushing.WINDOW_BATCHES]
@@ -333,12 +322,6 @@ class Outbox:
                 self._store.drop_first(count)
                 self._unseen = () if self._names is None else self._names.results()
                 self._changed.notify_all()
-            self._warn_of_unseen()
-
-    def _warn_of_unseen(self) -> None:
-        """Say once for each attribute that there are names that the model had never seen, and that it keeps no more."""
-        for each in self._unseen:
-            key = (each.attribute, each.rows_beyond > 0)
-            if key not in self._told:
-                self._told.add(key)
+            # Say once for each attribute that there are names never seen, and that it keeps no more.
+            for each in take_news(self._unseen, self._told):
                 _log.warning("%s: %s; further ones of this attribute are not logged", self._model, each.text)

@@ -74,19 +74,26 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
     if _PATH.fullmatch(field) is None:
         return Place(parameter=field)
     steps = [(name, None if index == "" else int(index)) for name, index in _STEP.findall(field)]
-    row = attribute = value = class_name = None
+    row = attribute = value = class_name = holder = None
     rest: list[str] = []
     for k, (name, index) in enumerate(steps):
         is_last, is_own = k == len(steps) - 1, k == 0 or steps[k - 1][0] == "specification"
         if index is None:
-            rest += [_last_name(steps)] if is_last else []  # any other holds what follows
+            if not is_last:
+                continue  # it holds what follows
+            if name != "name" or k == 0:
+                rest.append(_NAMES.get(name, name.replace("_", " ")))
+            elif steps[k - 1][1] is None:  # a name is that of what holds it
+                rest.append(steps[k - 1][0].replace("_", " "))
         elif name in _OF_ROWS:
             row = index
             rest += [_OF_ROWS[name]] if is_last else []
         elif name == "attributes" and is_own and (given := _element(specification, name, index)) is not None:
-            attribute = given.name
+            attribute, holder = given.name, given
         elif name == "values" and attribute is not None:
-            value = _value(specification, attribute, index)
+            value = (
+                holder.values[index] if isinstance(holder, Nominal) and index < len(holder.values) else None
+            )
         elif name == "classes" and is_own and (given := _element(specification, name, index)) is not None:
             class_name = given
         else:
@@ -94,25 +101,9 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
     return Place(row, attribute, value, class_name, ", ".join(filter(None, rest)))
 
 
-def _last_name(steps: list[tuple[str, int | None]]) -> str:
-    """Return what the last of some fields is called; a ``name`` is that of what holds it."""
-    name = steps[-1][0]
-    if name != "name" or len(steps) == 1:
-        return _NAMES.get(name, name.replace("_", " "))
-    holder, index = steps[-2]
-    return holder.replace("_", " ") if index is None else ""
-
-
 def _element(specification: Specification | None, name: str, index: int) -> Any:
     elements = () if specification is None else getattr(specification, name)
     return elements[index] if index < len(elements) else None
-
-
-def _value(specification: Specification | None, attribute: str, index: int) -> str | None:
-    for each in () if specification is None else specification.attributes:
-        if each.name == attribute and isinstance(each, Nominal) and index < len(each.values):
-            return each.values[index]
-    return None
 
 
 def _singular(name: str) -> str:

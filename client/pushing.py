@@ -11,7 +11,7 @@ import itertools
 import math
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -39,9 +39,9 @@ from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.specifications import Specification
 from quercus.client.transport import MAX_SEND_BYTES
-from quercus.client.unseen import PushedNames, UnseenNames
+from quercus.client.unseen import PushedNames, PushReport
 from quercus.client.values import Floats, Value
-from quercus.specification.attributes import Attribute, Nominal, other_names
+from quercus.specification.attributes import Nominal, other_names
 from quercus.specification.display import DisplayItem
 from quercus.specification.names import check_id
 from quercus.specification.server import MAX_BATCH_ROWS
@@ -56,25 +56,6 @@ WINDOW_BATCHES = 8
 """Most batches on their way at once."""
 CLOSE_S = 1.0
 """Seconds that a push whose rows are all acknowledged waits for the server to end the stream."""
-
-
-@dataclass(frozen=True)
-class PushReport:
-    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
-
-    ``unseen``: names that the model had never seen before the push, of attributes that had names, and names beyond the
-    bound of an attribute.
-    """
-
-    rows: int
-    stored: int
-    known: int
-    batches: int
-    committed_sequence: int
-    seconds: float
-    model_uid: str = ""
-    rejected: int = 0
-    unseen: tuple[UnseenNames, ...] = ()
 
 
 Progress = Callable[[PushReport], None]
@@ -147,12 +128,10 @@ class Batcher:
         self._number = itertools.count()
         self._labels = LabelEncoder(specification.classes)
         frame = None if labels is None else table_of(labels, "labels")
-        self._given_labels = labels if frame is None else _labels_of_frame(frame, specification.classes)
-        is_many = labels is None or _is_matrix(self._given_labels)
-        self._label_source = None if is_many else _values_per_row(self._given_labels, "labels")
-        self._id_source = None if ids is None else _values_per_row(ids, "ids")
-        self._display_source = None if displays is None else _values_per_row(displays, "displays")
-        self._stale = False
+        if frame is not None:
+            labels = _labels_of_frame(frame, specification.classes)
+        given = {"labels": labels, "ids": ids, "displays": displays}
+        self._columns = {name: _PerRow(each, name) for name, each in given.items() if each is not None}
         self.use_specification(specification)
 
     def use_specification(self, specification: Specification) -> None:
@@ -173,26 +152,24 @@ class Batcher:
         InvalidArgument
             Naming the row; the rows before this chunk are not touched by it.
         """
-        given = _Given(
-            chunk,
-            self._take_labels(chunk),
-            None if self._id_source is None else _take_chunk(self._id_source, chunk, "ids"),
-            None if self._display_source is None else _take_chunk(self._display_source, chunk, "displays"),
-        )
+        given = _Given(chunk, {name: each.take(chunk) for name, each in self._columns.items()})
         is_all = chunk.start == 0 and chunk.size < self.batch_rows
-        positions: Sequence[int] = range(chunk.start, chunk.start + chunk.size)
+        positions = range(chunk.start, chunk.start + chunk.size)
         try:
             return Batch(self._encode(given), chunk.size, is_all, positions)
         except InvalidArgument as error:
-            if not _is_of_row(error):
+            if not (error.violations and error.violations[0].field.startswith(_ROW_FIELDS)):
                 raise
-            faults = self._find_faults(given, chunk.size if self._row_by_row else 1)
+        faults = self._find_faults(given, chunk.size if self._row_by_row else 1)
         for position, fault in faults.items():
             fault.row = position
             if not self._row_by_row:
                 raise fault
-        kept = [row for row in range(chunk.size) if positions[row] not in faults]
-        request = self._encode(given.pick(kept)) if kept else instance_pb2.PushInstancesRequest()
+        kept = [row for row, position in enumerate(positions) if position not in faults]
+        request = instance_pb2.PushInstancesRequest()
+        if kept:
+            self._rows.check_keys(chunk)
+            request = self._encode(given.pick(kept))
         rejected = tuple(
             RejectedRow(position, given.id_text(position - chunk.start), fault)
             for position, fault in faults.items()
@@ -225,36 +202,51 @@ class Batcher:
             batch_id=f"{self._push}-{next(self._number)}",
             model_uid=self._uid,
         )
-        if given.labels is not None:
-            request.labels.CopyFrom(self._labels.encode_labels(given.labels, start))
-        if given.ids is not None:
-            request.ids.extend(_id_texts(given.ids, start))
-        if given.displays is not None:
-            request.displays.extend(
-                message_of_display(items, row) for row, items in enumerate(given.displays, start)
+        columns = given.columns
+        if "labels" in columns:
+            request.labels.CopyFrom(self._labels.encode_labels(columns["labels"], start))
+        if "ids" in columns:
+            request.ids.extend(
+                _id_text(each, f"ids[{row}]") for row, each in enumerate(columns["ids"], start)
             )
+        if "displays" in columns:
+            displays = enumerate(columns["displays"], start)
+            request.displays.extend(message_of_display(items, row) for row, items in displays)
         return request
 
     def check_leftovers(self, rows: int) -> None:
-        """Check after the last chunk that no labels or ids are left over."""
-        sources = {"labels": self._label_source, "ids": self._id_source, "displays": self._display_source}
-        for name, source in sources.items():
-            if source is not None and next(source, self) is not self:
-                raise invalid(name, f"there are more {name} than the {rows:,} rows")
-        if _is_matrix(self._given_labels) and len(self._given_labels) > rows:  # type: ignore[arg-type]
-            raise invalid("labels", f"there are more labels than the {rows:,} rows")
+        """Check after the last chunk that no labels, ids or displays are left over."""
+        for each in self._columns.values():
+            each.check_end(rows)
 
-    def _take_labels(self, chunk: Chunk) -> Sequence[LabelLike] | Floats | None:
-        if self._label_source is not None:
-            return _take_chunk(self._label_source, chunk, "labels")
-        if self._given_labels is None:
-            return None
-        part: Floats = self._given_labels[chunk.start : chunk.start + chunk.size]  # type: ignore[index,assignment]
-        if len(part) < chunk.size:
-            raise invalid(
-                "labels", f"there are fewer labels than rows: none for row {chunk.start + len(part):,}"
-            )
-        return part
+
+class _PerRow:
+    """Labels, ids or displays, one for each row, taken in pieces: an iterable, or an array (n, l)."""
+
+    def __init__(self, given: Any, name: str) -> None:
+        if isinstance(given, str | bytes | Mapping):
+            raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
+        self._name = name
+        self._matrix = given if isinstance(given, np.ndarray) and given.ndim == 2 else None
+        # Arrow's arrays yield its own scalars.
+        self._source = iter(given.to_pylist() if hasattr(given, "to_pylist") else given)
+
+    def take(self, chunk: Chunk) -> Any:
+        """Return what belongs to the rows of the next chunk."""
+        if self._matrix is None:
+            taken: Any = list(itertools.islice(self._source, chunk.size))
+        else:
+            taken = self._matrix[chunk.start : chunk.start + chunk.size]
+        if len(taken) < chunk.size:
+            row = chunk.start + len(taken)
+            raise invalid(self._name, f"there are fewer {self._name} than rows: none for row {row:,}")
+        return taken
+
+    def check_end(self, rows: int) -> None:
+        """Refuse more of them than there are rows."""
+        matrix = self._matrix
+        if next(self._source, self) is not self if matrix is None else len(matrix) > rows:
+            raise invalid(self._name, f"there are more {self._name} than the {rows:,} rows")
 
 
 @dataclass(frozen=True)
@@ -262,39 +254,23 @@ class _Given:
     """Rows as they were given, with what belongs to them."""
 
     chunk: Chunk
-    labels: Sequence[LabelLike] | Floats | None
-    ids: list[Any] | None
-    displays: list[Any] | None
+    columns: Mapping[str, Any]
+    """Labels, ids and displays, where there are any."""
 
     def part(self, start: int, stop: int) -> _Given:
         """Return the rows from ``start`` on, before ``stop``."""
-        chunk = Chunk(self.chunk.start + start, stop - start, self.chunk.rows[start:stop])
-        return self._map(chunk, lambda each: each[start:stop])
+        chunk = Chunk(self.chunk.start + start, stop - start, self.chunk.rows[start:stop], is_part=True)
+        return _Given(chunk, {name: each[start:stop] for name, each in self.columns.items()})
 
     def pick(self, kept: list[int]) -> _Given:
         """Return some of the rows."""
-        chunk = Chunk(self.chunk.start, len(kept), pick_rows(self.chunk.rows, kept))
-        return self._map(chunk, lambda each: pick_rows(each, kept))
-
-    def _map(self, chunk: Chunk, take: Callable[[Any], Any]) -> _Given:
-        labels, ids, displays = (
-            None if each is None else take(each) for each in (self.labels, self.ids, self.displays)
-        )
-        return _Given(chunk, labels, ids, displays)
+        chunk = Chunk(self.chunk.start, len(kept), pick_rows(self.chunk.rows, kept), is_part=True)
+        return _Given(chunk, {name: pick_rows(each, kept) for name, each in self.columns.items()})
 
     def id_text(self, row: int) -> str:
         """Return the id of a row; empty if it has none."""
-        given = None if self.ids is None else self.ids[row]
+        given = self.columns["ids"][row] if "ids" in self.columns else None
         return "" if is_missing(given) else str(given)
-
-
-def _is_of_row(error: InvalidArgument) -> bool:
-    """Return whether an error is that of a row, and not of all."""
-    return bool(error.violations) and error.violations[0].field.startswith(_ROW_FIELDS)
-
-
-def _is_matrix(labels: object) -> bool:
-    return isinstance(labels, np.ndarray) and labels.ndim == 2
 
 
 def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats | list[Any]:
@@ -313,30 +289,13 @@ def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats
         raise invalid("labels", f"the frame must hold plausibilities: {error}") from None
 
 
-def _values_per_row(given: Any, name: str) -> Iterator[Any]:
-    if isinstance(given, str | bytes | Mapping):
-        raise invalid(name, f"expected one per row, got one {type(given).__name__}; put it into a list")
-    return iter(
-        given.to_pylist() if hasattr(given, "to_pylist") else given
-    )  # Arrow's arrays yield its own scalars
-
-
-def _id_texts(taken: list[Any], start: int) -> Iterator[str]:
-    for row, each in enumerate(taken, start):
-        if is_missing(each):
-            raise invalid(f"ids[{row}]", f"{shown(each)} is no id")
-        text = str(each)
-        try:
-            yield check_id(text, f"ids[{row}]")
-        except InvalidInput as error:
-            raise invalid(error.field, error.reason) from None
-
-
-def _take_chunk(source: Any, chunk: Chunk, name: str) -> list[Any]:
-    taken = list(itertools.islice(source, chunk.size))
-    if len(taken) < chunk.size:
-        raise invalid(name, f"there are fewer {name} than rows: none for row {chunk.start + len(taken):,}")
-    return taken
+def _id_text(given: Any, field: str) -> str:
+    if is_missing(given):
+        raise invalid(field, f"{shown(given)} is no id")
+    try:
+        return check_id(str(given), field)
+    except InvalidInput as error:
+        raise invalid(error.field, error.reason) from None
 
 
 class PushState:
@@ -402,7 +361,9 @@ class PushState:
         if isinstance(ack, instance_pb2.PushInstancesResponse) and ack.HasField("error"):
             self._reject_batch(batch, from_code(ack.error.code, ack.error.message, ack.error.field))
             return
-        self._reject_rows([self._refused_row(batch, each) for each in ack.refused])
+        self._reject_rows(
+            [self._rejected_row(batch, each.row, _refusal(batch, each)) for each in ack.refused]
+        )
         del self._pending[ack.batch_id]
         last = self._report
         self._report = replace(
@@ -436,11 +397,6 @@ class PushState:
         del self._pending[batch.request.batch_id]
         self._tell_progress()
 
-    def _refused_row(self, batch: Batch, refused: instance_pb2.RefusedRow) -> RejectedRow:
-        position = None if batch.positions is None else batch.positions[refused.row]
-        error = refused_row(kind_of_code(refused.code), refused.field, refused.message, refused.row, position)
-        return self._rejected_row(batch, refused.row, error)
-
     def _rejected_row(self, batch: Batch, row: int, error: QuercusError) -> RejectedRow:
         position = None if batch.positions is None else batch.positions[row]
         name = batch.request.ids[row] if batch.request.ids else ""
@@ -473,25 +429,20 @@ class PushState:
         Raises
         ------
         QuercusError
-            ``error`` itself, with the report of acknowledged rows, if another attempt would not help.
+            The error, with the report of acknowledged rows and the row's position in the given order, if another
+            attempt would not help.
         """
         pause_s = self._trial.pause_s(error)
-        if pause_s is None:
-            raise self.with_report(self._placed(error))
-        return pause_s
-
-    def _placed(self, error: QuercusError) -> QuercusError:
-        """Return the error for which a message was refused whole, with the row's position in the given order.
-
-        The message is the first that is not acknowledged: the server stores none behind it.
-        """
+        if pause_s is not None:
+            return pause_s
+        # A message that is refused whole is the first that is not acknowledged: the server stores none behind it.
         batch = next(iter(self._pending.values()), None)
-        if error.row is None or batch is None or batch.positions is None:
-            return error
-        field, reason = f"ids[{error.row}]", error.message
-        if error.violations:
-            field, reason = error.violations[0].field, error.violations[0].reason
-        return refused_row(type(error), field, reason, error.row, batch.positions[error.row])
+        if error.row is not None and batch is not None and batch.positions is not None:
+            field, reason = f"ids[{error.row}]", error.message
+            if error.violations:
+                field, reason = error.violations[0].field, error.violations[0].reason
+            error = refused_row(type(error), field, reason, error.row, batch.positions[error.row])
+        raise self.with_report(error)
 
     def with_report(self, error: Exception) -> Exception:
         """Return the error with the report of acknowledged rows: as ``report`` of ours, as a note on any other."""
@@ -502,27 +453,28 @@ class PushState:
         return error
 
 
-def single_request(batch: Batch) -> instance_pb2.PushBatchRequest:
-    """Return the request that sends a batch without a stream: its fields are those of the message on a stream."""
-    return instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
+def _refusal(batch: Batch, refused: instance_pb2.RefusedRow) -> QuercusError:
+    position = None if batch.positions is None else batch.positions[refused.row]
+    return refused_row(kind_of_code(refused.code), refused.field, refused.message, refused.row, position)
 
 
 def sent_values(rows: values_pb2.Rows, row: int, specification: Specification) -> dict[str, Value]:
     """Return the values of one row of a message by attribute; those that are missing are None."""
     attributes = specification.attributes
+    values: dict[str, Value] = {each.name: None for each in attributes}
     if rows.HasField("named"):
-        return {each.name: None for each in attributes} | row_values(rows.named.rows[row])
+        return values | row_values(rows.named.rows[row])
     start = row * len(attributes)
-    values = zip(attributes, rows.packed.values[start : start + len(attributes)], strict=True)
-    return {each.name: _sent_value(each, value) for each, value in values}
-
-
-def _sent_value(attribute: Attribute, value: float) -> Value:
-    if math.isnan(value):
-        return None
-    if not isinstance(attribute, Nominal) or value < 0:
-        return value
-    return attribute.values[int(value)] if value < len(attribute.values) else other_names(attribute.values)
+    for each, value in zip(attributes, rows.packed.values[start : start + len(attributes)], strict=True):
+        if math.isnan(value):
+            continue
+        if not isinstance(each, Nominal) or value < 0:
+            values[each.name] = value
+        elif value < len(each.values):
+            values[each.name] = each.values[int(value)]
+        else:
+            values[each.name] = other_names(each.values)
+    return values
 
 
 def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> Label:
@@ -537,11 +489,6 @@ def sent_label(labels: values_pb2.Labels, row: int, classes: Sequence[str]) -> L
         plausible = labels.contours.plausibilities[row * size : (row + 1) * size]
         return dict(zip(classes, plausible, strict=True))
     return None
-
-
-def is_final(error: Exception) -> bool:
-    """Return whether the stream itself failed, so that no acknowledgement will come."""
-    return isinstance(error, QuercusError) and error.report is not None
 
 
 def batch_size(batch_rows: int, specification: Specification) -> int:

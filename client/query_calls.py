@@ -1,54 +1,37 @@
-"""The calls of both clients about queries and labellers: requests, and how to read the responses."""
+"""Requests about queries that travel alone or on a stream, and the rule for how long to wait for a query."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+import time
+from collections.abc import MutableMapping
+from typing import Any, Final, Protocol
 
-from quercus.client import resources
-from quercus.client.filters import Filter
+from quercus.client.errors import DeadlineExceeded, FailedPrecondition, QuercusError, from_code
 from quercus.client.labels import LabelEncoder, LabelLike
-from quercus.client.messages import filled, message_of
-from quercus.client.requests import state_numbers, to_duration
-from quercus.client.results import AnswerReport, Labeller, LabellingPolicy, Lease, Neighbour, Query
+from quercus.client.messages import filled, to_duration
+from quercus.client.results import IDLE, AnswerReport, Model, Query
 from quercus.v1 import query_pb2
 
-T = TypeVar("T")
 How = query_pb2.ReturnQueryRequest.How
+Settlement = query_pb2.AnswerQueryRequest | query_pb2.RefuseQueryRequest | query_pb2.ReturnQueryRequest
+"""A request that ends a lease."""
+LONGEST_POLL_S: Final = 10.0
+"""Seconds of one long poll; long waits are several polls, so that a lost server is noticed."""
+LONGEST_GROWTH_S: Final = 600.0
+"""Seconds after which growth on this client's writes counts as broken."""
 
-
-@dataclass(frozen=True)
-class CallSpec(Generic[T]):
-    """A call of QueryService: the method, the request, and the conversion of the response."""
-
-    method: str
-    request: Any
-    read: Callable[[Any], T]
-
-
-def lease(
-    model: str, labeller: str, lease_s: float, wait_s: float, min_sequence: int, wanted: Filter | None
-) -> CallSpec[Lease]:
-    """Lease one query."""
-    request = filled(
-        query_pb2.LeaseQueriesRequest,
-        model=resources.model_resource(model),
-        labeller=labeller,
-        max_queries=1,
-        lease_duration=to_duration(lease_s, "lease_s"),
-        wait=to_duration(wait_s, "wait_s"),
-        min_sequence=min_sequence,
-        filter=None if wanted is None else wanted.to_message(),
-    )
-    return CallSpec("LeaseQueries", request, Lease.from_message)
+_PARTS: Final = {
+    query_pb2.AnswerQueryRequest.DESCRIPTOR: "answer",
+    query_pb2.RefuseQueryRequest.DESCRIPTOR: "refusal",
+    query_pb2.ReturnQueryRequest.DESCRIPTOR: "returned",
+}
 
 
 def answer(
     query: Query, label: LabelLike, reliability: float | None, comment: str, took_s: float | None, shown: str
-) -> CallSpec[AnswerReport]:
-    """Answer a query."""
-    request = filled(
+) -> query_pb2.AnswerQueryRequest:
+    """Return the request that answers a query."""
+    return filled(
         query_pb2.AnswerQueryRequest,
         name=query.name,
         lease_token=query.lease_token,
@@ -58,35 +41,24 @@ def answer(
         took=None if took_s is None else to_duration(took_s, "took_s"),
         shown=shown,
     )
-    return CallSpec("AnswerQuery", request, answer_report)
 
 
-def refuse(query: Query, comment: str, shown: str = "") -> CallSpec[AnswerReport]:
-    """Refuse a query because the class cannot be known."""
-    request = filled(
+def refuse(query: Query, comment: str, shown: str) -> query_pb2.RefuseQueryRequest:
+    """Return the request that refuses a query because the class cannot be known."""
+    return filled(
         query_pb2.RefuseQueryRequest,
         name=query.name,
         lease_token=query.lease_token,
         comment=comment,
         shown=shown,
     )
-    return CallSpec("RefuseQuery", request, answer_report)
-
-
-def extend(query: Query, lease_s: float) -> CallSpec[None]:
-    """Hold a query for longer."""
-    length = to_duration(lease_s, "lease_s")
-    request = filled(
-        query_pb2.ExtendLeaseRequest, name=query.name, lease_token=query.lease_token, lease_duration=length
-    )
-    return CallSpec("ExtendLease", request, _read_nothing)
 
 
 def give_back(
     query: Query, how: How.ValueType = How.HOW_UNSPECIFIED, delay_s: float | None = None, comment: str = ""
-) -> CallSpec[None]:
-    """Give a query back."""
-    request = filled(
+) -> query_pb2.ReturnQueryRequest:
+    """Return the request that gives a query back."""
+    return filled(
         query_pb2.ReturnQueryRequest,
         name=query.name,
         lease_token=query.lease_token,
@@ -94,97 +66,134 @@ def give_back(
         delay=None if delay_s is None else to_duration(delay_s, "delay_s"),
         comment=comment,
     )
-    return CallSpec("ReturnQuery", request, _read_nothing)
 
 
-def end_lease(name: str, labeller: str, comment: str) -> CallSpec[None]:
-    """End the lease of a query, as an operator."""
-    request = filled(query_pb2.ReleaseLeaseRequest, name=name, labeller=labeller, comment=comment)
-    return CallSpec("ReleaseLease", request, _read_nothing)
+def read_reply(
+    message: query_pb2.AnswerQueryResponse
+    | query_pb2.RefuseQueryResponse
+    | query_pb2.ReturnQueryResponse
+    | query_pb2.CorrectAnswerResponse
+    | query_pb2.UndoAnswerResponse,
+) -> AnswerReport | None:
+    """Return the report of a committed answer, refusal, correction or undoing; ``None`` for a query given back."""
+    match message:
+        case query_pb2.ReturnQueryResponse():
+            return None
+        case query_pb2.AnswerQueryResponse():
+            return AnswerReport.from_message(message)
+    conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
+    return AnswerReport(message.name, message.committed_sequence, conflict, model_uid=message.model_uid)
 
 
-def correct(
-    query: Query, label: LabelLike, labeller: str | None, reliability: float | None, comment: str
-) -> CallSpec[AnswerReport]:
-    """Replace the labeller's own answer."""
-    request = filled(
-        query_pb2.CorrectAnswerRequest,
-        name=query.name,
-        labeller=labeller or query.labeller,
-        label=LabelEncoder(query.classes).encode_label(label),
-        reliability=reliability,
-        comment=comment,
-    )
-    return CallSpec("CorrectAnswer", request, answer_report)
+def stream_message(request: Settlement) -> query_pb2.StreamQueriesRequest:
+    """Return the message of a stream that stands for a separate request."""
+    return filled(query_pb2.StreamQueriesRequest, **{_PARTS[request.DESCRIPTOR]: request})  # type: ignore[arg-type]
 
 
-def undo(query: Query, labeller: str | None, comment: str) -> CallSpec[AnswerReport]:
-    """Take an answer or a refusal back."""
-    request = filled(
-        query_pb2.UndoAnswerRequest, name=query.name, labeller=labeller or query.labeller, comment=comment
-    )
-    return CallSpec("UndoAnswer", request, answer_report)
+class Awaited(Protocol):
+    """A future, of either kind."""
+
+    def done(self) -> bool:
+        """Return whether the future has a result."""
+
+    def set_result(self, result: Any, /) -> None:
+        """Set the result."""
+
+    def set_exception(self, exception: Any, /) -> None:
+        """Set the exception."""
 
 
-def neighbours(query: Query, limit: int) -> CallSpec[list[Neighbour]]:
-    """Request rows of known class that are similar to the row of a query."""
-    request = filled(
-        query_pb2.ListNeighboursRequest, name=query.name, lease_token=query.lease_token, limit=limit
-    )
-    return CallSpec("ListNeighbours", request, lambda found: [*map(Neighbour.from_message, found.neighbours)])
+def read_event(
+    response: query_pb2.StreamQueriesResponse, waiting: MutableMapping[str, Any]
+) -> Query | str | None:
+    """Read a message of the server on a stream.
 
+    Parameters
+    ----------
+    response : response of the server.
+    waiting : futures by the name of the query; the one that the message is about gets its result.
 
-def list_queries(model: str, wanted: Iterable[str]) -> query_pb2.ListQueriesRequest:
-    """Request the queries in some states."""
-    return filled(
-        query_pb2.ListQueriesRequest,
-        model=resources.model_resource(model),
-        states=state_numbers(wanted),
-        page_size=1000,
-    )
-
-
-def history_request(model: str, number: int | None) -> query_pb2.ListQueryHistoryRequest:
-    """Request the steps of one query, or of all queries of a model."""
-    name = resources.model_resource(model) + ("" if number is None else f"/queries/{number}")
-    return filled(query_pb2.ListQueryHistoryRequest, name=name, page_size=1000)
-
-
-def labellers(model: str) -> CallSpec[list[Labeller]]:
-    """Request the statistics of each labeller."""
-    request = filled(query_pb2.ListLabellersRequest, model=resources.model_resource(model))
-    return CallSpec("ListLabellers", request, lambda found: [*map(Labeller.from_message, found.labellers)])
-
-
-def policy(model: str) -> CallSpec[LabellingPolicy]:
-    """Request the labelling policy of a model."""
-    request = filled(query_pb2.GetLabellingPolicyRequest, model=resources.model_resource(model))
-    return CallSpec("GetLabellingPolicy", request, LabellingPolicy.from_message)
-
-
-def set_policy(model: str, new: LabellingPolicy, fields: Iterable[str]) -> CallSpec[LabellingPolicy]:
-    """Change the labelling policy of a model: the named fields, or all if none is named."""
-    request = filled(
-        query_pb2.UpdateLabellingPolicyRequest,
-        model=resources.model_resource(model),
-        policy=message_of(query_pb2.LabellingPolicy, new),
-    )
-    request.update_mask.paths.extend(fields)
-    return CallSpec("UpdateLabellingPolicy", request, LabellingPolicy.from_message)
-
-
-def _read_nothing(_: Any) -> None:
+    Returns
+    -------
+    Query or str or None : a query, the reason why there is none, or None for another event.
+    """
+    event = response.WhichOneof("event")
+    if event == "query":
+        return Query.from_message(response.query)
+    if event == "idle":
+        return str(IDLE[response.idle])
+    if event is None:  # of a later version
+        return None
+    reply: Any = getattr(response, event)
+    future: Awaited | None = waiting.pop(reply.name, None)
+    if future is None or future.done():
+        return None
+    if event == "failed":
+        future.set_exception(from_code(reply.code, reply.message, reply.field))
+    else:
+        future.set_result(read_reply(reply))
     return None
 
 
-def answer_report(
-    message: query_pb2.AnswerQueryResponse
-    | query_pb2.RefuseQueryResponse
-    | query_pb2.CorrectAnswerResponse
-    | query_pb2.UndoAnswerResponse,
-) -> AnswerReport:
-    """Return the report of a committed answer, refusal, correction or undoing."""
-    if isinstance(message, query_pb2.AnswerQueryResponse):
-        return AnswerReport.from_message(message)
-    conflict = isinstance(message, query_pb2.CorrectAnswerResponse) and message.conflict
-    return AnswerReport(message.name, message.committed_sequence, conflict, model_uid=message.model_uid)
+def is_beyond(error: QuercusError) -> bool:
+    """Return whether a log ends before ``min_sequence``: the number then belongs to a deleted model."""
+    return isinstance(error, FailedPrecondition) and any(v.field == "min_sequence" for v in error.violations)
+
+
+def is_spent(model: Model) -> bool:
+    """Return whether no query can be leased again; before, leased queries may still be given back."""
+    return model.queries_answered >= model.budget
+
+
+class WaitPolicy:
+    """The rule that ends a loop of queries when none come.
+
+    Parameters
+    ----------
+    idle_s
+        Seconds without a query after which to end; ``None``: no limit. The time in which the tree still learns from
+        this client's writes does not count.
+    """
+
+    def __init__(self, idle_s: float | None) -> None:
+        self._idle_s = idle_s
+        self._has_called = self._growing = False
+        self.restart_wait()
+
+    def restart_wait(self) -> None:
+        """Restart the wait after a query came."""
+        self._since = self._growing_since = time.monotonic()
+
+    @property
+    def wait_s(self) -> float:
+        """Seconds for which the next call may wait; 0 for the first, since the budget may be spent already."""
+        if not self._has_called:
+            return 0.0
+        if self._idle_s is None:
+            return LONGEST_POLL_S
+        left = self._since + self._idle_s - time.monotonic()
+        return min(LONGEST_POLL_S, max(1.0 if self._growing else 0.0, left))
+
+    def is_over(self, idle: str | None, model: Model | None) -> bool:
+        """Return whether no more queries will come.
+
+        Parameters
+        ----------
+        idle : the reason why there was none, as in ``Lease.idle``.
+        model : needed only if the budget is spent.
+        """
+        self._has_called = True
+        self._growing = idle == "growing"
+        if self._growing:
+            self._since = time.monotonic()
+            if self._since - self._growing_since > LONGEST_GROWTH_S:
+                raise DeadlineExceeded(
+                    f"the tree did not catch up with this client within {LONGEST_GROWTH_S:g} s"
+                )
+            return False
+        self._growing_since = time.monotonic()
+        if idle == "share_spent":  # nothing is held here, so nothing comes back
+            return True
+        if model is not None and is_spent(model):
+            return True
+        return self._idle_s is not None and time.monotonic() - self._since >= self._idle_s

@@ -63,20 +63,17 @@ def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:
 
 def fact_of(message: query_pb2.Fact) -> Fact:
     """Return the fact in a message."""
-    return Fact(message.name, _fact_value(message))
-
-
-def _fact_value(message: query_pb2.Fact) -> FactValue:
+    value: FactValue
     match message.WhichOneof("value"):
         case "shares":
-            return Shares(tuple(message.shares.theta), message.shares.who)
+            value = Shares(tuple(message.shares.theta), message.shares.who)
         case "interval":
-            return message.interval.lower, message.interval.upper
+            value = message.interval.lower, message.interval.upper
         case None:  # of a kind that this client does not know
-            return ""
+            value = ""
         case kind:
-            value: FactValue = getattr(message, kind)
-            return value
+            value = getattr(message, kind)
+    return Fact(message.name, value)
 
 
 def label_of(message: values_pb2.Label, classes: Sequence[str]) -> Label:

@@ -80,6 +80,15 @@ class Outage:
     ----------
     outage_s
         0: never again.
+
+    Attributes
+    ----------
+    reached
+        Whether the server has ever answered.
+    notify
+        Called once per outage with the seconds that are left of it.
+    is_notified
+        Whether it was called in this outage.
     """
 
     def __init__(self, outage_s: float) -> None:
@@ -88,17 +97,7 @@ class Outage:
         self.outage_s = outage_s
         self.reached = False
         self.notify: Callable[[float], None] | None = None
-        self._is_notified = False
-
-    def note_unreachable(self, left_s: float) -> None:
-        """Note that the server is unreachable, and call `notify` once per outage."""
-        if self.notify is not None and not self._is_notified:
-            self._is_notified = True
-            self.notify(left_s)
-
-    def note_reached(self) -> None:
-        """Note that the server answered, which ends the outage."""
-        self.reached, self._is_notified = True, False
+        self.is_notified = False
 
     def start_attempts(self) -> CallAttempts:
         """Return a counter for the attempts of one call."""
@@ -115,7 +114,7 @@ class CallAttempts:
 
     def note_success(self) -> None:
         """Note that the server answered: the next outage is a new one."""
-        self._outage.note_reached()
+        self._outage.reached, self._outage.is_notified = True, False
         self._since, self._attempts = None, 0
 
     def pause_s(self, failed: QuercusError, *, is_repeated: bool = True) -> float | None:
@@ -132,13 +131,14 @@ class CallAttempts:
         retry_s = failed.retry_s
         if retry_s is None and not (is_repeated and isinstance(failed, Unavailable)):
             return None
-        now = time.monotonic()
-        self._outage.reached = self._outage.reached or retry_s is not None
+        outage, now = self._outage, time.monotonic()
+        outage.reached = outage.reached or retry_s is not None
         self._since = now if self._since is None else self._since
         self._attempts += 1
-        left = self._outage.outage_s - (now - self._since)
-        if not self._outage.reached or left <= 0:
+        left = outage.outage_s - (now - self._since)
+        if not outage.reached or left <= 0:
             return None
-        if retry_s is None:
-            self._outage.note_unreachable(left)
+        if retry_s is None and outage.notify is not None and not outage.is_notified:
+            outage.is_notified = True
+            outage.notify(left)
         return min(backoff_s(self._attempts, failed), left)

@@ -50,7 +50,7 @@ class Chunk:
     """A piece of the input.
 
     Raw rows (a list, a slice of an array, or a slice of a frame of narwhals) that start at row ``start``. A part of a
-    piece is looked at for faults of its rows alone.
+    piece is checked for faults of its rows alone: an attribute may be in the other part.
     """
 
     start: int
@@ -152,7 +152,12 @@ class RowEncoder:
             Naming row and attribute.
         """
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
-            return _packed_rows(self._check_values(self._numeric_array(chunk), chunk.start)), False
+            if chunk.rows.shape[1] != len(self.names):
+                reason = f"expected {len(self.names)} values, got {chunk.rows.shape[1]}"
+                raise invalid(f"rows[{chunk.start}]", reason)
+            values = np.asarray(chunk.rows, dtype=np.float64)
+            self._check_values(values, chunk.start)
+            return _packed_rows(values), False
         parts: Parts = {}
         packed = np.empty((chunk.size, len(self.names)), dtype=np.float64)
         for k, column in enumerate(self._chunk_columns(chunk)):
@@ -164,21 +169,13 @@ class RowEncoder:
         self._check_values(packed, chunk.start, parts)
         return (self._named_rows(packed, parts), True) if parts else (_packed_rows(packed), False)
 
-    def _numeric_array(self, chunk: Chunk) -> Floats:
-        if chunk.rows.shape[1] != len(self.names):
-            reason = f"expected {len(self.names)} values, got {chunk.rows.shape[1]}"
-            raise invalid(f"rows[{chunk.start}]", reason)
-        return np.asarray(chunk.rows, dtype=np.float64)
-
-    def _check_values(self, values: Floats, start: int, parts: Parts | None = None) -> Floats:
+    def _check_values(self, values: Floats, start: int, parts: Parts | None = None) -> None:
         """Refuse values (n, K) that the server would refuse; those in `parts` are checked elsewhere."""
         if (parts is not None or not self._indexed.any()) and np.isfinite(values).all():
-            return values
+            return
         missing = np.isnan(values)
-        lowest, highest = (
-            np.where(self._indexed, 0.0, -np.inf),
-            np.where(self._indexed, self._counts - 1.0, np.inf),
-        )
+        lowest = np.where(self._indexed, 0.0, -np.inf)
+        highest = np.where(self._indexed, self._counts - 1.0, np.inf)
         wrong = np.isinf(values) | (values < lowest) | (values > highest)
         wrong |= self._indexed & ~missing & (values != np.floor(values))
         for row, column in parts or {}:
@@ -196,17 +193,24 @@ class RowEncoder:
                     f"is {value}, must be an index into its {int(self._counts[k])} values, or NaN for missing"
                 )
             raise invalid(f"rows[{start + row}].{self.names[k]}", reason)
-        return values
 
     def _chunk_columns(self, chunk: Chunk) -> Iterable[Cells | Floats]:
         """Return the chunk by column, in the order of the attributes."""
         if not isinstance(chunk.rows, list | np.ndarray):
             return self._frame_columns(chunk.rows)
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind == "U":
-            _refuse_text_of_missing(chunk)
+            # NumPy makes "nan" of a missing value in an array of texts.
+            found = np.argwhere(np.isin(chunk.rows, ("nan", "None", "<NA>")))
+            if len(found):
+                row, column = found[0].tolist()
+                raise invalid(
+                    f"rows[{chunk.start + row}]",
+                    f"has the text {str(chunk.rows[row, column])!r} in column {column}, which a missing value becomes "
+                    "in an array of texts: make the array with dtype=object",
+                )
         rows = [self._row_cells(row, chunk.start + i) for i, row in enumerate(chunk.rows)]
-        if chunk.start == 0 and not chunk.is_part:
-            self._check_keys(chunk.rows)
+        if not chunk.is_part:
+            self.check_keys(chunk)
         return [list(column) for column in zip(*rows, strict=True)]
 
     def _frame_columns(self, frame: nw.DataFrame[Any]) -> Iterator[Cells | Floats]:
@@ -218,16 +222,18 @@ class RowEncoder:
             else:
                 yield column.to_list()
 
-    def _check_keys(self, rows: Iterable[Any]) -> None:
-        """Refuse attributes that no dict of the first message has."""
+    def check_keys(self, chunk: Chunk) -> None:
+        """Refuse attributes that no dict of the first chunk has."""
+        if chunk.start > 0 or not isinstance(chunk.rows, list):
+            return
         absent = self.names
-        for row in rows:
+        for row in chunk.rows:
             if not isinstance(row, Mapping):
                 return
             absent = [name for name in absent if name not in row]
             if not absent:
                 return
-        self._refuse_absent(absent, list(dict.fromkeys(key for row in rows for key in row)))
+        self._refuse_absent(absent, list(dict.fromkeys(key for row in chunk.rows for key in row)))
 
     def _refuse_absent(self, absent: Sequence[str], there: Sequence[Any]) -> None:
         if absent:
@@ -316,7 +322,10 @@ class RowEncoder:
         index = self._indices[column]
         if index is not None and text in index:
             return index[text]
-        _check_new_name(text, f"rows[{start + offset}].{self.names[column]}")
+        try:
+            check_controls(text, f"rows[{start + offset}].{self.names[column]}")
+        except InvalidInput as error:
+            raise invalid(error.field, error.reason) from None
         parts[offset, column] = values_pb2.NamedValue(nominal=text)
         return math.nan
 
@@ -370,28 +379,8 @@ def _index_count(attribute: Attribute) -> int:
     return attribute.index_count if is_full else len(attribute.values)
 
 
-def _check_new_name(text: str, field: str) -> None:
-    """Refuse a nominal value that no attribute can learn."""
-    try:
-        check_controls(text, field)
-    except InvalidInput as error:
-        raise invalid(error.field, error.reason) from None
-
-
 def _listed(names: Sequence[Any], most: int = 12) -> str:
     return ", ".join(map(repr, names[:most])) + (f", ... ({len(names)} in all)" if len(names) > most else "")
-
-
-def _refuse_text_of_missing(chunk: Chunk) -> None:
-    """Refuse "nan", which NumPy makes of a missing value in an array of texts."""
-    found = np.argwhere(np.isin(chunk.rows, ("nan", "None", "<NA>")))
-    if len(found):
-        row, column = found[0].tolist()
-        raise invalid(
-            f"rows[{chunk.start + row}]",
-            f"has the text {str(chunk.rows[row, column])!r} in column {column}, which a missing value becomes in an "
-            "array of texts: make the array with dtype=object",
-        )
 
 
 def _packed_rows(values: Floats) -> values_pb2.Rows:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from typing import Final
 
 from google.protobuf.message import Message
 
 from quercus.client.display_messages import message_of_display, message_of_presentation
+from quercus.client.guess import guess_of
 from quercus.client.results import Model, Query
+
+_GUESS: Final = re.compile(r"(?:^| )guess=([0-9]{1,9})$")
 
 
 def shown_text(query: Query, model: Model) -> str:
     """Return the name of a query's presentation on the screen, which is kept with its answer.
 
     It contains digests of the presentation in force and of the row's display, and the version of the
-    tree whose reason is shown; ``-`` where there is none. The row itself never changes.
+    tree whose reason is shown; ``-`` where there is none; and the place of the guessed class in the frame, if the
+    reason says one. The row itself never changes.
     """
     presentation = model.specification.presentation
     presentation_digest = (
@@ -22,7 +28,23 @@ def shown_text(query: Query, model: Model) -> str:
     )
     display_digest = _message_digest(message_of_display(query.display, 0)) if query.display else "-"
     withheld = presentation is not None and "reason" in presentation.withheld
-    return f"presentation={presentation_digest} display={display_digest} tree={'-' if withheld else query.tree_version}"
+    guess = guess_of(query, model)
+    return (
+        f"presentation={presentation_digest} display={display_digest} "
+        f"tree={'-' if withheld else query.tree_version}{'' if guess is None else f' guess={guess[0]}'}"
+    )
+
+
+def guess_in(shown: str) -> int | None:
+    """Return the place of the class that was shown as the guess, from the name of a screen; ``None``: none was.
+
+    Examples
+    --------
+    >>> guess_in("presentation=- display=- tree=7 guess=1"), guess_in("presentation=- display=- tree=7")
+    (1, None)
+    """
+    found = _GUESS.search(shown)
+    return None if found is None else int(found[1])
 
 
 def _message_digest(message: Message) -> str:

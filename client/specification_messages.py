@@ -6,15 +6,25 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, Final, cast
 
+from google.protobuf.field_mask_pb2 import FieldMask
+
+from quercus.belief.errors import shown
 from quercus.client import algorithms
 from quercus.client.display_messages import message_of_presentation, presentation_of
+from quercus.client.errors import InvalidArgument, invalid
 from quercus.client.messages import filled
+from quercus.client.resources import model_resource
 from quercus.client.specifications import Specification
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric, Overflow
+from quercus.specification.model import CHANGEABLE
+from quercus.specification.presentation import Presentation
 from quercus.v1 import model_pb2
 from quercus.v1.words import words_of
+
+Change = float | str | Pruning | Presentation | None
+_MAY_BE_NONE: Final = ("max_depth", "pruning", "presentation")
 
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
@@ -22,8 +32,38 @@ _OVERFLOW = words_of(model_pb2.OverflowPolicy.DESCRIPTOR, parameters.OVERFLOW.ch
 
 
 def message_of_specification(given: Specification) -> model_pb2.Specification:
-    """Return the message of a specification; fields that are ``None`` stay absent."""
-    return message_of_changes(vars(given))
+    """Return the message of a specification; fields that are ``None`` stay absent.
+
+    Values that cannot be encoded are refused here, all others by the server.
+    """
+    for k, name in enumerate(given.classes):
+        if not isinstance(name, str):
+            raise invalid(f"classes[{k}]", f"is {shown(name)} ({type(name).__name__}), must be text")
+    for k, attribute in enumerate(given.attributes):
+        if not isinstance(attribute, Nominal | Numeric):
+            kind = type(attribute).__name__
+            raise invalid(f"attributes[{k}]", f"expected Nominal or Numeric, got {shown(attribute)} ({kind})")
+    try:
+        return message_of_changes(vars(given))
+    except InvalidArgument:
+        raise
+    except (TypeError, ValueError, OverflowError) as error:
+        raise invalid("specification", str(error)) from None
+
+
+def update_request(model: str, changes: Mapping[str, Change]) -> model_pb2.UpdateModelRequest:
+    """Return the request of UpdateModel: the named fields and nothing else."""
+    for name in changes:
+        if name not in CHANGEABLE:
+            raise invalid(name, f"cannot be changed; only {', '.join(CHANGEABLE)} can")
+        if changes[name] is None and name not in _MAY_BE_NONE:
+            raise invalid(name, f"is None, must have a value (only {', '.join(_MAY_BE_NONE)} may be none)")
+    return filled(
+        model_pb2.UpdateModelRequest,
+        name=model_resource(model),
+        specification=message_of_changes(changes),
+        update_mask=FieldMask(paths=list(changes)),
+    )
 
 
 def message_of_changes(given: Mapping[str, Any]) -> model_pb2.Specification:
@@ -52,10 +92,6 @@ def specification_of(message: model_pb2.Specification) -> Specification:
     return Specification(**given)
 
 
-def _pruning_message(pruning: Pruning) -> model_pb2.Pruning:
-    return filled(model_pb2.Pruning, kind=_number_of(_PRUNING, pruning.kind), level=pruning.level)
-
-
 def _number_of(words: Mapping[int, str], word: str) -> Any:
     return next(number for number, each in words.items() if each == word)
 
@@ -76,10 +112,6 @@ def _attribute_message(attribute: Attribute) -> model_pb2.Attribute:
     return filled(model_pb2.Attribute, name=attribute.name, numeric=numeric, missing=missing)
 
 
-def _pruning_of(message: model_pb2.Pruning) -> Pruning:
-    return Pruning(cast(PruningKind, _PRUNING[message.kind]), message.level)
-
-
 def _attribute_of(message: model_pb2.Attribute) -> Attribute:
     missing = cast(Missing, _MISSING.get(message.missing, parameters.MISSING_VALUE.default))
     if message.WhichOneof("kind") == "nominal":
@@ -96,14 +128,16 @@ def _attribute_of(message: model_pb2.Attribute) -> Attribute:
 _FIELDS: Final = frozenset(each.name for each in fields(Specification))
 _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda given: [_attribute_message(each) for each in given],
-    "pruning": _pruning_message,
+    "pruning": lambda given: filled(
+        model_pb2.Pruning, kind=_number_of(_PRUNING, given.kind), level=given.level
+    ),
     "algorithm": lambda given: algorithms.to_proto(given, "specification.algorithm"),
     "presentation": message_of_presentation,
 }
 """Fields whose values have messages of their own."""
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda found: [_attribute_of(each) for each in found],
-    "pruning": _pruning_of,
+    "pruning": lambda found: Pruning(cast(PruningKind, _PRUNING[found.kind]), found.level),
     "algorithm": algorithms.from_proto,
     "presentation": presentation_of,
 }

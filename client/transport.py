@@ -1,34 +1,55 @@
-"""The transport of both clients: addresses, channel options, limits and deadlines."""
+"""The transport of both clients: addresses, tokens, certificates, and channels of as many connections as they need."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
-from typing import Any
+import ssl
+import threading
+from collections.abc import Callable
+from functools import cache, partialmethod
+from operator import attrgetter
+from pathlib import Path
+from typing import Any, Final
+
+import grpc
+from google.protobuf.descriptor import Descriptor
+from grpc import aio
 
 from quercus.client import retrying
-from quercus.client.errors import FailedPrecondition, QuercusError, invalid
+from quercus.client.errors import invalid
+from quercus.client.unreachable import TLS_SCHEME
 from quercus.specification.hosts import is_loopback
+from quercus.v1 import (
+    admin_pb2_grpc,
+    classify_pb2_grpc,
+    instance_pb2_grpc,
+    model_pb2_grpc,
+    query_pb2_grpc,
+    tree_pb2_grpc,
+)
+from quercus.v1.calls import METHODS
 
-MAX_RECEIVE_BYTES = 256 * 1024 * 1024
+MAX_RECEIVE_BYTES: Final = 256 * 1024 * 1024
 """A whole tree in one message may be large; the server's limit applies only to received messages."""
-MAX_SEND_BYTES = 16 * 1024 * 1024
-MAX_CLASSIFY_ROWS = 10_000
-CLASSIFY_BYTES = 8 * 1024 * 1024
-"""Aim for one Classify request or response, half of the limit of a message."""
-
-DEFAULT_TIMEOUT_S = 30.0
-DEFAULT_ADDRESS = "127.0.0.1:50051"
-TLS_SCHEME = "tls://"
-GIVE_BACK_S = 3.0
-"""Seconds that a client which leaves a loop of queries waits for the server to take the current one back."""
-PING_EVERY_MS = 30_000
-PING_TIMEOUT_MS = 10_000
+MAX_SEND_BYTES: Final = 16 * 1024 * 1024
+DEFAULT_TIMEOUT_S: Final = 30.0
+DEFAULT_ADDRESS: Final = "127.0.0.1:50051"
+CONNECT_MS: Final = 5_000
+"""Longest attempt to connect: a TLS handshake over a slow line, or with a busy machine."""
+PING_EVERY_MS: Final = 30_000
+PING_TIMEOUT_MS: Final = 10_000
 """A connection with waiting calls counts as dead if a ping gets no answer within this time."""
+LONG_CALLS_OF_CONNECTION: Final = 90
+"""Long calls of one connection. A server takes 100 calls (docs/protocol.md); the rest is for short ones."""
+MAX_CONNECTIONS: Final = 64
+"""Connections of one client; beyond them, long calls wait for others to end."""
+WAITING: Final = frozenset({"LeaseQueries"})
+"""Methods that are no streams and last all the same."""
 
-_GRPC_SCHEMES = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
-_HOST_PORT = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")
+_GRPC_SCHEMES: Final = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
+_HOST_PORT: Final = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")
 
 
 def server_address(given: str | None) -> str:
@@ -70,8 +91,65 @@ def reaches_loopback(address: str) -> bool:
     return is_loopback(host.strip("[]"))
 
 
-CONNECT_MS = 5_000
-"""Longest attempt to connect: a TLS handshake over a slow line, or with a busy machine."""
+def load_token(given: str | None) -> str | None:
+    """Return the token: the given one, ``QUERCUS_TOKEN``, or the content of the file ``QUERCUS_TOKEN_FILE``.
+
+    Raises
+    ------
+    InvalidArgument
+        When the file cannot be read, or the text is no token.
+    """
+    token = given if given is not None else os.environ.get("QUERCUS_TOKEN") or None
+    if token is None and (file := os.environ.get("QUERCUS_TOKEN_FILE")):
+        token = _read_file(Path(file), "QUERCUS_TOKEN_FILE").decode(errors="replace")
+    if token is None:
+        return None
+    token = token.strip()
+    if not (token.isascii() and token.isprintable() and token):
+        raise invalid("token", "is not text of one line, as `quercus tokens create` prints it")
+    return token
+
+
+def _read_file(path: Path, what: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise invalid(what, f"cannot read {path}: {error.strerror}") from None
+
+
+def channel(address: str, token: str | None = None, ca: Path | str | None = None) -> grpc.Channel:
+    """Return a synchronous channel to ``host:port``, or with TLS to ``tls://host:port``.
+
+    Parameters
+    ----------
+    address
+        Address of the server.
+    token
+        Token of every call.
+    ca
+        PEM file of the authorities that may have signed the server's certificate; else ``QUERCUS_TLS_CA``, else those
+        of the system. The client's own certificate and private key, where the server asks for one, are in the files
+        ``QUERCUS_CLIENT_CERT`` and ``QUERCUS_CLIENT_KEY``.
+    """
+    opened: Any = _open_channel(address, token, ca, grpc)
+    return opened  # type: ignore[no-any-return]
+
+
+def async_channel(address: str, token: str | None = None, ca: Path | str | None = None) -> aio.Channel:
+    """Return an asyncio channel; the parameters are those of `channel`."""
+    opened: Any = _open_channel(address, token, ca, aio)
+    return opened  # type: ignore[no-any-return]
+
+
+def _open_channel(address: str, token: str | None, ca: Path | str | None, library: Any) -> SpreadChannel:
+    target = address.removeprefix(TLS_SCHEME)
+    options = channel_options(target)
+    if target != address:
+        credentials = _channel_credentials(ca)
+        return SpreadChannel(lambda: library.secure_channel(target, credentials, options=options), token)
+    if token is not None and not reaches_loopback(target):
+        raise invalid("server", f"{address} would get the token in the clear: write {TLS_SCHEME}{address}")
+    return SpreadChannel(lambda: library.insecure_channel(target, options=options), token)
 
 
 def channel_options(address: str) -> list[tuple[str, Any]]:
@@ -97,49 +175,149 @@ def channel_options(address: str) -> list[tuple[str, Any]]:
     ]
 
 
-def classify_rows(attributes: int, classes: int) -> int:
-    """Return the number of rows per Classify request that keeps request and response below the message limit."""
-    widest = 8 * max(attributes, 4 * classes + 2)
-    return max(1, min(MAX_CLASSIFY_ROWS, CLASSIFY_BYTES // widest))
+def _channel_credentials(ca: Path | str | None) -> grpc.ChannelCredentials:
+    """Return the credentials for TLS. Wrong files are refused here: gRPC would only report that no server answers."""
+
+    def path_variable(name: str) -> Path | None:
+        return Path(os.environ[name]) if os.environ.get(name) else None
+
+    authorities = Path(ca) if ca is not None else path_variable("QUERCUS_TLS_CA")
+    cert, key = path_variable("QUERCUS_CLIENT_CERT"), path_variable("QUERCUS_CLIENT_KEY")
+    if (cert is None) != (key is None):
+        raise invalid("tls", "a client's certificate and its private key go together")
+    files = {"ca": authorities, "key": key, "cert": cert}
+    read = [None if path is None else _read_file(path, name) for name, path in files.items()]
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    fault = f"{authorities} has no certificate in PEM"
+    try:
+        if authorities is not None:
+            context.load_verify_locations(authorities)
+        fault = f"{cert} and {key} are not a certificate and its private key, unencrypted, in PEM"
+        if cert is not None:
+            context.load_cert_chain(cert, key, password="")
+    except (ssl.SSLError, ValueError) as error:
+        raise invalid("tls", f"{fault} ({getattr(error, 'reason', None) or error})") from None
+    return grpc.ssl_channel_credentials(*read)
 
 
-def mass_rows(rows: int, classes: int) -> int:
-    """Return the number of rows per request if every set of classes may have a mass, 16 bytes each."""
-    return max(1, min(rows, CLASSIFY_BYTES // (16 << min(classes, 16))))
+class _Connection:
+    """One connection, and the number of long calls on it."""
+
+    def __init__(self, channel: Any) -> None:
+        self.channel = channel
+        self.long_calls = 0
 
 
-def is_beyond(error: QuercusError) -> bool:
-    """Return whether a log ends before ``min_sequence``: the number then belongs to a deleted model."""
-    return isinstance(error, FailedPrecondition) and any(v.field == "min_sequence" for v in error.violations)
+class SpreadChannel:
+    """A channel, synchronous or asyncio, that opens another connection when one has no room for a long call.
 
+    A server takes a bounded number of calls at a time on one connection, and gRPC silently holds back further ones
+    until one has ended. Streams, and calls that wait for queries, last: they would hold each other back for ever.
 
-class SeenSequences:
-    """The newest sequence number that this client saw of each model, for "read your own writes".
-
-    A number belongs to one uid. A new model of the same name starts at 1 again, so its uid resets the number.
+    Parameters
+    ----------
+    open_channel
+        Opens a channel; each has a connection of its own.
+    token
+        Sent with every call.
     """
 
-    def __init__(self) -> None:
-        self._newest: dict[str, tuple[str, int]] = {}
+    def __init__(self, open_channel: Callable[[], Any], token: str | None = None) -> None:
+        self._open = open_channel
+        self._options = {} if token is None else {"metadata": (("authorization", f"Bearer {token}"),)}
+        self._lock = threading.RLock()
+        self._connections = [_Connection(open_channel())]
+        self._is_closed = False
 
-    def record_sequence(self, model: str, uid: str, sequence: int) -> None:
-        """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
-        known, newest = self._newest.get(model, (uid, 0))
-        if known != uid or sequence > newest:
-            self._newest[model] = (uid, sequence)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connections[0].channel, name)
 
-    def record_uid(self, model: str, uid: str) -> None:
-        """Note the uid of the model of this name; forget the numbers of another model."""
-        self.record_sequence(model, uid, 0)
+    @property
+    def long_calls(self) -> int:
+        """Number of long calls that are open."""
+        return sum(each.long_calls for each in self._connections)
 
-    def forget_model(self, model: str) -> None:
-        """Forget the number of a deleted model, or of one whose log ends before it."""
-        self._newest.pop(model, None)
+    def close(self) -> Any:
+        """Close all connections; an asyncio channel must be awaited."""
+        with self._lock:
+            self._is_closed = True
+        closings = [each.channel.close() for each in self._connections]
 
-    def model_uid(self, model: str) -> str:
-        """Return the identity of the model that last had this name; empty if none is known."""
-        return self._newest.get(model, ("", 0))[0]
+        async def close_all() -> None:
+            for closing in closings:
+                await closing
 
-    def newest_sequence(self, model: str) -> int:
-        """Return the newest number seen; 0 if there was none."""
-        return self._newest.get(model, ("", 0))[1]
+        return close_all() if closings[0] is not None else None
+
+    def _take(self) -> _Connection:
+        """Return the connection for another long call, and count the call."""
+        with self._lock:
+            chosen = min(self._connections, key=attrgetter("long_calls"))
+            is_full = chosen.long_calls >= LONG_CALLS_OF_CONNECTION
+            if is_full and len(self._connections) < MAX_CONNECTIONS and not self._is_closed:
+                chosen = _Connection(self._open())
+                self._connections.append(chosen)
+            chosen.long_calls += 1
+            return chosen
+
+    def _release(self, connection: _Connection) -> None:
+        with self._lock:
+            connection.long_calls -= 1
+
+    def _spread(self, kind: str, path: str, *args: Any, **kwargs: Any) -> Callable[..., Any]:
+        @cache
+        def made(connection: _Connection) -> Any:
+            return getattr(connection.channel, kind)(path, *args, **kwargs)
+
+        def start(connection: _Connection, *args: Any, **kwargs: Any) -> Any:
+            with self._lock:  # gRPC crashes if a method is made on a connection that is closed
+                method = made(self._connections[0] if self._is_closed else connection)
+            return method(*args, **self._options, **kwargs)
+
+        made(self._connections[0])
+
+        def short(*args: Any, **kwargs: Any) -> Any:
+            return start(min(self._connections, key=attrgetter("long_calls")), *args, **kwargs)
+
+        def long(*args: Any, **kwargs: Any) -> Any:
+            connection = self._take()
+            try:
+                call = start(connection, *args, **kwargs)
+            except BaseException:
+                self._release(connection)
+                raise
+            if hasattr(call, "add_done_callback"):
+                call.add_done_callback(lambda _: self._release(connection))
+            else:  # the response of a synchronous call, which has ended
+                self._release(connection)
+            return call
+
+        is_short = kind == "unary_unary" and path.rpartition("/")[2] not in WAITING
+        return short if is_short else long
+
+    unary_unary = partialmethod(_spread, "unary_unary")
+    unary_stream = partialmethod(_spread, "unary_stream")
+    stream_unary = partialmethod(_spread, "stream_unary")
+    stream_stream = partialmethod(_spread, "stream_stream")
+
+
+_STUBS: Final = (
+    admin_pb2_grpc.AdminServiceStub,
+    classify_pb2_grpc.ClassifyServiceStub,
+    instance_pb2_grpc.InstanceServiceStub,
+    model_pb2_grpc.ModelServiceStub,
+    query_pb2_grpc.QueryServiceStub,
+    tree_pb2_grpc.TreeServiceStub,
+)
+
+
+def methods_on(channel: Any) -> dict[Descriptor, Any]:
+    """Return the methods of the server by the type of their requests, on a synchronous or an asyncio channel.
+
+    Of two methods with the same type of request, it is the one that takes a single request.
+    """
+    stubs = {stub.__name__: stub(channel) for stub in _STUBS}
+    return {
+        method.input_type: getattr(stubs[f"{method.containing_service.name}Stub"], method.name)
+        for method in sorted(METHODS.values(), key=lambda each: not each.client_streaming)
+    }

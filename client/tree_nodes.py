@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -69,16 +69,31 @@ def nodes_of(message: tree_pb2.Tree) -> tuple[TreeNode, ...]:
     children: list[list[int]] = [[] for _ in range(count)]
     for index in range(1, count):
         children[columns.parents[index]].append(index)
-    masses = _node_masses(columns, classes)
+    pairs = zip(columns.mass_sets, columns.masses, strict=True)
+    masses = [
+        {tuple(name for c, name in enumerate(classes) if mask >> c & 1): m for mask, m in islice(pairs, own)}
+        for own in columns.mass_counts
+    ]
+
+    def threshold(index: int) -> float | None:
+        value = columns.thresholds[index] if columns.thresholds else math.nan
+        return None if math.isnan(value) else value
+
     nodes: list[TreeNode] = []
     for index, (parent, attribute) in enumerate(zip(columns.parents, columns.attributes, strict=True)):
         candidates = islice(intervals, columns.interval_counts[index])
+        branch = None
+        if index:
+            code = columns.branches[index]
+            above = threshold(parent)
+            names = attributes[columns.attributes[parent]].branches
+            branch = names[code] if above is None else threshold_branch(above, code)
         nodes.append(
             TreeNode(
                 index=index,
                 parent=parent if index else None,
                 depth=nodes[parent].depth + 1 if index else 0,
-                branch=_branch_name(columns, index, attributes) if index else None,
+                branch=branch,
                 attribute=attributes[attribute].attribute if attribute >= 0 else None,
                 class_name=classes[columns.class_indices[index]],
                 count=columns.counts[index],
@@ -89,41 +104,10 @@ def nodes_of(message: tree_pb2.Tree) -> tuple[TreeNode, ...]:
                 undecided=columns.undecided[index],
                 stop=_STOPS[columns.stops[index]] if columns.stops[index] else None,
                 children=tuple(children[index]),
-                threshold=_node_threshold(columns, index),
+                threshold=threshold(index),
                 mass=masses[index] if masses else None,
                 conflict=bool(columns.conflicts) and columns.conflicts[index],
                 weight=columns.weights[index] if columns.weights else float(columns.counts[index]),
             )
         )
     return tuple(nodes)
-
-
-def _node_threshold(columns: tree_pb2.Nodes, index: int) -> float | None:
-    value = columns.thresholds[index] if columns.thresholds else math.nan
-    return None if math.isnan(value) else value
-
-
-def _branch_name(
-    columns: tree_pb2.Nodes, index: int, attributes: Sequence[tree_pb2.AttributeBranches]
-) -> str:
-    """Return the name of the branch that leads to a node."""
-    parent, code = columns.parents[index], columns.branches[index]
-    threshold = _node_threshold(columns, parent)
-    if threshold is not None:
-        return threshold_branch(threshold, code)
-    return attributes[columns.attributes[parent]].branches[code]
-
-
-def _node_masses(
-    columns: tree_pb2.Nodes, classes: Sequence[str]
-) -> list[dict[tuple[str, ...], float]] | None:
-    if not columns.mass_counts:
-        return None
-    pairs = zip(columns.mass_sets, columns.masses, strict=True)
-    return [
-        {
-            tuple(name for c, name in enumerate(classes) if mask >> c & 1): m
-            for mask, m in islice(pairs, count)
-        }
-        for count in columns.mass_counts
-    ]

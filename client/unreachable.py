@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-TLS = "tls://"
+TLS_SCHEME = "tls://"
 _PHRASES = (
     "failed to connect",
     "connections to all backends",
@@ -72,16 +72,13 @@ def explain(details: str, address: str) -> str:
     >>> explain("UNAVAILABLE: Socket closed", "tls://example.org:1")[:71]
     'tls://example.org:1 closed the connection: if the server asks clients f'
     """
-    words = {"address": address, "detail": _reason_text(details), "scheme": TLS, "other": f"{TLS}{address}"}
+    # OpenSSL's reason without its source location
+    detail = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
+    detail = detail.replace("_", " ").lower()[:200]
+    words = {"address": address, "detail": detail, "scheme": TLS_SCHEME, "other": f"{TLS_SCHEME}{address}"}
     for phrases, explanation in _CAUSES.items():
         if any(phrase in details.lower() for phrase in phrases):
-            if "{other}" in explanation and address.startswith(TLS):
+            if "{other}" in explanation and address.startswith(TLS_SCHEME):
                 return _REFUSED.format(**words)
             return explanation.format(**words)
     return f"no server answers at {address}"
-
-
-def _reason_text(details: str) -> str:
-    """Return OpenSSL's reason without its source location."""
-    detail = details.removesuffix(": OK").rpartition("OPENSSL_internal:")[2] or details
-    return detail.replace("_", " ").lower()[:200]

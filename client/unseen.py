@@ -1,4 +1,4 @@
-"""Names that a model had never seen, counted over the messages of a push or of a classification."""
+"""The report of a push; names that a model had never seen, counted over the messages of a push or a classification."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ from quercus.v1 import values_pb2
 MAX_NAMES = 10_000
 """Names of one attribute that are told apart; of more, the number is a lower bound."""
 MAX_EXAMPLES = 100
-
-NameCounts = Mapping[str, Mapping[str, int]]
-"""Number of rows by attribute and name."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +69,35 @@ class UnseenNames:
         return said
 
 
+def take_news(unseen: Iterable[UnseenNames], told: set[tuple[str, bool]]) -> list[UnseenNames]:
+    """Return what nobody was told of: the first names of an attribute, and the first that it does not keep.
+
+    ``told`` notes the attributes, each with whether it keeps no more names.
+    """
+    news = [each for each in unseen if (each.attribute, each.rows_beyond > 0) not in told]
+    told.update((each.attribute, each.rows_beyond > 0) for each in news)
+    return news
+
+
+@dataclass(frozen=True)
+class PushReport:
+    """The progress of a push: ``rows`` acknowledged = ``stored`` now + ``known`` before; and rows ``rejected``.
+
+    ``unseen``: names that the model had never seen before the push, of attributes that had names, and names beyond the
+    bound of an attribute.
+    """
+
+    rows: int
+    stored: int
+    known: int
+    batches: int
+    committed_sequence: int
+    seconds: float
+    model_uid: str = ""
+    rejected: int = 0
+    unseen: tuple[UnseenNames, ...] = ()
+
+
 @dataclass
 class _AttributeTally:
     rows: int = 0
@@ -91,29 +117,22 @@ class UnseenTally:
     def __bool__(self) -> bool:
         return bool(self._tallies)
 
-    def add_counts(self, counts: NameCounts) -> None:
-        """Add the names of one message as the client counted them."""
+    def add_counts(self, counts: Mapping[str, Mapping[str, int]]) -> None:
+        """Add the names of one message as the client counted them: the number of rows by attribute and name."""
         for attribute, rows in counts.items():
             self._add_names(attribute, list(rows), len(rows)).rows += sum(rows.values())
 
-    def add_messages(self, messages: Iterable[values_pb2.UnseenNames]) -> None:
-        """Add the names of one message as the server counted them."""
-        for each in messages:
+    def add_names(self, found: Iterable[values_pb2.UnseenNames | UnseenNames]) -> None:
+        """Add the names of one message as the server counted them, or the sums of another call."""
+        for each in found:
             tally = self._add_names(each.attribute, each.examples, each.names)
             tally.rows += each.rows
             tally.rows_beyond += each.rows_beyond
+            tally.lists_all &= not isinstance(each, UnseenNames) or each.is_exact
 
-    def add_results(self, results: Iterable[UnseenNames]) -> None:
-        """Add the sums of another call."""
-        for each in results:
-            tally = self._add_names(each.attribute, each.examples, each.names)
-            tally.rows += each.rows
-            tally.rows_beyond += each.rows_beyond
-            tally.lists_all = tally.lists_all and each.is_exact
-
-    def add_beyond(self, messages: Iterable[values_pb2.UnseenNames]) -> None:
+    def add_beyond(self, found: Iterable[values_pb2.UnseenNames]) -> None:
         """Add only how many rows of one message count as other names; the client counted them otherwise."""
-        for each in messages:
+        for each in found:
             if each.rows_beyond:
                 self._tallies.setdefault(each.attribute, _AttributeTally()).rows_beyond += each.rows_beyond
 
@@ -156,69 +175,8 @@ class UnseenTally:
         return tally
 
 
-class NewNames:
-    """Finds, in the messages of one push, the names that the model did not have before the push.
-
-    Parameters
-    ----------
-    specification
-        Specification of the model before the push.
-    """
-
-    def __init__(self, specification: Specification) -> None:
-        self._first = specification
-        self._before = [
-            frozenset(each.values) if isinstance(each, Nominal) else None for each in specification.attributes
-        ]
-        self.young = frozenset(
-            each.name for each in specification.attributes if isinstance(each, Nominal) and not each.values
-        )
-
-    def count_rows(
-        self, rows: values_pb2.Rows, specification: Specification, refused: Collection[int] = ()
-    ) -> NameCounts:
-        """Return the number of rows of each new name.
-
-        Parameters
-        ----------
-        rows
-            The rows of a message.
-        specification
-            The specification that they were encoded for, or a newer one with more names.
-        refused
-            Positions of rows that do not count.
-        """
-        named = rows.WhichOneof("kind") == "named"
-        if not named and specification is self._first:
-            return {}
-        found: dict[str, Mapping[str, int]] = {}
-        for k, (attribute, before) in enumerate(zip(specification.attributes, self._before, strict=True)):
-            if before is None or not isinstance(attribute, Nominal):
-                continue
-            if named:
-                given = (
-                    row.values[attribute.name].nominal
-                    for i, row in enumerate(rows.named.rows)
-                    if attribute.name in row.values and i not in refused
-                )
-                counts = Counter(name for name in given if name and name not in before)
-            elif len(attribute.values) > len(before):
-                column = np.array(rows.packed.values[k :: len(specification.attributes)])
-                column[list(refused)] = np.nan
-                is_new = (column >= len(before)) & (column < len(attribute.values))
-                index, rows_of = np.unique(column[is_new], return_counts=True)
-                counts = Counter(
-                    {attribute.values[int(i)]: int(n) for i, n in zip(index, rows_of, strict=True)}
-                )
-            else:
-                continue
-            if counts:
-                found[attribute.name] = counts
-        return found
-
-
 class PushedNames:
-    """Counts, from the responses to messages, the rows with names that the model did not have before.
+    """Counts, from the responses to the messages of a push, the rows with names that the model did not have before.
 
     Parameters
     ----------
@@ -228,7 +186,7 @@ class PushedNames:
     """
 
     def __init__(self, before: Specification | None) -> None:
-        self._new = None if before is None else NewNames(before)
+        self._before = before
         self._tally = UnseenTally()
         self._rows = 0
 
@@ -247,15 +205,60 @@ class PushedNames:
             The response, which names refused rows.
         """
         self._rows += count - len(response.refused)
-        if self._new is None or specification is None:
-            self._tally.add_messages(response.unseen)
+        if self._before is None or specification is None:
+            self._tally.add_names(response.unseen)
         else:
             refused = frozenset(each.row for each in response.refused)
-            self._tally.add_counts(self._new.count_rows(rows, specification, refused))
+            self._tally.add_counts(self.new_names(rows, specification, refused))
             self._tally.add_beyond(response.unseen)
+
+    def new_names(
+        self, rows: values_pb2.Rows, specification: Specification, refused: Collection[int] = ()
+    ) -> dict[str, Mapping[str, int]]:
+        """Return the number of rows by attribute and name, of names that the model did not have before.
+
+        Parameters
+        ----------
+        rows
+            The rows of a message.
+        specification
+            The specification that they were encoded for, or a newer one with more names.
+        refused
+            Positions of rows that do not count.
+        """
+        named = rows.WhichOneof("kind") == "named"
+        if self._before is None or (not named and specification is self._before):
+            return {}
+        found: dict[str, Mapping[str, int]] = {}
+        attributes = zip(specification.attributes, self._before.attributes, strict=True)
+        for k, (attribute, before) in enumerate(attributes):
+            if not isinstance(attribute, Nominal) or not isinstance(before, Nominal):
+                continue
+            if named:
+                known = frozenset(before.values)
+                given = (
+                    row.values[attribute.name].nominal
+                    for i, row in enumerate(rows.named.rows)
+                    if attribute.name in row.values and i not in refused
+                )
+                counts = Counter(name for name in given if name and name not in known)
+            elif len(attribute.values) > len(before.values):
+                column = np.array(rows.packed.values[k :: len(specification.attributes)])
+                column[list(refused)] = np.nan
+                is_new = (column >= len(before.values)) & (column < len(attribute.values))
+                index, rows_of = np.unique(column[is_new], return_counts=True)
+                counts = Counter(
+                    {attribute.values[int(i)]: int(n) for i, n in zip(index, rows_of, strict=True)}
+                )
+            else:
+                continue
+            if counts:
+                found[attribute.name] = counts
+        return found
 
     def results(self) -> tuple[UnseenNames, ...]:
         """Return the sums, without attributes that had no names before."""
-        if not self._tally:
-            return ()
-        return self._tally.results(self._rows, () if self._new is None else self._new.young)
+        known = () if self._before is None else self._before.attributes
+        return self._tally.results(
+            self._rows, [each.name for each in known if isinstance(each, Nominal) and not each.values]
+        )

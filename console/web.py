@@ -23,7 +23,7 @@ from quercus.client.keys import aria_shortcut
 from quercus.console.config import ConsoleConfig
 from quercus.console.sessions import FailureThrottle, Session, Sessions
 from quercus.specification.attributes import plain_number
-from quercus.specification.shares import decimal_text
+from quercus.specification.shares import decimal_text, percent_text
 from quercus.view.models import deviation_text
 from quercus.view.queries import gain_text
 from quercus.view.svg.classes import mark_name
@@ -108,6 +108,7 @@ def places_text(value: float) -> str:
 _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
 _templates.filters["share"] = decimal_text
+_templates.filters["percent"] = percent_text
 _templates.filters["mark"] = mark_name
 _templates.filters["counted"] = counted
 _templates.filters["curves"] = draw_curves

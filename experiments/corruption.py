@@ -12,9 +12,8 @@ import numpy as np
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 
-_CHANCES = (
-    5  # draws of a row that are not one a class: vacuous, imprecise, noisy, uncertain, the class drawn anew
-)
+_CHANCES = 5
+"""Draws of a row that are not one a class: vacuous, imprecise, noisy, uncertain, the class drawn anew."""
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,6 @@ def files_in(folder: Path) -> dict[str, Path]:
     return {set_name(path): path for path in files if not set_name(path).endswith(COMPANION_ENDINGS)}
 
 
-def _masses_beside(path: Path) -> Path | None:
-    beside = (path.with_name(set_name(path) + "_masses" + suffix) for suffix in SUFFIXES)
-    return next((file for file in beside if file.exists()), None)
-
-
 def in_folder(
     folder: Path, names: Sequence[str] | None, kinds: Path | None, class_name: str | None = None
 ) -> list[DataSet]:
@@ -160,7 +155,12 @@ def in_folder(
     wanted = [files[name] for name in names or files]
     if not wanted:
         raise InvalidInput("data", f"{folder} holds no file that ends in {', '.join(SUFFIXES)}")
-    return [read_set(path, known.get(path.name, {}), class_name, _masses_beside(path)) for path in wanted]
+    found = []
+    for path in wanted:
+        beside = (path.with_name(set_name(path) + "_masses" + suffix) for suffix in SUFFIXES)
+        masses = next((file for file in beside if file.exists()), None)
+        found.append(read_set(path, known.get(path.name, {}), class_name, masses))
+    return found
 
 
 def read_set(
@@ -201,19 +201,16 @@ def read_set(
         if not isinstance(klass, str):
             raise FileError(path, f"row {row + 1} of the data has no class, or several")
     targets = np.array([index[str(klass)] for klass in found.truth or ()], dtype=np.int64)
-    given = (
-        None
-        if masses is None
-        else tuple(_mass_function(label, index, masses) for label in found.labels or ())
-    )
-    return DataSet(set_name(path), found.values, found.whole_attributes, found.classes, targets, given)
-
-
-def _mass_function(label: object, index: Mapping[str, int], path: Path) -> MassFunction:
-    if not isinstance(label, dict):
-        raise FileError(path, "holds no mass functions: a column must be a focal set, such as A|B", 1)
-    sets = {sum(1 << index[name] for name in names): float(mass) for names, mass in label.items()}
-    return MassFunction.of(len(index), sets)
+    given: list[MassFunction] = []
+    for label in () if masses is None else found.labels or ():
+        if not isinstance(label, dict):
+            raise FileError(
+                masses or path, "holds no mass functions: a column must be a focal set, such as A|B", 1
+            )
+        sets = {sum(1 << index[name] for name in names): float(mass) for names, mass in label.items()}
+        given.append(MassFunction.of(len(index), sets))
+    labels = None if masses is None else tuple(given)
+    return DataSet(set_name(path), found.values, found.whole_attributes, found.classes, targets, labels)
 
 
 def _read_kinds(path: Path) -> dict[str, dict[str, str]]:

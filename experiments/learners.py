@@ -2,13 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from quercus.belief.arrays import Floats
 from quercus.experiments import baselines
-from quercus.experiments.grown import ServiceForest, told_forest
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
-from quercus.experiments.strategies import STRATEGIES, ComparedStrategy
+from quercus.experiments.strategies import (
+    STRATEGIES,
+    ComparedStrategy,
+    node_count,
+    service_forest,
+    told_forest,
+)
 from quercus.specification.algorithms import Algorithm, Pruning, algorithm_classes
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED, strategies
 from quercus.trees import (
@@ -24,8 +30,7 @@ from quercus.trees import (
     Learner,
     TotalUncertainty,
 )
-from quercus.trees.learners.model import LearnedModel, fit
-from quercus.trees.tree.flat import FlatTree
+from quercus.trees.learners.model import fit
 
 SHARE = 4
 """A learner that asks spends one answer per this number of training rows (theory §8)."""
@@ -52,55 +57,25 @@ class ComparedLearner:
     needs: str | None = None
 
 
-@dataclass(frozen=True, eq=False)
-class FittedModel:
-    """A model of one of the belief trees or forests."""
+def fit_algorithm(problem: Problem, algorithm: Learner) -> FittedLearner:
+    """Fit an algorithm to the training rows; its random draws use the problem's seed."""
+    if isinstance(algorithm, ActiveForest):
+        return service_forest(told_forest(problem, algorithm))
+    if hasattr(algorithm, "seed"):
+        algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[type-var]
+    learned = fit(algorithm, problem.train)
 
-    learned: LearnedModel
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of all its trees."""
-        return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
-
-    def predict(self, values: Floats) -> Prediction:
-        """Return the predictions."""
-        said = self.learned.predict(values)
+    def predict(values: Floats) -> Prediction:
+        said = learned.predict(values)
         return Prediction(said.klass, said.theta, said.classes)
 
-
-@dataclass(frozen=True)
-class AlgorithmLearner:
-    """An algorithm as a learner; its random draws use the problem's seed.
-
-    Parameters
-    ----------
-    algorithm
-        With its parameters.
-    """
-
-    algorithm: Learner
-
-    def __call__(self, problem: Problem) -> FittedLearner:
-        """Learn from the training rows."""
-        algorithm = self.algorithm
-        if isinstance(algorithm, ActiveForest):
-            return ServiceForest.of(told_forest(problem, algorithm))
-        if hasattr(algorithm, "seed"):
-            algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[type-var]
-        return FittedModel(fit(algorithm, problem.train))
+    return FittedLearner(predict, lambda: node_count(learned))
 
 
-@dataclass(frozen=True)
-class ActiveLearner:
-    """A strategy as a learner that spends a share of answers."""
-
-    strategy: ComparedStrategy
-
-    def __call__(self, problem: Problem) -> FittedLearner:
-        """Ask queries, and return the learner that is fitted at the end."""
-        ((_, fitted),) = self.strategy.curve(problem, [len(problem.train) // SHARE])
-        return fitted
+def fit_asking(problem: Problem, strategy: ComparedStrategy) -> FittedLearner:
+    """Ask queries by a strategy, for a share of answers, and return the learner that is fitted at the end."""
+    ((_, fitted),) = strategy.curve(problem, [len(problem.train) // SHARE])
+    return fitted
 
 
 _VARIANTS: dict[str, tuple[str, Learner]] = {
@@ -141,20 +116,6 @@ def compared_algorithms(known: Mapping[str, type[Algorithm]]) -> dict[str, tuple
 _ALGORITHMS = compared_algorithms(algorithm_classes())
 
 
-def _make_learners() -> dict[str, ComparedLearner]:
-    asking = {
-        ASKING_PREFIX + name: ComparedLearner(
-            f"{strategy.title}, n/{SHARE} answers", ActiveLearner(strategy), strategy.needs
-        )
-        for name, strategy in STRATEGIES.items()
-    }
-    fitting = {
-        name: ComparedLearner(title, AlgorithmLearner(algorithm))
-        for name, (title, algorithm) in _ALGORITHMS.items()
-    }
-    return fitting | _BASELINES | asking
-
-
 _BASELINES = {
     "forest-precise": ComparedLearner("random forest, precise rows", baselines.forest_precise),
     "forest-pignistic": ComparedLearner("random forest, pignistic weights", baselines.forest_pignistic),
@@ -162,7 +123,19 @@ _BASELINES = {
     "ek-nn": ComparedLearner("evidential k-NN", baselines.ek_nn),
 }
 
-LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(_make_learners())
+LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(
+    {
+        name: ComparedLearner(title, partial(fit_algorithm, algorithm=algorithm))
+        for name, (title, algorithm) in _ALGORITHMS.items()
+    }
+    | _BASELINES
+    | {
+        ASKING_PREFIX + name: ComparedLearner(
+            f"{strategy.title}, n/{SHARE} answers", partial(fit_asking, strategy=strategy), strategy.needs
+        )
+        for name, strategy in STRATEGIES.items()
+    }
+)
 """All learners, by the names of ``--methods``."""
 
 DEFAULT = (

@@ -8,14 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from PIL import Image
 
 from quercus.experiments.results import Measurement
-from quercus.experiments.summary import Curves, MeanScore, curves, in_order, measured_sweeps, method_title
+from quercus.experiments.summary import Curves, curves, in_order, measured_sweeps, method_title
 
 X_LABELS: Mapping[str, str] = MappingProxyType(
     {
@@ -32,7 +31,6 @@ X_LABELS: Mapping[str, str] = MappingProxyType(
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#888888")
 MARKERS = "osD^vP*X"
 DASHES = ("-", "--", ":", "-.")
-Look = dict[str, Any]
 PANELS_PER_ROW = 3
 PANEL_INCHES = (3.6, 2.9)
 STYLE: dict[Any, Any] = {
@@ -51,16 +49,12 @@ def draw_all(rows: Sequence[Measurement], folder: Path) -> list[Path]:
     paths = []
     for sweep in measured_sweeps(rows):
         paths.append(folder / f"{sweep}.png")
+        drawn = io.BytesIO()
         with mpl.rc_context(STYLE):
-            _write_figure(draw_sweep(rows, sweep), paths[-1])
+            draw_sweep(rows, sweep).savefig(drawn, format="png")
+        # 256 colours: a third of the size, and lines need no more
+        Image.open(drawn).convert("RGB").quantize().save(paths[-1], format="png", optimize=True)
     return paths
-
-
-def _write_figure(figure: Figure, path: Path) -> None:
-    """Write a picture of 256 colours: a third of the size, and lines need no more."""
-    drawn = io.BytesIO()
-    figure.savefig(drawn, format="png")
-    Image.open(drawn).convert("RGB").quantize().save(path, format="png", optimize=True)
 
 
 def draw_sweep(rows: Sequence[Measurement], sweep: str) -> Figure:
@@ -75,8 +69,9 @@ def _methods_in_order(found: Curves) -> list[str]:
     return in_order({method for methods in found.values() for method in methods})
 
 
-def _method_looks(methods: Sequence[str]) -> dict[str, Look]:
-    return {
+def _draw_lines(found: Curves, sweep: str) -> Figure:
+    methods = _methods_in_order(found)
+    looks: dict[str, dict[str, Any]] = {
         method: {
             "color": COLOURS[i % len(COLOURS)],
             "marker": MARKERS[i % len(MARKERS)],
@@ -84,11 +79,6 @@ def _method_looks(methods: Sequence[str]) -> dict[str, Look]:
         }
         for i, method in enumerate(methods)
     }
-
-
-def _draw_lines(found: Curves, sweep: str) -> Figure:
-    methods = _methods_in_order(found)
-    looks = _method_looks(methods)
     names = sorted(found)
     across = min(PANELS_PER_ROW, len(names))
     down = math.ceil(len(names) / across)
@@ -99,7 +89,14 @@ def _draw_lines(found: Curves, sweep: str) -> Figure:
     FigureCanvasAgg(figure)
     panels = figure.subplots(down, across, squeeze=False).ravel()
     for panel, name in zip(panels, names, strict=False):
-        _draw_panel(panel, found[name], looks, methods)
+        for method in methods:
+            if (points := found[name].get(method)) is None:
+                continue
+            x, mean = [p.level for p in points], [p.mean for p in points]
+            panel.plot(x, mean, markersize=3.5, linewidth=1.3, **looks[method])
+            if not all(math.isnan(p.error) for p in points):
+                low, high = [p.mean - p.error for p in points], [p.mean + p.error for p in points]
+                panel.fill_between(x, low, high, color=looks[method]["color"], alpha=0.12, linewidth=0)
         panel.set_title(name.replace("_", " "))
         panel.set_xlabel(X_LABELS.get(sweep, sweep))
     for panel in panels[len(names) :]:
@@ -115,25 +112,6 @@ def _draw_lines(found: Curves, sweep: str) -> Figure:
         frameon=False,
     )
     return figure
-
-
-def _draw_panel(
-    panel: Axes,
-    found: Mapping[str, Sequence[MeanScore]],
-    looks: Mapping[str, Look],
-    methods: Sequence[str],
-) -> None:
-    for method in methods:
-        points = found.get(method)
-        if points is None:
-            continue
-        x = [p.level for p in points]
-        mean = [p.mean for p in points]
-        look = looks[method]
-        panel.plot(x, mean, markersize=3.5, linewidth=1.3, **look)
-        if not all(math.isnan(p.error) for p in points):
-            low, high = [p.mean - p.error for p in points], [p.mean + p.error for p in points]
-            panel.fill_between(x, low, high, color=look["color"], alpha=0.12, linewidth=0)
 
 
 def _draw_dots(found: Curves, sweep: str, level: float) -> Figure:

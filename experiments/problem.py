@@ -1,15 +1,15 @@
-"""The input of a learner in a job, and its predictions."""
+"""The input of a learner in a job, its predictions, and their scores."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.experiments.datasets import DataSet
 from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.trees.learners.metrics import u65, u80
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.encoding import Encoder, branch_names, equal_width_edges
 
@@ -95,19 +95,36 @@ class Prediction:
         possible = classes[:, np.newaxis] == np.arange(probabilities.shape[1])
         return cls(classes, probabilities, possible)
 
+    def scores(self, targets: Ints) -> dict[str, float]:
+        """Return means over the rows, whose true classes are ``targets`` (m,): the scores of a `Measurement`."""
+        truth = np.eye(self.probabilities.shape[1])[targets]
+        return {
+            "accuracy": float(np.mean(self.classes == targets)),
+            "u65": u65(self.possible, targets),
+            "u80": u80(self.possible, targets),
+            "brier": float(np.mean(np.sum((self.probabilities - truth) ** 2, axis=1))),
+        }
 
-class FittedLearner(Protocol):
-    """The interface of a fitted learner."""
+
+@dataclass(frozen=True, eq=False)
+class FittedLearner:
+    """A fitted learner.
+
+    Parameters
+    ----------
+    predict
+        Returns the predictions for rows of values (m, K).
+    count_nodes
+        Returns the number of nodes of all its trees.
+    """
+
+    predict: Callable[[Floats], Prediction]
+    count_nodes: Callable[[], int] = lambda: 0
 
     @property
     def nodes(self) -> int:
         """Nodes of all its trees."""
-
-    def predict(self, values: Floats) -> Prediction:
-        """Return the predictions for rows of values (m, K)."""
-
-
-Learner = Callable[[Problem], FittedLearner]
+        return self.count_nodes()
 
 
 def fold_of(

@@ -13,13 +13,11 @@ from quercus.belief.arrays import Bools, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.experiments.corruption import Corruption, corrupt
 from quercus.experiments.datasets import DataSet
-from quercus.experiments.folds import fold_numbers
+from quercus.experiments.folds import fold_numbers, seed_of
 from quercus.experiments.learners import LEARNERS
 from quercus.experiments.problem import FittedLearner, Problem, fold_of, problem_of
 from quercus.experiments.restaurant import restaurants
 from quercus.experiments.results import ExperimentJob, Measurement, MeasurementKey
-from quercus.experiments.scores import score
-from quercus.experiments.seeds import seed_of
 from quercus.experiments.strategies import STRATEGIES
 from quercus.trees.learners.table import Table
 
@@ -84,7 +82,12 @@ class Grid:
     @property
     def data_fingerprints(self) -> dict[str, str]:
         """A fingerprint of each data set."""
-        return {name: _fingerprint(data) for name, data in self.data.items()}
+        found = {}
+        for name, data in self.data.items():
+            digest = hashlib.sha256(data.values.tobytes() + data.targets.tobytes())
+            digest.update(repr((data.attributes, data.classes, data.masses)).encode())
+            found[name] = digest.hexdigest()[:16]
+        return found
 
     def held_out(self, data: DataSet, repeat: int, fold: int) -> Bools:
         """Return the rows (n,) to test on: the same for every method and level."""
@@ -148,7 +151,7 @@ class LabelProtocol(Grid):
         held_out = self.held_out(data, cell.repeat, cell.fold)
         seed = seed_of(self.seed, "method", *_name_parts(cell), level)
         problem = fold_of(data, self.labels(data, cell.repeat, corruption), held_out, self.bins, seed)
-        return [measure_cell(problem, cell, data.targets[held_out])]
+        return [_measure_cell(problem, cell, data.targets[held_out])]
 
 
 @dataclass(frozen=True)
@@ -230,10 +233,10 @@ class RestaurantProtocol(Grid):
         labels = Table.of_classes(pool.values, pool.attributes, pool.targets, len(pool.classes)).take(drawn)
         learner_seed = seed_of(self.seed, "method", *_name_parts(cell), level)
         problem = problem_of(labels, pool.targets[drawn], test.values, self.bins, learner_seed)
-        return [measure_cell(problem, cell, test.targets)]
+        return [_measure_cell(problem, cell, test.targets)]
 
 
-def measure_cell(problem: Problem, cell: ExperimentJob, targets: Ints) -> Measurement:
+def _measure_cell(problem: Problem, cell: ExperimentJob, targets: Ints) -> Measurement:
     """Fit a cell's learner, and return how good it is on rows of these true classes (m,)."""
     start = time.process_time()
     fitted = LEARNERS[cell.method].fit(problem)
@@ -244,28 +247,18 @@ def measure_cell(problem: Problem, cell: ExperimentJob, targets: Ints) -> Measur
 def _make_measurement(
     key: MeasurementKey, problem: Problem, fitted: FittedLearner, targets: Ints, seconds: float
 ) -> Measurement:
-    scores = score(fitted.predict(problem.test), targets)
     return Measurement(
         key,
         train_rows=len(problem.train),
         test_rows=len(targets),
-        accuracy=scores.accuracy,
-        u65=scores.u65,
-        u80=scores.u80,
-        brier=scores.brier,
         nodes=fitted.nodes,
         fit_s=seconds,
+        **fitted.predict(problem.test).scores(targets),
     )
 
 
 def _name_parts(cell: ExperimentJob) -> tuple[str | float, ...]:
     return cell.data, cell.method, cell.sweep, cell.repeat, cell.fold
-
-
-def _fingerprint(data: DataSet) -> str:
-    digest = hashlib.sha256(data.values.tobytes() + data.targets.tobytes())
-    digest.update(repr((data.attributes, data.classes, data.masses)).encode())
-    return digest.hexdigest()[:16]
 
 
 Protocol = LabelProtocol | QueryProtocol | RestaurantProtocol

@@ -47,8 +47,12 @@ class Measurement:
     ----------
     train_rows, test_rows
         Numbers of rows.
-    accuracy, u65, u80, brier
-        See `quercus.experiments.scores.FoldScores`.
+    accuracy
+        Share of rows whose class is the one predicted.
+    u65, u80
+        Utility-discounted accuracy of the set-valued prediction.
+    brier
+        Mean squared distance of the probabilities from the true class, in [0, 2].
     nodes
         Number of nodes of the tree, or of all trees of a forest.
     fit_s
@@ -98,8 +102,11 @@ class ExperimentJob:
 KEYS = tuple(field.name for field in fields(MeasurementKey))
 MEASURES = tuple(field.name for field in fields(Measurement))[1:]
 COLUMNS = (*KEYS, *MEASURES)
-_INTEGER_COLUMNS = frozenset({"repeat", "fold", "train_rows", "test_rows", "nodes"})
-_TEXT_COLUMNS = frozenset({"data", "method", "sweep"})
+_KINDS: Mapping[str, type[str] | type[int]] = {
+    **dict.fromkeys(("data", "method", "sweep"), str),
+    **dict.fromkeys(("repeat", "fold", "train_rows", "test_rows", "nodes"), int),
+}
+"""Columns that are not numbers with a point."""
 
 
 class Results:
@@ -175,17 +182,13 @@ def read_rows(path: Path) -> Iterator[Measurement]:
         raise FileError(path, f"is no results file: its first line must be {','.join(COLUMNS)}", 1)
     for cells in reader:
         try:
-            named = {name: _parse_cell(name, cell) for name, cell in zip(COLUMNS, cells, strict=True)}
+            named: dict[str, Any] = {
+                name: _KINDS.get(name, float)(cell) for name, cell in zip(COLUMNS, cells, strict=True)
+            }
         except ValueError as error:
             raise FileError(path, f"is no measurement: {error}", reader.line_num) from None
         key = MeasurementKey(**{name: named.pop(name) for name in KEYS})
         yield Measurement(key, **named)
-
-
-def _parse_cell(name: str, cell: str) -> Any:
-    if name in _TEXT_COLUMNS:
-        return cell
-    return int(cell) if name in _INTEGER_COLUMNS else float(cell)
 
 
 def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str]) -> None:
@@ -215,7 +218,9 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
             raise FileError(path, "is not what this command writes; give another --output") from None
         for name, value in settings.items():
             if before.get(name) != value:
-                raise FileError(path, _difference_text(name, before.get(name), value))
+                flag = name.replace("_", "-")
+                reason = f"the results there were made with {flag} {before.get(name)}, not {value}"
+                raise FileError(path, f"{reason}; give another --output, or the same {flag}")
         for name, value in prints.items():
             if data.get(name, value) != value:
                 raise FileError(path, f"the data set {name} was another one; give another --output")
@@ -224,8 +229,3 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
     folder.mkdir(parents=True, exist_ok=True)
     known["data"] = dict(sorted({**known["data"], **prints}.items()))
     path.write_text(json.dumps(known, indent=1) + "\n", encoding="utf-8")
-
-
-def _difference_text(name: str, before: Any, now: Any) -> str:
-    flag = name.replace("_", "-")
-    return f"the results there were made with {flag} {before}, not {now}; give another --output, or the same {flag}"

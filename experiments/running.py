@@ -4,18 +4,11 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 from quercus.belief.errors import InvalidInput
 from quercus.estimators.executors import Executor
+from quercus.experiments.protocols import Protocol
 from quercus.experiments.results import ExperimentJob, Measurement, Results
-
-
-class ExperimentWork(Protocol):
-    """A protocol with its settings and its data; it goes to other processes, so it must pickle."""
-
-    def run_cell(self, cell: ExperimentJob) -> list[Measurement]:
-        """Return the measurements of a cell; they depend on the work's settings and the cell alone."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +20,7 @@ class UnsuitableData:
 
 
 def run_cells(
-    work: ExperimentWork,
+    work: Protocol,
     cells: Sequence[ExperimentJob],
     results: Results,
     executor: Executor,
@@ -38,7 +31,7 @@ def run_cells(
     Parameters
     ----------
     work
-        Does them.
+        Does them, perhaps in other processes.
     cells
         Cells to compute, in this order.
     results
@@ -64,7 +57,7 @@ def run_cells(
     return refusals
 
 
-def _try_cell(work: ExperimentWork, cell: ExperimentJob) -> list[Measurement] | UnsuitableData:
+def _try_cell(work: Protocol, cell: ExperimentJob) -> list[Measurement] | UnsuitableData:
     try:
         return work.run_cell(cell)
     except InvalidInput as error:

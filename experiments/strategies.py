@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -12,8 +12,7 @@ import numpy as np
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.experiments.baselines import UniformClassifier
-from quercus.experiments.grown import ServiceForest, ServiceTree, told_forest
+from quercus.experiments.baselines import probable_classes, uniform_classifier
 from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.specification import parameters
 from quercus.specification.model import Specification
@@ -22,10 +21,14 @@ from quercus.specification.strategies import RECOMMENDED, strategies
 from quercus.trees import Abc45, ActiveForest, E2m, Forest, Learner, Margin, strategy_named
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.learners.metrics import undominated
 from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.asking import choose_rows
+from quercus.trees.memory_forest.forest import MemoryForest
+from quercus.trees.memory_forest.learner import forest_of
+from quercus.trees.memory_forest.publishing import served_members
 from quercus.trees.tree.flat import FlatTree
 
 ALPHA = parameters.ALPHA.default
@@ -69,6 +72,25 @@ def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
     )
     observed = Observed(problem.train.values, problem.train.contours)
     return grow(GrowthState.initial(spec), [observed])
+
+
+def service_forest(forest: MemoryForest) -> FittedLearner:
+    """Return the service's forest as it is now; it may grow on."""
+    members = served_members(forest)
+
+    def predict(values: Floats) -> Prediction:
+        said = members.predict(values)
+        return Prediction(said.klass, said.theta, said.classes)
+
+    return FittedLearner(predict, lambda: int(members.node_counts.sum()))
+
+
+def told_forest(problem: Problem, algorithm: ActiveForest) -> MemoryForest:
+    """Return the forest of the training rows and their labels, with the problem's seed."""
+    seeded = replace(algorithm, seed=problem.integer_seed)
+    forest = forest_of(seeded, problem.ordered_attributes, problem.train.size)
+    forest.observe(problem.train.values, problem.train.contours)
+    return forest
 
 
 def ask_as_service(
@@ -122,45 +144,33 @@ def ask_as_forest(problem: Problem, budgets: Sequence[int], strategy: str | None
             forest.replace_contour(row, problem.true_contour(row))
             open_rows = open_rows[open_rows != row]
             answers += 1
-        yield budget, ServiceForest.of(forest)
+        yield budget, service_forest(forest)
 
 
-@dataclass(frozen=True, eq=False)
-class TreeFit:
-    """A learner of the labelled rows."""
-
-    learned: LearnedModel
-
-    @property
-    def nodes(self) -> int:
-        """Nodes of its trees."""
-        return sum(len(FlatTree.of(tree).klass) for tree in self.learned.trees)
-
-    def predict(self, values: Floats) -> Prediction:
-        """Return its probabilities."""
-        return Prediction.of_probabilities(self.learned.predict(values).pignistic)
+def node_count(learned: LearnedModel) -> int:
+    """Return the number of nodes of all trees of a model."""
+    return sum(len(FlatTree.of(tree).klass) for tree in learned.trees)
 
 
 def _fit_labelled(problem: Problem, state: GrowthState, algorithm: Learner | None) -> FittedLearner:
-    if algorithm is None:
-        return ServiceTree.of(state)
-    contours = np.array([state.contour(row) for row in range(state.instance_count)])
-    return TreeFit(
-        fit(algorithm, Table.of_contours(problem.train.values, problem.ordered_attributes, contours))
-    )
+    """Return the service's tree, which may grow on, or a learner of the labelled rows with its probabilities."""
+    if algorithm is not None:
+        contours = np.array([state.contour(row) for row in range(state.instance_count)])
+        table = Table.of_contours(problem.train.values, problem.ordered_attributes, contours)
+        learned = fit(algorithm, table)
+        return FittedLearner(
+            lambda values: Prediction.of_probabilities(learned.predict(values).pignistic),
+            lambda: node_count(learned),
+        )
+    flat, encoder = state.flat, state.encoder
 
+    def predict(values: Floats) -> Prediction:
+        """Return class, frequencies and undominated classes of the nodes that the rows reach."""
+        ends = flat.route(encoder.codes(values), values)
+        possible = undominated(flat.belief[ends], flat.plausibility[ends])
+        return Prediction(flat.klass[ends].astype(np.int64), flat.theta[ends], possible)
 
-@dataclass(frozen=True, eq=False)
-class Activeml:
-    """A classifier of scikit-activeml."""
-
-    problem: Problem
-    model: Any
-    nodes: int = 0
-
-    def predict(self, values: Floats) -> Prediction:
-        """Return its probabilities."""
-        return Prediction.of_probabilities(self.model.predict_proba(self.problem.matrix(values)))
+    return FittedLearner(predict, lambda: len(flat.klass))
 
 
 def by_margin(problem: Problem, budgets: Sequence[int]) -> Curve:
@@ -202,9 +212,9 @@ def _ask_by_activeml(
             known[row] = problem.truth[row]
             answers += 1
         if np.isnan(known).all():
-            yield budget, UniformClassifier(problem.train.size)
+            yield budget, uniform_classifier(problem.train.size)
         else:
-            yield budget, Activeml(problem, clone(model).fit(rows, known))
+            yield budget, probable_classes(problem, clone(model).fit(rows, known).predict_proba)
 
 
 TREE = E2m(informed_only=True)

@@ -9,8 +9,19 @@ import numpy as np
 
 from quercus.experiments.learners import LEARNERS
 from quercus.experiments.results import Measurement
-from quercus.experiments.scores import standard_error
 from quercus.experiments.strategies import STRATEGIES
+
+
+def standard_error(values: Sequence[float]) -> float:
+    """Return the standard error of the mean of independent values; NaN of a single value.
+
+    Examples
+    --------
+    >>> standard_error([1.0, 2.0, 3.0, 4.0, 5.0])
+    0.7071067811865476
+    """
+    count = len(values)
+    return math.nan if count < 2 else float(np.std(values, ddof=1)) / math.sqrt(count)
 
 
 @dataclass(frozen=True)
@@ -92,28 +103,24 @@ def markdown_table(rows: Sequence[Measurement], sweep: str, level: float) -> str
         "|---|" + "---:|" * (len(names) + 4),
     ]
     best = {name: max(points[0].mean for points in accuracy[name].values()) for name in names}
+
+    def accuracy_text(points: list[MeanScore] | None, best: float) -> str:
+        if points is None:
+            return "–"
+        text = f"{100 * points[0].mean:.1f}"
+        error = "" if math.isnan(points[0].error) else f" ± {100 * points[0].error:.1f}"
+        return f"**{text}**{error}" if points[0].mean >= best - 5e-4 else text + error
+
     for method in methods:
-        cells = [_accuracy_text(accuracy[name].get(method), best[name]) for name in names]
-        cells += [_mean_text(others[measure], names, method, measure) for measure in others]
+        cells = [accuracy_text(accuracy[name].get(method), best[name]) for name in names]
+        for measure, found in others.items():
+            mean = float(np.mean([found[name][method][0].mean for name in names if method in found[name]]))
+            match measure:
+                case "fit_s":
+                    cells.append(f"{1000 * mean:.0f}" if mean >= 0.01 else f"{1000 * mean:.1f}")
+                case "nodes":
+                    cells.append(f"{mean:.0f}")
+                case _:
+                    cells.append(f"{100 * mean:.1f}")
         lines.append(f"| {method_title(method)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
-
-
-def _accuracy_text(points: list[MeanScore] | None, best: float) -> str:
-    if points is None:
-        return "–"
-    text = f"{100 * points[0].mean:.1f}"
-    error = "" if math.isnan(points[0].error) else f" ± {100 * points[0].error:.1f}"
-    return f"**{text}**{error}" if points[0].mean >= best - 5e-4 else text + error
-
-
-def _mean_text(found: Curves, names: Sequence[str], method: str, measure: str) -> str:
-    means = [found[name][method][0].mean for name in names if method in found[name]]
-    mean = float(np.mean(means))
-    match measure:
-        case "fit_s":
-            return f"{1000 * mean:.0f}" if mean >= 0.01 else f"{1000 * mean:.1f}"
-        case "nodes":
-            return f"{mean:.0f}"
-        case _:
-            return f"{100 * mean:.1f}"

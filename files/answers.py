@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from quercus.belief.errors import shown
 from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
+from quercus.files.labels import label_of
 from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.specification.values import NOTHING, finite_number
-from quercus.specification.written_labels import read_label
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
 LABELLER = ("labeller", "worker", "annotator", "labeler", "rater", "coder", "user", "author")
@@ -81,7 +81,7 @@ class AnswerFile:
         if self._answer is None:
             if self._labeller is not None:
                 raise self._cannot_tell("the answer", "--answer-column", ANSWER)
-            self._workers = self._worker_columns(given)
+            self._workers = self._worker_columns(given.labeller)
         elif self._item is None:
             raise self._cannot_tell("the item", "--item", ITEM)
         self._reliability = self._column_or_none("reliability")
@@ -115,37 +115,34 @@ class AnswerFile:
         cell = record.cells[k]
         if cell is None or cell == NOTHING:
             return
-        try:
-            label = read_label(cell, self._classes)
-        except ValueError as error:
-            raise self.table.error(record, k, str(error)) from error
+        label = label_of(self.table, record, k, self._classes)
+        reliability = None
+        if self._reliability is not None and (given := record.cells[self._reliability]) is not None:
+            reliability = finite_number(given)
+            if reliability is None or not 0.0 < reliability <= MAX_RELIABILITY:
+                reason = f"{shown(given)} is not a reliability in (0, 1]"
+                raise self.table.error(record, self._reliability, reason)
         comment = "" if self._comment is None else record.cells[self._comment] or ""
-        yield FileAnswer(record.line, item, who, label, cell, self._reliability_of(record), comment)
+        yield FileAnswer(record.line, item, who, label, cell, reliability, comment)
 
-    def _reliability_of(self, record: FileRecord) -> float | None:
-        if self._reliability is None or (cell := record.cells[self._reliability]) is None:
-            return None
-        value = finite_number(cell)
-        if value is None or not 0.0 < value <= MAX_RELIABILITY:
-            raise self.table.error(record, self._reliability, f"{shown(cell)} is not a reliability in (0, 1]")
-        return value
-
-    def _worker_columns(self, given: AnswerColumns) -> list[int]:
+    def _worker_columns(self, labeller: str | None) -> list[int]:
         names = self.table.names
         workers = [k for k, name in enumerate(names) if k != self._item and name.lower() not in TRUTH]
         first = next(iter(self.table), None)
-        if given.labeller is not None or first is None or not workers:
+        if labeller is not None or first is None or not workers:
             raise self._cannot_tell("the answer", "--answer-column", ANSWER)
         for k in workers:
-            cell = first.cells[k]
-            if cell is not None and not _is_label(cell, self._classes):
+            try:
+                label_of(self.table, first, k, self._classes)
+            except FileError:
                 raise FileError(
                     self.table.path,
                     f"which columns hold the item, the labeller and the answer? Name them with --item, "
                     f"--labeller-column and --answer-column; the columns are {listed_names(names)} (as a file with a "
-                    f"column for each labeller it has {shown(cell)} in {shown(names[k])}, which is not a class)",
+                    f"column for each labeller it has {shown(first.cells[k])} in {shown(names[k])}, which is not a "
+                    "class)",
                     first.line,
-                )
+                ) from None
         return workers
 
     def _column_or_none(self, name: str) -> int | None:
@@ -157,14 +154,6 @@ class AnswerFile:
             f"which column holds {what}? Name it with {flag}; the columns are {listed_names(self.table.names)}, "
             f"and the known names are {listed_names(known)}",
         )
-
-
-def _is_label(cell: str, classes: Sequence[str]) -> bool:
-    try:
-        read_label(cell, classes)
-    except ValueError:
-        return False
-    return True
 
 
 def _find_column(table: FileTable, given: str | None, flag: str, known: Sequence[str]) -> int | None:

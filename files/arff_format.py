@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -27,9 +28,6 @@ from quercus.files.table import (
 from quercus.specification.values import finite_number
 
 NUMERIC = ("numeric", "real", "integer")
-UNUSABLE = {
-    "string": "is a string attribute: free text cannot be learned from; declare its values ({a,b})",
-}
 ISO_FORMAT = "yyyy-MM-dd'T'HH:mm:ss"
 """Format of the cells of a date attribute that declares none."""
 _LETTERS = {
@@ -85,7 +83,7 @@ class _Cursor:
         """A quoted or bare value, and whether it was quoted."""
         first = self.skip_blanks()
         if first and first in _QUOTES:
-            return self._quoted_text(first, column), True
+            return self._take_quoted(first, column), True
         match = _BARE.match(self.text, self.at)
         if match is None:
             found = repr(first) if first else "the end of the line"
@@ -98,35 +96,29 @@ class _Cursor:
         value, quoted = self.take_value(column)
         return None if value == "?" and not quoted else value
 
-    def _quoted_text(self, quote: str, column: int) -> str:
+    def _take_quoted(self, quote: str, column: int) -> str:
         self.at += 1
         out: list[str] = []
         while self.at < len(self.text):
             character = self.text[self.at]
             self.at += 1
             if character == quote:
-                return self._join_surrogates("".join(out), column)
-            out.append(
-                self._escaped_character() if character == "\\" and self.at < len(self.text) else character
-            )
+                text = "".join(out)
+                if text.isascii():
+                    return text
+                try:  # Java writes a character beyond 16 bits as a pair of escapes
+                    return text.encode("utf-16", "surrogatepass").decode("utf-16")
+                except UnicodeDecodeError:
+                    raise self.error("has half of a surrogate pair, which is no character", column) from None
+            if character == "\\" and self.at < len(self.text):
+                if (code := _UNICODE.match(self.text, self.at)) is not None:
+                    self.at = code.end()
+                    character = chr(int(code.group(1), 16))
+                else:
+                    character = _ESCAPES.get(self.text[self.at], self.text[self.at])
+                    self.at += 1
+            out.append(character)
         raise self.error(f"the quote {quote} is not closed", column)
-
-    def _join_surrogates(self, text: str, column: int) -> str:
-        """A text whose pairs of escapes, as Java writes a character beyond 16 bits, are one character."""
-        if text.isascii():
-            return text
-        try:
-            return text.encode("utf-16", "surrogatepass").decode("utf-16")
-        except UnicodeDecodeError:
-            raise self.error("has half of a surrogate pair, which is no character", column) from None
-
-    def _escaped_character(self) -> str:
-        code = _UNICODE.match(self.text, self.at)
-        if code is not None:
-            self.at = code.end()
-            return chr(int(code.group(1), 16))
-        self.at += 1
-        return _ESCAPES.get(self.text[self.at - 1], self.text[self.at - 1])
 
 
 def open_arff(path: Path) -> FileTable:
@@ -189,22 +181,16 @@ def _parse_attribute(cursor: _Cursor, before: list[FileColumn]) -> FileColumn:
         reason = (
             f"has the date format {shown(written)}, which is not understood; write times as {ISO_FORMAT} does"
         )
-        return FileColumn(
-            name,
-            fault=cursor.error(
-                f"{reason}, or leave the column out with {flag('--ignore', name)}", column, name
-            ),
-        )
+        reason += f", or leave the column out with {flag('--ignore', name)}"
+        return FileColumn(name, fault=cursor.error(reason, column, name))
     if kind not in NUMERIC:
-        reason = UNUSABLE.get(
-            kind, f"is expected to be numeric, integer, real or {{values}}, found {shown(kind)}"
-        )
-        return FileColumn(
-            name, fault=cursor.error(f"{reason}, or leave it out with {flag('--ignore', name)}", column, name)
-        )
-    if cursor.skip_blanks() == "[":  # a range, which Weka does not read either
-        return FileColumn(name, "numeric")
-    _check_line_end(cursor, column, name)
+        reason = f"is expected to be numeric, integer, real or {{values}}, found {shown(kind)}"
+        if kind == "string":
+            reason = "is a string attribute: free text cannot be learned from; declare its values ({a,b})"
+        reason += f", or leave it out with {flag('--ignore', name)}"
+        return FileColumn(name, fault=cursor.error(reason, column, name))
+    if cursor.skip_blanks() != "[":  # a range, which Weka does not read either
+        _check_line_end(cursor, column, name)
     return FileColumn(name, "numeric")
 
 
@@ -227,14 +213,6 @@ def _strptime_format(written: str) -> str | None:
         else:
             return None
     return found
-
-
-def _iso_time(cell: str, written: str) -> str:
-    """Return a date as ISO 8601 writes it; one that does not follow its format stays as it is."""
-    try:
-        return datetime.strptime(cell, written).isoformat()
-    except ValueError:
-        return cell
 
 
 def _declared_values(cursor: _Cursor, column: int, name: str) -> tuple[str, ...]:
@@ -285,29 +263,20 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
                 else:
                     _read_dense(cursor, columns, cells)
                 weight = _row_weight(cursor, columns)
-            _check_declared(cursor, columns, declared, cells)
+            for k, values in declared:
+                cell = cells[k]
+                if cell is not None and cell not in values:
+                    named = listed_names([shown(value) for value in columns[k].values])
+                    reason = f"{shown(cell)} is none of the declared values {named}"
+                    raise cursor.error(reason, k + 1, columns[k].name)
         except FileError as error:
             fault = error
             cells += [None] * (len(columns) - len(cells))
         for k, written in dates:
-            cell = cells[k]
-            cells[k] = None if cell is None else _iso_time(cell, written)
+            if (cell := cells[k]) is not None:
+                with suppress(ValueError):  # one that does not follow its format stays as it is
+                    cells[k] = datetime.strptime(cell, written).isoformat()
         yield FileRecord(line, cells, weight, fault)
-
-
-def _check_declared(
-    cursor: _Cursor,
-    columns: tuple[FileColumn, ...],
-    declared: list[tuple[int, frozenset[str]]],
-    cells: list[str | None],
-) -> None:
-    for k, values in declared:
-        cell = cells[k]
-        if cell is not None and cell not in values:
-            named = listed_names([shown(value) for value in columns[k].values])
-            raise cursor.error(
-                f"{shown(cell)} is none of the declared values {named}", k + 1, columns[k].name
-            )
 
 
 def _plain_cells(text: str, count: int) -> list[str | None]:

@@ -140,17 +140,17 @@ def _records(
         if malformed:
             fault = FileError(path, malformed, line)
         elif len(cells) != len(names):
-            fault = FileError(path, _ragged_text(cells, names), line, min(len(cells), len(names)) + 1)
+            count = f"{len(cells)} {'cell' if len(cells) == 1 else 'cells'}"
+            odd = (
+                f"{shown(names[len(cells)])} is the first that is absent"
+                if len(cells) < len(names)
+                else f"{shown(cells[len(names)])} is too much"
+            )
+            reason = f"the row has {count}, the header has {len(names)}: {odd}"
+            fault = FileError(path, reason, line, min(len(cells), len(names)) + 1)
         whole = [*cells, *[""] * (len(names) - len(cells))]
         stripped = [cell.strip() for cell in whole[skipped : len(names)]]
         yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped], fault=fault)
-
-
-def _ragged_text(cells: list[str], names: list[str]) -> str:
-    what = f"the row has {len(cells)} {'cell' if len(cells) == 1 else 'cells'}, the header has {len(names)}"
-    if len(cells) < len(names):
-        return f"{what}: {shown(names[len(cells)])} is the first that is absent"
-    return f"{what}: {shown(cells[len(names)])} is too much"
 
 
 def _read_rows(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, cast
@@ -48,16 +48,15 @@ def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[
         raise FileError(
             table.path, f"{flag} is given {len(given)} times, a row has at most {MAX_ITEMS} items"
         )
-    return tuple(_display_column(table, each, flag) for each in given)
-
-
-def _display_column(table: FileTable, text: str, flag: str) -> DisplayColumn:
-    kind, colon, name = text.partition(":")
-    if not colon or kind not in KINDS:
-        raise FileError(
-            table.path, f"{flag} is {shown(text)}, must be KIND:COLUMN with one of {', '.join(KINDS)}"
-        )
-    return DisplayColumn(kind, table.position(name, flag), name)
+    columns = []
+    for text in given:
+        kind, colon, name = text.partition(":")
+        if not colon or kind not in KINDS:
+            raise FileError(
+                table.path, f"{flag} is {shown(text)}, must be KIND:COLUMN with one of {', '.join(KINDS)}"
+            )
+        columns.append(DisplayColumn(kind, table.position(name, flag), name))
+    return tuple(columns)
 
 
 def display_of(
@@ -76,31 +75,35 @@ def display_of(
         if cell is None:
             continue
         try:
-            items.append(_ITEMS[column.kind](column, cell, table.path.parent))
+            items.append(_item_of(column, cell, table.path.parent))
         except InvalidInput as error:
             raise table.error(record, column.position, str(error)) from None
     return items or None
 
 
-def _series_item(column: DisplayColumn, cell: str, _: Path) -> DisplayItem:
-    words = re.split(r"[\s,;]+", cell.strip(" []"))
-    try:
-        values = [float("nan") if word == "?" else float(word) for word in words]
-    except ValueError:
-        raise InvalidInput("series", f"is {cell[:80]!r}, must be numbers with blanks between them") from None
-    return SeriesItem(column.title, values)
-
-
-def _media_item(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
+def _item_of(column: DisplayColumn, cell: str, folder: Path) -> DisplayItem:
+    match column.kind:
+        case "text":
+            return TextItem(column.title, cell)
+        case "link":
+            return LinkItem(column.title, cell)
+        case "series":
+            words = re.split(r"[\s,;]+", cell.strip(" []"))
+            try:
+                values = [float("nan") if word == "?" else float(word) for word in words]
+            except ValueError:
+                reason = f"is {cell[:80]!r}, must be numbers with blanks between them"
+                raise InvalidInput("series", reason) from None
+            return SeriesItem(column.title, values)
     kind = cast("Literal['image', 'audio']", column.kind)
     if re.match(r"https?://", cell):
         return MediaItem(kind, column.title, url=cell)
-    if begin := _DATA.match(cell):
-        try:
-            return MediaItem(kind, column.title, data=base64.b64decode(cell[begin.end() :], validate=True))
-        except (binascii.Error, ValueError):
-            raise InvalidInput(kind, "is data: with a text that is not base64") from None
-    return MediaItem(kind, column.title, data=_bytes_beside(kind, cell, folder))
+    if (begin := _DATA.match(cell)) is None:
+        return MediaItem(kind, column.title, data=_bytes_beside(kind, cell, folder))
+    try:
+        return MediaItem(kind, column.title, data=base64.b64decode(cell[begin.end() :], validate=True))
+    except (binascii.Error, ValueError):
+        raise InvalidInput(kind, "is data: with a text that is not base64") from None
 
 
 def _bytes_beside(kind: str, name: str, folder: Path) -> bytes:
@@ -118,12 +121,3 @@ def _bytes_beside(kind: str, name: str, folder: Path) -> bytes:
     if len(data) > MAX_DISPLAY_BYTES:
         raise InvalidInput(kind, f"{name[:200]!r} is larger than {MAX_DISPLAY_BYTES:,} bytes")
     return data
-
-
-_ITEMS: Final[dict[str, Callable[[DisplayColumn, str, Path], DisplayItem]]] = {
-    "text": lambda column, cell, _: TextItem(column.title, cell),
-    "link": lambda column, cell, _: LinkItem(column.title, cell),
-    "series": _series_item,
-    "image": _media_item,
-    "audio": _media_item,
-}

@@ -29,20 +29,16 @@ def naming_columns(
         yield
     except (InvalidArgument, InvalidInput) as error:
         for field, reason in faults_of(error):
-            found = _error_in_column(table, place_of(field, specification), reason, class_column)
-            if found is not None:
-                raise found from error
+            place = place_of(field, specification)
+            of_class = place.class_name is not None
+            column = class_column if of_class else place.attribute
+            if column is not None and column in table.names:
+                raise _error_in_column(table, column, place, reason) from error
         raise
 
 
-def _error_in_column(
-    table: FileTable, place: Place, reason: str, class_column: str | None
-) -> FileError | None:
-    column, name = (
-        (class_column, place.class_name) if place.class_name is not None else (place.attribute, place.value)
-    )
-    if column is None or column not in table.names:
-        return None
+def _error_in_column(table: FileTable, column: str, place: Place, reason: str) -> FileError:
+    name = place.value if place.class_name is None else place.class_name
     k, flag = table.names.index(column), shlex.quote(column)
     if place.class_name is not None:
         advice = "change it in the file, or leave such rows out"

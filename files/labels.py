@@ -65,24 +65,22 @@ class LabelFile:
         """Return the label of a record."""
         if self.form == "class":
             return label_of(self.table, record, self.columns[0][0], self.classes)
-        return self._row_masses(record) if self.form == "masses" else self._row_plausibilities(record)
-
-    def _row_plausibilities(self, record: FileRecord) -> Floats:
-        row = np.zeros(len(self.classes))
+        if self.form == "masses":
+            row = {frozenset(names): self._cell_share(record, k, "mass") for k, names in self.columns}
+            total = math.fsum(row.values())
+            if abs(total - 1.0) > SUM_TOLERANCE:
+                reason = (
+                    f"the masses of sets of {listed_names(self.classes)} sum to {total:.6g}, must sum to 1"
+                )
+                raise FileError(self.table.path, reason, record.line)
+            return {names: mass / total for names, mass in row.items() if mass}
+        plausibilities = np.zeros(len(self.classes))
         for k, (name,) in self.columns:
-            row[self.classes.index(name)] = self._cell_share(record, k, "plausibility")
-        if not row.any():
+            plausibilities[self.classes.index(name)] = self._cell_share(record, k, "plausibility")
+        if not plausibilities.any():
             reason = "every plausibility is 0; at least one class must be possible"
             raise FileError(self.table.path, reason, record.line)
-        return row
-
-    def _row_masses(self, record: FileRecord) -> dict[frozenset[str], float]:
-        row = {frozenset(names): self._cell_share(record, k, "mass") for k, names in self.columns}
-        total = math.fsum(row.values())
-        if abs(total - 1.0) > SUM_TOLERANCE:
-            reason = f"the masses of sets of {listed_names(self.classes)} sum to {total:.6g}, must sum to 1"
-            raise FileError(self.table.path, reason, record.line)
-        return {names: mass / total for names, mass in row.items() if mass}
+        return plausibilities
 
     def _cell_share(self, record: FileRecord, k: int, what: str) -> float:
         cell = record.cells[k]
@@ -121,20 +119,27 @@ def open_labels(
     alone = len(table.names) == 1 and not set(table.names) & set(frame)
     if alone or (CLASS in table.names and CLASS not in frame):
         _refuse_beside(table, frame)
-        found = _class_file(table, table.names.index(CLASS) if CLASS in table.names else 0, frame)
-        _refuse_two(found)
+        k = table.names.index(CLASS) if CLASS in table.names else 0
+        found = _class_file(table, k, frame)
+        columns = column_cells(table, [at for at in range(len(table.names)) if at != k])
+        others = [each.name for each in columns if names_classes(each, found.classes)]
+        if others:  # it is unclear which of them is the label
+            what = f"the columns {listed_names([table.names[k], *others])} all hold labels"
+            raise FileError(table.path, f"{what}; say which one it is with --label-column", 1)
         return found
-    return _plausibility_file(table, frame)
-
-
-def _refuse_two(found: LabelFile) -> None:
-    """Refuse a class column beside other columns of classes, because it is unclear which of them is the label."""
-    table, k = found.table, found.columns[0][0]
-    columns = column_cells(table, [at for at in range(len(table.names)) if at != k])
-    others = [each.name for each in columns if names_classes(each, found.classes)]
-    if others:
-        what = f"the columns {listed_names([table.names[k], *others])} all hold labels"
-        raise FileError(table.path, f"{what}; say which one it is with --label-column", 1)
+    names = [_set_of(name, frame)[0] for name in table.names]
+    frame = frame or tuple(names)
+    strangers = [name for name in names if name not in frame]
+    absent = [name for name in frame if name not in names]
+    if strangers or absent:
+        what = f"no column for the class {listed_names(absent)}"
+        if strangers:
+            what = f"{listed_names(strangers)} is no class"
+        hint = "" if set(names) & set(frame) else "; is one a column of classes? (--label-column)"
+        raise FileError(
+            table.path, f"the header must name the classes {listed_names(frame)}: {what}{hint}", 1
+        )
+    return LabelFile(table, "plausibilities", frame, tuple((k, (name,)) for k, name in enumerate(names)))
 
 
 def column_cells(table: FileTable, columns: Sequence[int]) -> list[ColumnContent]:
@@ -171,24 +176,6 @@ def _class_file(table: FileTable, k: int, frame: tuple[str, ...]) -> LabelFile:
         cells = {record.cells[k] for record in table.whole_rows()} - {None}
         frame = frame_of(table, k, (cell for cell in cells if cell is not None))
     return LabelFile(table, "class", frame, ((k, ()),))
-
-
-def _plausibility_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
-    names = [_set_of(name, frame)[0] for name in table.names]
-    frame = frame or tuple(names)
-    strangers = [name for name in names if name not in frame]
-    absent = [name for name in frame if name not in names]
-    if strangers or absent:
-        what = (
-            f"{listed_names(strangers)} is no class"
-            if strangers
-            else f"no column for the class {listed_names(absent)}"
-        )
-        hint = "" if set(names) & set(frame) else "; is one a column of classes? (--label-column)"
-        raise FileError(
-            table.path, f"the header must name the classes {listed_names(frame)}: {what}{hint}", 1
-        )
-    return LabelFile(table, "plausibilities", frame, tuple((k, (name,)) for k, name in enumerate(names)))
 
 
 def _set_of(name: str, frame: tuple[str, ...]) -> tuple[str, ...]:
@@ -285,14 +272,6 @@ def truth_column(table: FileTable, given: str | None, classes: Sequence[str]) ->
     FileError
         When it is not given and there is none that it could be, or another one that it could be.
     """
-    k = _truth_column(table, given)
-    if given != table.names[k]:
-        others = column_cells(table, [at for at in range(len(table.names)) if at != k])
-        refuse_second(table.path, others, classes, table.names[k])
-    return k
-
-
-def _truth_column(table: FileTable, given: str | None) -> int:
     if given is not None and given in table.names:
         return table.names.index(given)
     if len(table.names) == 1:
@@ -300,10 +279,14 @@ def _truth_column(table: FileTable, given: str | None) -> int:
     if given is not None:
         return table.position(given, "--class")
     if CLASS in table.names:
-        return table.names.index(CLASS)
-    if table.is_arff:
-        return len(table.names) - 1
-    reason = (
-        f"which column holds the class? Name it with --class; the columns are {listed_names(table.names)}"
-    )
-    raise FileError(table.path, reason)
+        k = table.names.index(CLASS)
+    elif table.is_arff:
+        k = len(table.names) - 1
+    else:
+        names = listed_names(table.names)
+        raise FileError(
+            table.path, f"which column holds the class? Name it with --class; the columns are {names}"
+        )
+    others = column_cells(table, [at for at in range(len(table.names)) if at != k])
+    refuse_second(table.path, others, classes, table.names[k])
+    return k

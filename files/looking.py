@@ -46,6 +46,7 @@ _ID_NAME: Final = re.compile(
 )
 _WHOLE: Final = re.compile(r"[+-]?\d+(\.0+)?", re.ASCII)
 _LEADING_ZERO: Final = re.compile(r"0\d+", re.ASCII)
+_DAY: Final = re.compile(r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])", re.ASCII)
 _OTHER_DATE: Final = re.compile(
     r"(?:\d{4}([./-])\d{1,2}\1\d{1,2}|\d{1,2}([.-])\d{1,2}\2\d{4}|\d{1,2}/\d{1,2}/\d{2}(?:\d\d)?|"
     r"\d{1,2}[ -][A-Za-z]{3}[a-z]*[ -]\d{2}(?:\d\d)?|[A-Za-z]{3}[a-z]* \d{1,2},? \d{4})(?:,?[T ]\d{1,2}:\d\d.*)?",
@@ -227,9 +228,16 @@ class _ColumnJudge:
             )
             return "left out"
         if self._name in self._choices.numeric:
-            return self._chosen_numbers()
+            for text in seen.texts:
+                if seconds_of(text) is None:
+                    what = f"{shown(text)} is neither a finite number nor a time such as 2026-01-31T12:00:00Z"
+                    self._refuse("number", what, _missing_advice(text), text)
+                    break
+            return "time" if seen.texts else "number"
         if self._name in self._choices.nominal:
-            return "names" if self._refuse_sets() else self._names()
+            if not self._refuse_sets():
+                self._say_spellings()
+            return "names"
         if seen.column.is_index and not self._kept:
             self._leave_out(
                 "index",
@@ -246,23 +254,16 @@ class _ColumnJudge:
         if seen.column.kind == "nominal":
             if not seen.column.values and self._refuse_sets():
                 return "names"
-            return "left out" if self._leave_out_text() else self._names()
+            if self._leave_out_text():
+                return "left out"
+            self._say_spellings()
+            return "names"
         if seen.column.kind == "time":
             self._refuse_times(next(iter(seen.texts), ""), seen.known)
             return "time"
         if not seen.texts:
             return self._numbers()
         return self._texts()
-
-    # numbers
-
-    def _chosen_numbers(self) -> Role:
-        for text in self._seen.texts:
-            if seconds_of(text) is None:
-                what = f"{shown(text)} is neither a finite number nor a time such as 2026-01-31T12:00:00Z"
-                self._refuse("number", what, _missing_advice(text), text)
-                break
-        return "time" if self._seen.texts else "number"
 
     def _numbers(self) -> Role:
         seen = self._seen
@@ -295,7 +296,7 @@ class _ColumnJudge:
         elif seen.column.is_text and seen.known and not self._kept:
             advice = f"take the column as names with {self._nominal}"
             self._say("codes", "is text in the file, and read as numbers, because all of it is", advice)
-        elif whole and not self._kept and _are_days(seen.numbers):
+        elif whole and not self._kept and distinct > 1 and all(map(_DAY.fullmatch, seen.numbers)):
             first = next(iter(seen.numbers))
             what = f"{shown(first)} and all others look like days that are written YYYYMMDD"
             self._say("date", what, f"leave them out with {self._ignore}", first)
@@ -313,8 +314,6 @@ class _ColumnJudge:
         repeated = cells - len(values)
         return expected >= REPEATS and repeated * REPEATS <= expected and repeated <= 0.05 * cells
 
-    # texts
-
     def _texts(self) -> Role:
         seen = self._seen
         texts, numbers = seen.texts, seen.known - seen.text_cells
@@ -323,7 +322,12 @@ class _ColumnJudge:
         if seen.column.kind == "numeric":
             self._refuse("number", f"{shown(first)} is not a finite number", _missing_advice(first), first)
             return "number"
-        if self._refuse_ranges() or self._refuse_sets():
+        ranges = [text for text in texts if is_range(text)]
+        if seen.numbers and ranges and self._name not in self._choices.attributes:
+            reason = f"{shown(ranges[0])} is a range, and rows to learn from hold one number"
+            self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", ranges[0])
+            return "names"
+        if self._refuse_sets():
             return "names"
         if numbers and len(words) == len(texts):
             advice = f"{_missing_advice(first)}; take the column as names with {self._nominal}"
@@ -341,23 +345,16 @@ class _ColumnJudge:
             )
             return "number"
         if self._refuse_dates() or self._judge_written():
-            return "names" if any(each.outcome == "refused" for each in self._remarks) else self._names()
+            if not any(each.outcome == "refused" for each in self._remarks):
+                self._say_spellings()
+            return "names"
         if self._leave_out_text():
             return "left out"
         if numbers >= seen.text_cells:
             what = f"{numbers:,} cells are numbers, and {seen.text_cells:,} are not, as {shown(first)}: all are names"
             self._say("mixed", what, "", first)
-        return self._names()
-
-    def _refuse_ranges(self) -> bool:
-        """Refuse ranges among numbers."""
-        seen = self._seen
-        ranges = [text for text in seen.texts if is_range(text)]
-        if not seen.numbers or not ranges or self._name in self._choices.attributes:
-            return False
-        reason = f"{shown(ranges[0])} is a range, and rows to learn from hold one number"
-        self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", ranges[0])
-        return True
+        self._say_spellings()
+        return "names"
 
     def _refuse_sets(self) -> bool:
         """Refuse cells that leave the choice between values of the column."""
@@ -365,26 +362,18 @@ class _ColumnJudge:
         if self._name in self._choices.attributes or not any("|" in text for text in seen.texts):
             return False
         names = {canonical_text(value) for value in seen.values if "|" not in value}
-        several = next(
-            (
-                text
-                for text in seen.texts
-                if uncertain_parts(text, names) or (seen.numbers and _are_numbers(text))
-            ),
-            None,
-        )
-        if several is not None:
-            reason = f"{shown(several)} is one of several values, and rows to learn from hold one"
-            self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", several)
-            return True
-        some = next(
-            (t for t in seen.texts if "|" in t and not names.isdisjoint(map(canonical_text, t.split("|")))),
-            None,
-        )
-        if some is not None:
-            self._say(
-                "uncertain", f"{shown(some)} is a name of its own, and not one of several values", "", some
-            )
+        joined = {text: text.split("|") for text in seen.texts if "|" in text}
+        for text, parts in joined.items():
+            are_numbers = all(finite_number(part.strip()) is not None for part in parts)
+            if uncertain_parts(text, names) or (seen.numbers and are_numbers):
+                reason = f"{shown(text)} is one of several values, and rows to learn from hold one"
+                self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", text)
+                return True
+        for text, parts in joined.items():
+            if not names.isdisjoint(map(canonical_text, parts)):
+                reason = f"{shown(text)} is a name of its own, and not one of several values"
+                self._say("uncertain", reason, "", text)
+                break
         return False
 
     def _refuse_dates(self) -> bool:
@@ -449,12 +438,6 @@ class _ColumnJudge:
             self._say("values", what, f"leave the column out with {self._ignore}")
         return False
 
-    # names
-
-    def _names(self) -> Role:
-        self._say_spellings()
-        return "names"
-
     def _say_spellings(self) -> None:
         """Say which values differ only in case, or in white space."""
         alike: dict[str, dict[str, str]] = {}
@@ -471,8 +454,6 @@ class _ColumnJudge:
             self._say("spelling", what, "if they mean one, correct the file", last)
         if len(pairs) > 3:
             self._say("spelling", f"{len(pairs) - 3:,} more values have such doubles")
-
-    # any column
 
     def _say_what_helps_little(self) -> None:
         seen, rows = self._seen, self._rows
@@ -516,11 +497,6 @@ class _ColumnJudge:
         self._remarks.append(Remark(kind, self._name, says, advice, "refused", line, error))
 
 
-def _are_numbers(text: str) -> bool:
-    """Return whether a text is several numbers with bars between them."""
-    return "|" in text and all(finite_number(part.strip()) is not None for part in text.split("|"))
-
-
 def _written_form(texts: Iterable[str]) -> str | None:
     """Return how numbers are written for people, if all texts are; None: some are no numbers.
 
@@ -543,14 +519,3 @@ def _written_form(texts: Iterable[str]) -> str | None:
     if all(units) and len({found[len(found.groups())] for found in units if found is not None}) == 1:
         return "is a number with a unit"
     return None
-
-
-def _are_days(numbers: Collection[str]) -> bool:
-    """Return whether all numbers are days, written as 20260131."""
-    return len(numbers) > 1 and all(
-        len(cell) == 8
-        and "1900" <= cell[:4] < "2100"
-        and "01" <= cell[4:6] <= "12"
-        and "01" <= cell[6:] <= "31"
-        for cell in numbers
-    )

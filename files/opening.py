@@ -1,15 +1,20 @@
-"""Open a table by the ending of its file's name."""
+"""Open a table by the ending of its file's name, with a reader of ours or of another package.
+
+A reader is a function that opens a file and returns a `FileTable`. A package declares it as an entry point of the group
+``quercus.readers``, whose name is the ending: ``fwf = "my_package.fixed_width:open_fwf"``.
+"""
 
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 from quercus.files.csv_format import open_csv
 from quercus.files.errors import FileError, FileWarning
 from quercus.files.packing import table_name
-from quercus.files.readers import reader_of
 from quercus.files.table import FileTable
+from quercus.specification.plugins import READERS, PluginError, load_plugin, plugin_names
 
 
 def open_table(
@@ -23,7 +28,7 @@ def open_table(
     ----------
     path
         The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet; other packages may bring
-        readers of further endings (`quercus.files.readers`). Anything else is CSV.
+        readers of further endings. Anything else is CSV.
     delimiter
         Separator of the cells of a CSV file.
     missing
@@ -34,8 +39,8 @@ def open_table(
     Raises
     ------
     FileError
-        When the file is missing, a pipe, empty, or its header is malformed; later, while it is read, for a
-        malformed row.
+        When the file is missing, a pipe, empty, or its header is malformed; when two packages read such files, or the
+        one that does cannot be imported; later, while it is read, for a malformed row.
     """
     path = Path(path)
     if path.exists() and not (path.is_file() or path.is_dir()):
@@ -45,8 +50,15 @@ def open_table(
     if name.endswith((".json", ".jsonl")):
         reason = "is JSON, not a table: write it as CSV, ARFF or Parquet"
         raise FileError(path, f"{reason}. For an export of an annotation tool: quercus push --from TOOL")
-    reader = reader_of(path, name.rpartition(".")[2]) if "." in name else None
-    table = open_csv(path, delimiter) if reader is None else reader(path)
+    ending = name.rpartition(".")[2] if "." in name else ""
+    if ending in plugin_names(READERS):
+        try:
+            reader = cast("Callable[[Path], FileTable]", load_plugin(READERS, ending))
+        except PluginError as error:
+            raise FileError(path, f"ends in .{ending}, whose reader {error.reason}") from None
+        table = reader(path)
+    else:
+        table = open_csv(path, delimiter)
     for each in () if quietly else table.doubts:
         text = str(FileError(path, f"{each.says}; {each.advice}", each.line))
         warnings.warn(text, FileWarning, stacklevel=2)

@@ -25,6 +25,7 @@ UNPACK_ERRORS: Final = (
 _ENDINGS: Final = (".gz", ".bz2", ".xz", ".zip")
 _HEAD: Final = 8
 _GZIP, _BZIP2, _XZ, _ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04"
+_PACKED: Final = (_GZIP, _BZIP2, _XZ, _ZIP)
 _OTHERS: Final = {
     b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first (zstd -d), or pack it with gzip",
     b"Rar!": "is a RAR archive: unpack it first",
@@ -38,7 +39,7 @@ _OTHERS: Final = {
 
 def is_packed(path: Path) -> bool:
     """Return whether a file is packed, by its first bytes."""
-    return _head(path).startswith((_GZIP, _BZIP2, _XZ, _ZIP))
+    return _head(path).startswith(_PACKED)
 
 
 def table_name(path: Path) -> str:
@@ -80,7 +81,10 @@ def unpacked_lines(path: Path, most: int) -> Iterator[Iterator[bytes]]:
             yield _bounded_lines(path, stream, most)
         return
     with _open_stream(path, head) as stream:
-        yield _bounded_lines(path, stream, most) if is_packed(path) else _lines(stream, most)
+        if head.startswith(_PACKED):
+            yield _bounded_lines(path, stream, most)
+        else:
+            yield iter(lambda: stream.readline(most), b"")
 
 
 def _open_stream(path: Path, head: bytes) -> IO[bytes]:
@@ -93,14 +97,9 @@ def _open_stream(path: Path, head: bytes) -> IO[bytes]:
     return path.open("rb")
 
 
-def _lines(stream: IO[bytes], most: int) -> Iterator[bytes]:
-    while raw := stream.readline(most):
-        yield raw
-
-
 def _bounded_lines(path: Path, stream: IO[bytes], most: int) -> Iterator[bytes]:
     bound = FREE_BYTES + MAX_EXPANSION * path.stat().st_size
-    for raw in _lines(stream, most):
+    while raw := stream.readline(most):
         bound -= len(raw)
         if bound < 0:
             allowed = f"{FREE_BYTES >> 20} MiB and {MAX_EXPANSION} times its size"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import date, time, timedelta
 from pathlib import Path
@@ -36,32 +37,19 @@ def open_parquet(path: Path) -> FileTable:
     twice = next((name for k, name in enumerate(names) if name in names[:k]), None)
     if twice is not None:
         raise FileError(path, f"has two columns {shown(twice)}")
-    index, categories = _of_pandas(schema.metadata or {})
+    index: set[str] = set()
+    categories: set[str] = set()
+    with suppress(ValueError, TypeError, KeyError, AttributeError):  # metadata of somebody else
+        said: Any = json.loads((schema.metadata or {}).get(b"pandas", b"{}"))
+        index = {name for name in said.get("index_columns", ()) if isinstance(name, str)}
+        categories = {
+            each["name"] for each in said.get("columns", ()) if each["pandas_type"] == "categorical"
+        }
     columns = tuple(
-        replace(_column(path, k, field), is_index=field.name in index, **_categorical(field, categories))
+        replace(_column(path, k, field, categories), is_index=field.name in index)
         for k, field in enumerate(schema)
     )
     return FileTable(path, columns, lambda: _read_records(path))
-
-
-def _of_pandas(metadata: Mapping[bytes, bytes]) -> tuple[frozenset[str], frozenset[str]]:
-    """Return the columns that are the index of a table of pandas, and its categorical ones."""
-    try:
-        said: Any = json.loads(metadata.get(b"pandas", b"{}"))
-        index = frozenset(name for name in said.get("index_columns", ()) if isinstance(name, str))
-        kinds = {each["name"]: each["pandas_type"] for each in said.get("columns", ())}
-    except (ValueError, TypeError, KeyError, AttributeError):  # metadata of somebody else
-        return frozenset(), frozenset()
-    return index, frozenset(name for name, kind in kinds.items() if kind == "categorical")
-
-
-def _categorical(field: Any, categories: Collection[str]) -> dict[str, Any]:
-    """Return what a column is that is said to hold categories: names, also where they are numbers."""
-    from pyarrow import types  # noqa: PLC0415 - not everybody's
-
-    said = field.name in categories or types.is_dictionary(field.type)
-    kind = field.type.value_type if types.is_dictionary(field.type) else field.type
-    return {"kind": "nominal"} if said and (types.is_integer(kind) or _is_text(kind)) else {}
 
 
 def _is_text(kind: Any) -> bool:
@@ -74,31 +62,33 @@ def _is_text(kind: Any) -> bool:
     )
 
 
-def _column(path: Path, k: int, field: Any) -> FileColumn:
-    """Return the column of a field; what can be no attribute has a fault that says so."""
+def _column(path: Path, k: int, field: Any, categories: Collection[str]) -> FileColumn:
+    """Return the column of a field; what can be no attribute has a fault that says so.
+
+    Categories are names, also where they are numbers.
+    """
     from pyarrow import types  # noqa: PLC0415 - not everybody's
 
     name, kind = field.name, field.type
+    is_category = types.is_dictionary(kind) or name in categories
     if types.is_dictionary(kind):
         kind = kind.value_type
+    if is_category and types.is_integer(kind):
+        return FileColumn(name, "nominal")
     if types.is_timestamp(kind) or types.is_date(kind):
         return FileColumn(name, "time")
     if _is_text(kind):
-        return FileColumn(name, is_text=True)
+        return FileColumn(name, "nominal" if is_category else "unknown", is_text=True)
     if any(test(kind) for test in (types.is_boolean, types.is_null)):
         return FileColumn(name)
     if any(test(kind) for test in (types.is_integer, types.is_floating, types.is_decimal, types.is_duration)):
         return FileColumn(name, "numeric")
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        what, beside = (
-            f"holds lists ({kind})",
-            f"labellers see it beside the row with {flag('--beside', f'series:{name}')}",
-        )
+        what = f"holds lists ({kind})"
+        beside = f"labellers see it beside the row with {flag('--beside', f'series:{name}')}"
     elif types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
-        what, beside = (
-            f"holds bytes ({kind})",
-            f"labellers see pictures beside the row with {flag('--beside', f'image:{name}')}",
-        )
+        what = f"holds bytes ({kind})"
+        beside = f"labellers see pictures beside the row with {flag('--beside', f'image:{name}')}"
     else:
         what, beside = f"holds values of the type {kind}", "write it as numbers or as text"
     reason = (
@@ -123,19 +113,17 @@ def _read_records(path: Path) -> Iterator[FileRecord]:
     with _open_parquet(path) as file:
         number = 0
         batches = file.iter_batches(batch_size=ROWS)
-        while (columns := _next_columns(path, batches)) is not None:
+        while True:
+            try:
+                batch = next(batches, None)
+                columns = None if batch is None else [column.to_pylist() for column in batch.columns]
+            except (OSError, ValueError, OverflowError, NotImplementedError) as error:  # and those of pyarrow
+                raise FileError(path, f"cannot be read as Parquet: {error}") from None
+            if columns is None:
+                return
             for cells in zip(*columns, strict=True):
                 number += 1
                 yield FileRecord(number, [cell_text(cell) for cell in cells])
-
-
-def _next_columns(path: Path, batches: Iterator[Any]) -> list[list[Any]] | None:
-    """Return the columns of the next rows; None after the last. Errors of pyarrow are among those of Python."""
-    try:
-        batch = next(batches, None)
-        return None if batch is None else [column.to_pylist() for column in batch.columns]
-    except (OSError, ValueError, OverflowError, NotImplementedError) as error:
-        raise FileError(path, f"cannot be read as Parquet: {error}") from None
 
 
 def cell_text(cell: Any) -> str | None:

@@ -86,29 +86,21 @@ class FileRows:
                 for each in (record, label_record):
                     if each is not None and each.fault is not None:
                         raise each.fault
-                yield FileRow(
-                    record,
-                    self.binding.row(record),
-                    self._label_of(record, label_record),
-                    self._id_of(record, number),
-                    display_of(self.table, record, self.shown) if self.shown else None,
-                )
+                values = self.binding.row(record)
+                if self.labels is not None and label_record is not None:
+                    label = self.labels.label(label_record)
+                else:
+                    label = None if self.label is None else self.label(record)
+                if self.id_column is not None and record.cells[self.id_column] is None:
+                    raise self.table.error(record, self.id_column, "the id is missing")
+                display = display_of(self.table, record, self.shown) if self.shown else None
+                yield FileRow(record, values, label, self._id_of(record, number), display)
             except FileError as error:
-                refuse(record, self._given_id(record, number), error)
+                refuse(record, self._id_of(record, number), error)
         if self.labels is not None and next(label_records, None) is not None:
             raise FileError(self.labels.table.path, f"has more labels than {self.table.path} has rows")
 
-    def _label_of(self, record: FileRecord, label_record: FileRecord | None) -> Any:
-        if self.labels is not None and label_record is not None:
-            return self.labels.label(label_record)
-        return None if self.label is None else self.label(record)
-
     def _id_of(self, record: FileRecord, number: int) -> str:
-        if self.id_column is not None and record.cells[self.id_column] is None:
-            raise self.table.error(record, self.id_column, "the id is missing")
-        return self._given_id(record, number)
-
-    def _given_id(self, record: FileRecord, number: int) -> str:
         given = number if self.id_column is None else record.cells[self.id_column]
         return "" if given is None else f"{self.id_prefix}{given}"
 
@@ -161,9 +153,21 @@ class FilePush:
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `quercus.client.Client.push` behind the model."""
-        rows, labels, ids, shown = itertools.tee(
-            self._noted_rows(), 4
-        )  # in step: never more than a batch apart
+
+        def noted_rows() -> Iterator[FileRow]:
+            for row in self._rows.read(self._refuse):
+                self._under_way.append(row.record)
+                self._count += 1
+                yield row
+
+        def take_rejected(rejected: RejectedRows) -> None:
+            for each in rejected:
+                if each.position is not None:
+                    error = self._error_of_row(each.position, each.error)
+                    self._refuse(self._record(each.position), each.id, error)
+
+        # They are read in step, never more than a batch apart.
+        rows, labels, ids, shown = itertools.tee(noted_rows(), 4)
         has_labels = self._rows.label is not None or self._rows.labels is not None
         return {
             "rows": (row.values for row in rows),
@@ -171,7 +175,7 @@ class FilePush:
             "ids": (row.id for row in ids),
             "displays": (row.display for row in shown) if self._rows.shown else None,
             "batch_rows": self._batch_rows,
-            "on_rejected": None if self._rejected is None else self._take_rejected,
+            "on_rejected": None if self._rejected is None else take_rejected,
         }
 
     @contextmanager
@@ -190,23 +194,11 @@ class FilePush:
                 raise
             raise self._error_of_row(error.row, error) from error
 
-    def _noted_rows(self) -> Iterator[FileRow]:
-        for row in self._rows.read(self._refuse):
-            self._under_way.append(row.record)
-            self._count += 1
-            yield row
-
     def _refuse(self, record: FileRecord, name: str, error: FileError) -> None:
         if self._rejected is None:
             raise error
         is_here = error.path == self._rows.table.path  # and not in the file of labels
         self._rejected(record, name, error.reason_in_column if is_here else str(error))
-
-    def _take_rejected(self, rows: RejectedRows) -> None:
-        for each in rows:
-            if each.position is not None:
-                error = self._error_of_row(each.position, each.error)
-                self._refuse(self._record(each.position), each.id, error)
 
     def _record(self, position: int) -> FileRecord:
         """Return the record of a row that is not acknowledged yet."""

@@ -16,8 +16,7 @@ from quercus.files.errors import FileError, FileWarning
 from quercus.files.labels import FileLabel, LabelFile, label_of, open_labels
 from quercus.files.looking import Remark, no_number
 from quercus.files.opening import open_table
-from quercus.files.schema import FileSchema, class_column, code_reader, infer_schema, number_in
-from quercus.files.table import FileTable
+from quercus.files.schema import class_column, code_reader, infer_schema, number_in
 from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.written_labels import Label
 
@@ -140,7 +139,8 @@ def read(
         attribute.
     """
     table = open_table(path, delimiter=delimiter, missing=missing, quietly=quietly)
-    column = _class_column(table, class_name, label_file is not None)
+    is_labelled = label_file is not None and class_name is None and "class" not in table.names
+    column = None if is_labelled else class_column(table, class_name)
     source = None
     if label_file is not None:
         labels_table = open_table(label_file, delimiter=delimiter, missing=missing)
@@ -159,21 +159,6 @@ def read(
         if each.outcome == "left out" and not quietly:
             warnings.warn(f"{table.path}: left out: {each}", FileWarning, stacklevel=2)
     classes = schema.classes if source is None else source.classes
-    values, weights = _row_values(table, schema)
-    truth: tuple[Label, ...] | None = None
-    if column is not None:
-        k = table.names.index(column)
-        truth = tuple(label_of(table, record, k, classes) for record in table)
-    labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
-    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
-
-
-def _class_column(table: FileTable, given: str | None, labelled: bool) -> str | None:
-    return None if labelled and given is None and "class" not in table.names else class_column(table, given)
-
-
-def _row_values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
-    """Values (n, K) and weights (n,)."""
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
         (table.names.index(each.name), code_reader(each) if isinstance(each, Nominal) else number_in)
@@ -189,7 +174,12 @@ def _row_values(table: FileTable, schema: FileSchema) -> tuple[Floats, Floats]:
             if value is None:
                 raise table.error(record, at, no_number(cell))
             values[row, k] = value
-    return values, weights
+    truth: tuple[Label, ...] | None = None
+    if column is not None:
+        k = table.names.index(column)
+        truth = tuple(label_of(table, record, k, classes) for record in table)
+    labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
+    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
 
 
 def labels_per_row(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:

@@ -174,8 +174,12 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
             for each in kept
             if not each.numeric and len(set(each.values)) > 1 and set(each.values) <= set(classes)
         ]
-    if not any(each.is_attribute or _is_refused(each) for each in columns):
-        remarks.insert(0, _refusal("file", "", FileError(table.path, _nothing_left(columns))))
+    if not any(each.is_attribute for each in columns):
+        said = [remark for each in columns for remark in each.remarks]
+        if all(remark.outcome != "refused" for remark in said):
+            left = [f"; left out: {remark}" for remark in said if remark.outcome == "left out"]
+            reason = f"has no column left to learn from{''.join(left[:3])}"
+            remarks.insert(0, _refusal("file", "", FileError(table.path, reason)))
     labelled = 0 if at is None else seen.columns[at].known
     return FileSchema(
         tuple(attributes), classes, seen.rows, labelled, columns, tuple(remarks), seen.first_fault
@@ -184,15 +188,6 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
 
 def _refusal(kind: str, column: str, error: FileError) -> Remark:
     return Remark(kind, column, error.reason, "", "refused", error.line, error)
-
-
-def _is_refused(look: ColumnLook) -> bool:
-    return any(remark.outcome == "refused" for remark in look.remarks)
-
-
-def _nothing_left(columns: Iterable[ColumnLook]) -> str:
-    left = [str(remark) for each in columns for remark in each.remarks if remark.outcome == "left out"]
-    return "has no column left to learn from" + "".join(f"; left out: {each}" for each in left[:3])
 
 
 def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> tuple[str, ...]:
@@ -224,7 +219,7 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
 
 
 def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[Remark, ...]]:
-    """Return the attribute of a column, and a remark if it does not keep all names.
+    """Return the attribute of a column, and a remark if it does not keep all names: the file is read again for it.
 
     Raises
     ------
@@ -236,30 +231,22 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[
     try:
         if look.role != "names":
             return Numeric(seen.name), ()
-        bad = next(
-            ((value, fault) for value in seen.values if (fault := _fault_of_name(value)) is not None), None
-        )
-        if bad is not None:
-            beside = flag("--beside", f"text:{seen.name}")
-            advice = (
-                f"leave the column out with {ignore}, or show it to labellers with {beside} (quercus push)"
-            )
-            says, line = f"{shown(bad[0])} {bad[1]}", seen.line_of(bad[0])
-            raise RemarkError(table, seen.position, Remark("name", seen.name, says, advice, "refused", line))
+        for value in seen.values:
+            if (fault := _fault_of_name(value)) is not None:
+                beside = flag("--beside", f"text:{seen.name}")
+                advice = f"leave the column out with {ignore}, or show it to labellers with {beside} (quercus push)"
+                says, line = f"{shown(value)} {fault}", seen.line_of(value)
+                remark = Remark("name", seen.name, says, advice, "refused", line)
+                raise RemarkError(table, seen.position, remark)
         declared = seen.column.values
         if len(seen.values) <= MAX_VALUES >= len(declared):
             return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values))), ()
         first = names_of(declared or sorted(seen.values, key=seen.line_of))[:MAX_VALUES]
         attribute = Nominal(seen.name, first if declared else sorted(first))
-        return attribute, _remarks_about_names(table, seen, attribute)
     except InvalidInput as error:
         raise FileError(
             table.path, f"column {shown(seen.name)}: {error}; leave the column out with {ignore}"
         ) from None
-
-
-def _remarks_about_names(table: FileTable, seen: SeenColumn, attribute: Nominal) -> tuple[Remark, ...]:
-    """Say how many rows have a name beyond the bound, if any has; the file is read again for it."""
     code_of, k = code_reader(attribute), seen.position
     beyond = [
         record.line
@@ -267,11 +254,11 @@ def _remarks_about_names(table: FileTable, seen: SeenColumn, attribute: Nominal)
         if (cell := record.cells[k]) is not None and code_of(cell) == attribute.most_values
     ]
     if not beyond:
-        return ()
+        return attribute, ()
     says = f"has more than {MAX_VALUES:,} different names: the first {MAX_VALUES:,} are kept, and those of "
     says += f"{len(beyond):,} row{'' if len(beyond) == 1 else 's'} count as {other_names(attribute.values)}"
-    advice = f"leave the column out with {flag('--ignore', seen.name)}"
-    return (Remark("values", seen.name, says, advice, "said", beyond[0]),)
+    advice = f"leave the column out with {ignore}"
+    return attribute, (Remark("values", seen.name, says, advice, "said", beyond[0]),)
 
 
 def code_reader(attribute: Nominal) -> Callable[[str], float]:
@@ -342,17 +329,11 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
     try:
         return Frame(frame).classes
     except InvalidInput as error:
-        raise _error_of_class(table, k, error) from None
-
-
-def _error_of_class(table: FileTable, k: int, error: InvalidInput) -> FileError:
-    """Return the error of a class column at the first cell that has the fault alone, else of the column."""
-    for record in table.whole_rows():
-        cell = record.cells[k]
-        fault = None if cell is None else _fault_of_name(cell)
-        if fault is not None:
-            return table.error(record, k, f"{shown(cell)} {fault}")
-    return FileError(table.path, f"column {shown(table.names[k])}: {error}")
+        for record in table.whole_rows():  # the first cell that has the fault alone
+            cell = record.cells[k]
+            if cell is not None and (fault := _fault_of_name(cell)) is not None:
+                raise table.error(record, k, f"{shown(cell)} {fault}") from None
+        raise FileError(table.path, f"column {shown(table.names[k])}: {error}") from None
 
 
 def _is_uncertain(text: str, classes: Sequence[str]) -> bool:
@@ -453,44 +434,36 @@ class Binding:
             if found is None:
                 found = spellings.name(cell)
                 if "|" in found and found not in names:
-                    found = self._one_of_several(found, k, spellings, names, record)
+                    if self._uncertain:
+                        parts = (part.strip() for part in found.split("|"))
+                        found = frozenset(spellings.name(part) for part in parts if part)
+                    elif uncertain_parts(found, names):
+                        reason = f"{shown(found)} is one of several values, and rows to learn from hold one"
+                        raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
                 if len(known) < MOST_SPELLINGS:
                     known[cell] = found
             return found
 
         return read
 
-    def _one_of_several(
-        self, cell: str, k: int, spellings: Spellings, names: Collection[str], record: FileRecord
-    ) -> str | frozenset[str]:
-        if self._uncertain:
-            parts = (part.strip() for part in cell.split("|"))
-            return frozenset(spellings.name(part) for part in parts if part)
-        if uncertain_parts(cell, names):
-            reason = f"{shown(cell)} is one of several values, and rows to learn from hold one"
-            raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
-        return cell
-
     def _number_reader(self, k: int) -> Callable[[str, FileRecord], float | Between]:
         def read(cell: str, record: FileRecord) -> float | Between:
             value = number_in(cell)
             if value is not None:
                 return value
-            if ".." in cell and (self._uncertain or is_range(cell)):
-                return self._range_of(cell, k, record)
-            raise self.table.error(record, k, no_number(cell))
+            if not self._uncertain and is_range(cell):
+                reason = f"{shown(cell)} is a range, and rows to learn from hold one number"
+                raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
+            if not self._uncertain or ".." not in cell:
+                raise self.table.error(record, k, no_number(cell))
+            low, _, high = cell.partition("..")
+            ends = finite_number(low.strip()), finite_number(high.strip())
+            if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
+                reason = f"{shown(cell)} is no range: give two numbers in rising order"
+                raise self.table.error(record, k, reason)
+            return Between(ends[0], ends[1])
 
         return read
-
-    def _range_of(self, cell: str, k: int, record: FileRecord) -> Between:
-        if not self._uncertain:
-            reason = f"{shown(cell)} is a range, and rows to learn from hold one number"
-            raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
-        low, _, high = cell.partition("..")
-        ends = finite_number(low.strip()), finite_number(high.strip())
-        if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
-            raise self.table.error(record, k, f"{shown(cell)} is no range: give two numbers in rising order")
-        return Between(ends[0], ends[1])
 
 
 def class_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str]) -> str | None:

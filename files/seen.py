@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -160,29 +160,21 @@ def see_table(
             cell = cells[k]
             if cell is not None:
                 see(cell, line)
-        if groups:
-            groups = _same_still(groups, cells)
+        if groups:  # of columns that have been the same in all rows
+            still: list[list[int]] = []
+            for group in groups:
+                parts: dict[str | None, list[int]] = {}
+                for k in group:
+                    parts.setdefault(cells[k], []).append(k)
+                still.extend(part for part in parts.values() if len(part) > 1)
+            groups = still
         if telling and class_at is not None and (klass := cells[class_at]) is not None:
-            for k in [k for k, known in telling.items() if not _tells(known, cells[k], klass)]:
-                del telling[k]
+            for k, known in list(telling.items()):
+                cell = cells[k]
+                if cell is not None and (known.setdefault(cell, klass) != klass or len(known) > MAX_CLASSES):
+                    del telling[k]
         if most_rows is not None and rows > most_rows:
             break
     same = {table.names[k]: table.names[group[0]] for group in groups for k in group[1:]} if rows > 1 else {}
     tell = frozenset(table.names[k] for k, known in telling.items() if len(set(known.values())) > 1)
     return SeenTable(table, columns, rows, same, tell, faults, first_fault)
-
-
-def _tells(known: dict[str, str], cell: str | None, klass: str) -> bool:
-    """Return whether each value of a column, of which there are few, has come with one class."""
-    return cell is None or (known.setdefault(cell, klass) == klass and len(known) <= MAX_CLASSES)
-
-
-def _same_still(groups: list[list[int]], cells: Sequence[str | None]) -> list[list[int]]:
-    """Return the groups of columns that have been the same in all rows, and still are in the row of these cells."""
-    left: list[list[int]] = []
-    for group in groups:
-        parts: dict[str | None, list[int]] = {}
-        for k in group:
-            parts.setdefault(cells[k], []).append(k)
-        left.extend(part for part in parts.values() if len(part) > 1)
-    return left

@@ -99,14 +99,16 @@ class FileTable:
 
     def with_faults(self) -> Iterator[FileRecord]:
         """Iterate the records, also those with a fault, at which `iter` ends with an error."""
-        return map(self._without_words, self.read()) if self.missing else self.read()
+        if not self.missing:
+            return self.read()
+        return (
+            replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
+            for record in self.read()
+        )
 
     def whole_rows(self) -> Iterator[FileRecord]:
         """Iterate the records without those that have a fault."""
         return (record for record in self.with_faults() if record.fault is None)
-
-    def _without_words(self, record: FileRecord) -> FileRecord:
-        return replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ import csv
 import gzip
 import json
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Literal, Protocol, cast
 
@@ -92,7 +93,10 @@ def write_csv(found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool 
     for_spreadsheets
         Put an apostrophe before text that a spreadsheet would take for a formula, and run.
     """
-    shield = shielded_cell if for_spreadsheets else _as_it_is
+
+    def shield(cell: Any) -> Any:
+        return shielded_cell(cell) if for_spreadsheets else cell
+
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(map(shield, found.header))
     count = 0
@@ -129,15 +133,11 @@ def write_parquet(found: OutputTable, path: Path) -> int:
     schema = pa.schema([(name, types[kind]) for name, kind in zip(found.header, found.kinds, strict=True)])
     count = 0
     with parquet.ParquetWriter(path, schema) as writer:
-        for rows in _row_chunks(found.rows):
+        while rows := list(islice(found.rows, CHUNK)):
             columns = [list(column) for column in zip(*rows, strict=True)]
             writer.write_table(pa.table(columns, schema=schema))
             count += len(rows)
     return count
-
-
-def _as_it_is(cell: Any) -> Any:
-    return cell
 
 
 def shielded_cell(cell: Any) -> Any:
@@ -148,24 +148,9 @@ def shielded_cell(cell: Any) -> Any:
     >>> shielded_cell("=HYPERLINK(1)"), shielded_cell(" \uff1d1"), shielded_cell("a=b"), shielded_cell(-1.5)
     ("'=HYPERLINK(1)", "' ＝1", 'a=b', -1.5)
     """
-    return f"'{cell}" if isinstance(cell, str) and _may_run(cell) else cell
-
-
-def _may_run(text: str) -> bool:
-    """Return whether a text begins with a tab, a line end or, after invisible characters, like a formula."""
-    if text.startswith(("\t", "\r", "\n")):
-        return True
-    seen = (each for each in text if not (each.isspace() or unicodedata.category(each) in ("Cc", "Cf")))
+    if not isinstance(cell, str):
+        return cell
+    # A formula begins with a tab, a line end or, after invisible characters, with one of the starts.
+    seen = (each for each in cell if not (each.isspace() or unicodedata.category(each) in ("Cc", "Cf")))
     first = unicodedata.normalize("NFKC", next(seen, " "))
-    return first[0] in FORMULA_STARTS
-
-
-def _row_chunks(rows: Iterable[Row]) -> Iterator[list[Row]]:
-    chunk: list[Row] = []
-    for row in rows:
-        chunk.append(row)
-        if len(chunk) == CHUNK:
-            yield chunk
-            chunk = []
-    if chunk:
-        yield chunk
+    return f"'{cell}" if cell.startswith(("\t", "\r", "\n")) or first[0] in FORMULA_STARTS else cell

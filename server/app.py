@@ -25,25 +25,21 @@ from quercus.server.config import Config
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import TokenAuthority
 from quercus.server.gate.audit import AuditLog
-from quercus.server.gate.damage import DamageInterceptor
-from quercus.server.gate.error_interceptor import ErrorInterceptor
+from quercus.server.gate.error_interceptor import DamageInterceptor, ErrorInterceptor
 from quercus.server.gate.grpc_limits import grpc_options
 from quercus.server.gate.guard import CallerLimits, Guard
-from quercus.server.gate.handlers import Joined
+from quercus.server.gate.handlers import Joined, Services
 from quercus.server.gate.listening import HTTP, check_address, join_address
 from quercus.server.gate.observing import Observer
-from quercus.server.gate.open_files import room_for_connections
-from quercus.server.gate.registration import Services
-from quercus.server.gate.revocation import give_back_revoked
 from quercus.server.gate.throttle import (
     CallRates,
     CallsAtOnce,
     MemoryWatch,
     OpenStreams,
-    memory_of_machine,
 )
 from quercus.server.gate.tls import Certificates
 from quercus.server.growth.supervisor import Supervisor
+from quercus.server.machine import memory_of_machine, room_for_connections
 from quercus.server.plugins import choose_plugins
 from quercus.server.services.admin import AdminService
 from quercus.server.services.classify import ClassifyService
@@ -59,11 +55,17 @@ from quercus.server.telemetry.metrics import Metrics
 from quercus.server.telemetry.tracing import Tracing
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MEMORY_SHARE
-from quercus.server.workers.asking import WorkerMetrics, tell_metrics
-from quercus.server.workers.forwarding import SERVER_OPTIONS, Answer, Arrivals, Forwarder, internal_handler
-from quercus.server.workers.level import take_level
+from quercus.server.workers.board import KEEPER, Post
+from quercus.server.workers.forwarding import (
+    SERVER_OPTIONS,
+    Answer,
+    Arrivals,
+    Forwarder,
+    WorkerMetrics,
+    internal_handler,
+    tell_metrics,
+)
 from quercus.server.workers.line import LineServer, chain_of
-from quercus.server.workers.post import KEEPER, Post
 from quercus.specification.plugins import PluginError
 from quercus.storage import ReadOnlyStore, StorageError, Store, TokenRecord, shown_url
 from quercus.v1 import (
@@ -98,21 +100,23 @@ SERVICES: Final = (
 GROWER_HEALTH: Final = "quercus.v1.Grower"
 """The service name by which a health probe asks about the grower."""
 WRITES_HEALTH: Final = "quercus.v1.Writes"
-"""And to learn whether rows and answers are taken; NOT_SERVING while the store can only be read."""
+"""The service name by which a health probe asks whether rows and answers are taken: NOT_SERVING while they are not."""
 LOOK_AT_PARTS_S: Final = 1.0
 LOOK_AT_OTHERS_S: Final = 0.02
 BEAT_S: Final = 0.5
+TOKENS_POLL_S: Final = 0.5
+"""Time between two looks for leases of revoked tokens, in seconds; each reads the live leases alone."""
 SWITCH_S: Final = 0.0005
-"""Seconds that a computing thread keeps the interpreter's lock while the event loop, which answers calls, waits for it.
+"""Seconds that a computing thread keeps the interpreter's lock while the event loop waits for it.
 
-Python's default of 5 ms is long beside a call of half a millisecond.
+Python's default of 5 ms is long compared with a call of half a millisecond.
 """
 COLLECT_AFTER: Final = 20_000
 """Objects between two collections of the youngest generation; Python's default of 700 is reached by a few calls."""
 STRANGERS_PART: Final = 10
 """Streams without a token are at most one in this many of the calls that the server has at a time."""
 SHARE: Final = 10
-"""HTTP has one connection for so many of gRPC's, beside them."""
+"""HTTP gets one connection for every this many connections of gRPC."""
 METRICS_PAGE: Final = "Page"
 """The internal method by which workers read the page of metrics from the keeper."""
 LINGER_S: Final = 0.2
@@ -173,8 +177,24 @@ class Server:
         self.core = ServiceCore(self._store, config, made=post.board.tally("changes"), writes=self._writes)
         self.supervisor = Supervisor(config)
         self._neighbours = WorkerMetrics(post) if post.is_keeper and post.folder is not None else None
-        self._metrics = self._make_metrics()
-        self._add_gauges()
+        under_way = post.board.tally("under_way")
+        if self._neighbours is None or post.folder is None:
+            self._metrics = Metrics(self._store, under_way)
+        else:
+            self._metrics = Metrics(self._store, under_way, self._neighbours.ask, post.folder / "counted")
+        core, supervisor = self.core, self.supervisor
+        gauges: list[tuple[metric_table.MetricRow, Callable[[], float]]] = [
+            (metric_table.WRITES_WAITING, lambda: core.writer.queue_length),
+            (metric_table.WRITABLE, lambda: self._is_writable),
+            (metric_table.GROWER_UP, lambda: supervisor.is_well),
+            (metric_table.GROWER_RESTARTS, lambda: supervisor.restart_count),
+        ]
+        if (certificates := self._certificates) is not None:
+            gauges.append((metric_table.CERTIFICATE_END, lambda: certificates.end))
+        for row, value in gauges:
+            self._metrics.register(row, value)
+        self._metrics.register(metric_table.PUSHED, lambda: core.rows_pushed, adds_up=True)
+        self._metrics.register(metric_table.CLASSIFIED, lambda: core.rows_classified, adds_up=True)
         self._health = Health(self.core)
         self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
         board, shared = post.board, post.shared_board
@@ -194,9 +214,27 @@ class Server:
             self._forwarder = Forwarder(post.socket_of(KEEPER), post.line, all_writes=not self._writes)
         record = self._record_call if self._writes or self._forwarder is None else self._forwarder.record
         self._audit = AuditLog(record, needs_tokens=config.needs_tokens)
-        self._services = self._make_services()
-        self._calls: list[ErrorInterceptor] = []
-        self._interceptors = self._make_interceptors()
+        self._services = Services()
+        added: Any = self._services
+        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(core), added)
+        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(core), added)
+        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(core), added)
+        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(core), added)
+        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(core), added)
+        admin = AdminService(core, supervisor, post.board)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, added)
+        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceService(core), added)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, added)
+        enable_reflection((*SERVICES, health.SERVICE_NAME), added)
+        calls, observer = ErrorInterceptor(), Observer(self._metrics)
+        self._calls = [calls]
+        guard = Guard(core, self._authority, self._bounds, self._audit)
+        inner = calls, guard, DamageInterceptor(core.damaged)
+        tracing = self._tracing.interceptors
+        # what calls of everybody pass, by gRPC and by HTTP
+        self._interceptors = (
+            [Joined(observer), *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)]
+        )
         self._offered = self._services.handlers
         if self._forwarder is not None:
             self._offered = [self._forwarder.divide(each) for each in self._offered]
@@ -204,7 +242,12 @@ class Server:
         wanted = -(-config.max_connections // post.board.count)
         room = room_for_connections(wanted + (-(-wanted // share) if share else 0))
         self._http_connections = max(1, room // (share + 1)) if share else 0
-        self._server = self._make_server(room - self._http_connections)
+        shares_port = post.folder is not None
+        options = grpc_options(
+            config.max_message_bytes, room - self._http_connections, shares_port=shares_port
+        )
+        self._server = aio.server(interceptors=self._interceptors, options=options)
+        self._server.add_generic_rpc_handlers(tuple(self._offered))
         self._line: LineServer | None = None
         self._http: HttpServer | None = None
         self._private = None if post.folder is None else self._make_private_server()
@@ -214,26 +257,12 @@ class Server:
     async def _record_call(self, who: str, action: str, target: str, outcome: str) -> None:
         await self.core.write(self._store.access.record, who, action, target, outcome)
 
-    def _make_metrics(self) -> Metrics:
-        under_way = self._post.board.tally("under_way")
-        if self._neighbours is None or self._post.folder is None:
-            return Metrics(self._store, under_way)
-        return Metrics(self._store, under_way, self._neighbours.ask, self._post.folder / "counted")
-
-    def _add_gauges(self) -> None:
-        core, supervisor = self.core, self.supervisor
-        gauges: list[tuple[metric_table.MetricRow, Callable[[], float]]] = [
-            (metric_table.WRITES_WAITING, lambda: core.writer.queue_length),
-            (metric_table.WRITABLE, lambda: not (core.writer.trouble or core.changes.trouble)),
-            (metric_table.GROWER_UP, lambda: supervisor.is_well),
-            (metric_table.GROWER_RESTARTS, lambda: supervisor.restart_count),
-        ]
-        if (certificates := self._certificates) is not None:
-            gauges.append((metric_table.CERTIFICATE_END, lambda: certificates.end))
-        for row, value in gauges:
-            self._metrics.register(row, value)
-        self._metrics.register(metric_table.PUSHED, lambda: core.rows_pushed, adds_up=True)
-        self._metrics.register(metric_table.CLASSIFIED, lambda: core.rows_classified, adds_up=True)
+    @property
+    def _is_writable(self) -> bool:
+        """True if the store takes writes, as the worker knows that writes."""
+        if self._writes:
+            return not (self.core.writer.trouble or self.core.changes.trouble)
+        return bool(self._post.board.get("writable"))
 
     @property
     def address(self) -> str:
@@ -252,7 +281,16 @@ class Server:
         try:
             if post.folder is None:  # else the parent holds the port
                 await asyncio.to_thread(check_address, self._config.host, self._config.port)
-            self.port = self._bind_port()
+            wanted = join_address(self._config.host, self._config.port)
+            try:
+                if self._certificates is None:
+                    self.port = self._server.add_insecure_port(wanted)
+                else:
+                    self.port = self._server.add_secure_port(wanted, self._certificates.credentials)
+            except RuntimeError:
+                self.port = 0
+            if not self.port:  # taken since it was checked
+                raise BadStart(f"cannot listen on {wanted}: the port is in use; choose another with --port")
             if self._private is not None:
                 self._private.add_insecure_port(post.socket_of(post.index))
             if self._config.http_port:
@@ -278,8 +316,7 @@ class Server:
             asyncio.create_task(self._follow_parts(), name="quercus-health-parts"),
         ]
         if self._config.needs_tokens and not self._store.is_read_only and post.is_keeper:
-            revoked = give_back_revoked(self.core)
-            self._watches.append(asyncio.create_task(revoked, name="quercus-revocation"))
+            self._watches.append(asyncio.create_task(self._give_back_revoked(), name="quercus-revocation"))
         if self._http is not None:
             await self._http.start()
             scheme = "http" if self._certificates is None else "https"
@@ -301,15 +338,13 @@ class Server:
         board, waiting = self._post.board, self._post.board.tally("waiting")
         said: dict[str, bool] = {}
         while True:
-            writable = not (self.core.writer.trouble or self.core.changes.trouble)
             waiting.set(self.core.writer.queue_length)
             if self._post.is_keeper:
                 board.set("grower_well", self.supervisor.is_well)
-                board.set("writable", writable)
-            elif not self._writes:
-                writable = bool(board.get("writable"))
-            take_level(board)
-            for name, well in ((GROWER_HEALTH, bool(board.get("grower_well"))), (WRITES_HEALTH, writable)):
+                board.set("writable", self._is_writable)
+            board.take_level()
+            is_well = bool(board.get("grower_well"))
+            for name, well in ((GROWER_HEALTH, is_well), (WRITES_HEALTH, self._is_writable)):
                 if well == said.get(name):
                     continue
                 await self._set_health(name, well)
@@ -318,6 +353,18 @@ class Server:
                 said[name] = well
             await asyncio.sleep(LOOK_AT_PARTS_S)
 
+    async def _give_back_revoked(self) -> None:
+        """End the leases of tokens that are expired, or revoked by any process. Runs until cancelled."""
+        core = self.core
+        while True:
+            try:
+                if await core.read(core.store.has_revoked_leases):
+                    count = await core.write(core.store.evict_revoked)
+                    _log.info("%d leases of revoked or expired tokens were ended", count)
+            except StorageError as error:  # the store fails, which is reported elsewhere; it may recover
+                _log.warning("leases of revoked tokens cannot be ended now: %s", error)
+            await asyncio.sleep(TOKENS_POLL_S)
+
     async def _tell_health(self, well: bool) -> None:
         for service in ("", *SERVICES):
             await self._set_health(service, well)
@@ -325,19 +372,6 @@ class Server:
     async def _set_health(self, service: str, well: bool) -> None:
         status = health_pb2.HealthCheckResponse
         await self._health.set(service, status.SERVING if well else status.NOT_SERVING)
-
-    def _bind_port(self) -> int:
-        wanted = join_address(self._config.host, self._config.port)
-        try:
-            if self._certificates is None:
-                port = self._server.add_insecure_port(wanted)
-            else:
-                port = self._server.add_secure_port(wanted, self._certificates.credentials)
-        except RuntimeError:
-            port = 0
-        if not port:  # taken since it was checked
-            raise BadStart(f"cannot listen on {wanted}: the port is in use; choose another with --port")
-        return port
 
     async def _load_tokens(self) -> list[TokenRecord]:
         return await self.core.read(self._store.access.tokens)
@@ -352,7 +386,9 @@ class Server:
                 await self._authority.reload_tokens()
                 _log.info("tokens are read again")
         except (BadStart, StorageError) as error:
-            _log.error("cannot read again, and goes on as before: %s", error)
+            _log.error(
+                "certificates and tokens cannot be read again, and the earlier ones stay in use: %s", error
+            )
 
     async def stop(self) -> None:
         """Stop gracefully.
@@ -365,14 +401,22 @@ class Server:
         await self._health.enter_graceful_shutdown()
         self.core.begin_stop()
         until = time.monotonic() + self._config.grace_s
-        await self._end_streams()
+        # Clients get time to read the end of their streams, with its reason: a connection that is closed while a client
+        # still sends on it is reset, and what the client has not read by then, such as acknowledgements, is lost.
+        open_ones = [each.streams_end(self._config.grace_s) for each in self._calls if each.has_streams]
+        if open_ones and all(await asyncio.gather(*open_ones)):
+            await asyncio.sleep(min(LINGER_S, self._config.grace_s))
         left_s = max(0.0, until - time.monotonic())
         stops = [self._server.stop(left_s)]
         if self._http is not None:
             stops.append(self._http.stop(left_s))
         await asyncio.gather(*stops)
         if self._private is not None:
-            await self._others_end(until)
+            alive = self._post.board.tally(
+                "alive"
+            )  # calls of the others are taken until they end: the parent notices
+            while self._post.is_keeper and alive.elsewhere and time.monotonic() < until:
+                await asyncio.sleep(LOOK_AT_OTHERS_S)
             await self._private.stop(max(0.0, until - time.monotonic()))
         if self._line is not None:
             await self._line.stop(max(0.0, until - time.monotonic()))
@@ -385,66 +429,14 @@ class Server:
             self._neighbours.close()
         await asyncio.to_thread(self._tracing.close)
 
-    async def _others_end(self, until: float) -> None:
-        """Take calls of the other workers until these have ended, which the parent notices."""
-        alive = self._post.board.tally("alive")
-        while self._post.is_keeper and alive.elsewhere and time.monotonic() < until:
-            await asyncio.sleep(LOOK_AT_OTHERS_S)
-
-    async def _end_streams(self) -> None:
-        """Give clients time to read the end of their streams, with its reason, before connections are closed.
-
-        A connection that is closed while a client still sends on it is reset, and what the client has not read by
-        then, such as acknowledgements, is lost.
-        """
-        open_ones = [each.streams_end(self._config.grace_s) for each in self._calls if each.has_streams]
-        if open_ones and all(await asyncio.gather(*open_ones)):
-            await asyncio.sleep(min(LINGER_S, self._config.grace_s))
-
-    def _make_services(self) -> Services:
-        """Return the services, which are the same wherever calls come from."""
-        services, core = Services(), self.core
-        added: Any = services
-        model_pb2_grpc.add_ModelServiceServicer_to_server(ModelService(core), added)
-        instance_pb2_grpc.add_InstanceServiceServicer_to_server(InstanceService(core), added)
-        query_pb2_grpc.add_QueryServiceServicer_to_server(QueryService(core), added)
-        classify_pb2_grpc.add_ClassifyServiceServicer_to_server(ClassifyService(core), added)
-        tree_pb2_grpc.add_TreeServiceServicer_to_server(TreeService(core), added)
-        admin = AdminService(core, self.supervisor, self._post.board)
-        admin_pb2_grpc.add_AdminServiceServicer_to_server(admin, added)
-        open_inference_pb2_grpc.add_GRPCInferenceServiceServicer_to_server(InferenceService(core), added)
-        health_pb2_grpc.add_HealthServicer_to_server(self._health, added)
-        enable_reflection((*SERVICES, health.SERVICE_NAME), added)
-        return services
-
-    def _make_interceptors(self) -> list[Any]:
-        """Return what calls of everybody pass, by gRPC and by HTTP."""
-        self._calls.append(calls := ErrorInterceptor())
-        observer = Observer(self._metrics)
-        guard = Guard(self.core, self._authority, self._bounds, self._audit)
-        inner = calls, guard, DamageInterceptor(self.core.damaged)
-        tracing = self._tracing.interceptors
-        return [observer, *tracing, Joined(*inner)] if tracing else [Joined(observer, *inner)]
-
-    def _make_server(self, max_connections: int) -> aio.Server:
-        """Return the server of the port that everybody calls by gRPC."""
-        server = aio.server(
-            interceptors=self._interceptors,
-            options=grpc_options(
-                self._config.max_message_bytes, max_connections, shares_port=self._post.folder is not None
-            ),
-        )
-        server.add_generic_rpc_handlers(tuple(self._offered))
-        return server
-
     async def _make_http(self) -> HttpServer:
         """Return the server of the HTTP port, bound to it."""
-        from quercus.server.http import port  # noqa: PLC0415  (Starlette and uvicorn: only where the port is on)
+        from quercus.server.http import listener  # noqa: PLC0415  (Starlette and uvicorn: only where the port is on)
 
         config, is_alone = self._config, self._post.folder is None
         if is_alone:
             await asyncio.to_thread(check_address, config.http_host, config.http_port, HTTP)
-        return port.listen(
+        return listener.listen(
             config,
             chain_of(self._interceptors, self._offered),
             self._find_trouble,
@@ -455,20 +447,19 @@ class Server:
         )
 
     def _find_trouble(self) -> dict[str, str]:
-        """Return what is wrong with each part, in words that need no token: they name no model and no file."""
-        core, board = self.core, self._post.board
-        writable = not (core.writer.trouble or core.changes.trouble)
+        """Return what is wrong with each part, without names of models or files: callers need no token for it."""
+        core = self.core
         if self._post.is_keeper:
             status = self.supervisor.status()
             status.ClearField("at")
             grower = grower_trouble(status)
         else:
-            writable = writable if self._writes else bool(board.get("writable"))
-            grower = "" if board.get("grower_well") else "makes no progress: trees wait for it"
+            is_well = self._post.board.get("grower_well")
+            grower = "" if is_well else "makes no progress: trees wait for it"
         return {
             "store": "cannot be read: the log says why" if core.changes.trouble else "",
             "grower": grower,
-            "writes": "" if writable else "are refused: the log says why",
+            "writes": "" if self._is_writable else "are refused: the log says why",
             "stopping": "calls end, and no new ones are taken" if core.stopping.is_set() else "",
         }
 
@@ -480,7 +471,7 @@ class Server:
         return kind.decode(), text
 
     def _make_private_server(self) -> aio.Server:
-        """Return the server of the socket that other workers call: they have admitted and counted what they forward."""
+        """Return the server of the socket on which other workers forward calls that they have admitted and counted."""
         answers: dict[str, Answer] = {"Metrics": lambda _: tell_metrics(self._metrics.own_text)}
         interceptors: list[Any] = []
         services: list[Any] = []
@@ -524,17 +515,13 @@ def serve(config: Config) -> None:
     except PluginError as error:
         raise BadStart(f"plugins: {error.reason}") from None
     sys.setswitchinterval(SWITCH_S)
-    run_event_loop(_serve(config))
+    run_event_loop(run_server(config, lambda address: print(f"listening on {address}", flush=True)))
 
 
 def run_event_loop(main: Coroutine[Any, Any, None]) -> None:
     """Run a server in an event loop of uvloop, in which a call of gRPC takes four fifths of the CPU time."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(main)
-
-
-async def _serve(config: Config) -> None:
-    await run_server(config, lambda address: print(f"listening on {address}", flush=True))
 
 
 async def run_server(
@@ -569,7 +556,10 @@ async def run_server(
     server = Server(config, post)
     await server.start()
     beating = None if post is None else asyncio.create_task(_beat_forever(post), name="quercus-beats")
-    _collect_seldom()
+    # Existing objects are never collected again, and new ones seldom: nearly all of a call's are freed without it.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(COLLECT_AFTER)
     reloading = asyncio.create_task(_reload_forever(server, hung_up), name="quercus-reload")
     announce(server.address)
     await signalled.wait()
@@ -581,21 +571,11 @@ async def run_server(
 
 
 async def _beat_forever(post: Post) -> None:
-    """Show the parent of the workers that the event loop of this one turns; it ends one that stands still."""
+    """Show the parent of the workers that the event loop of this one runs; it ends one whose loop hangs."""
     beats = post.board.tally("beats")
     while True:
         beats.add(1)
         await asyncio.sleep(BEAT_S)
-
-
-def _collect_seldom() -> None:
-    """Make the garbage collector run seldom, and never again over existing objects.
-
-    A call makes hundreds of objects, nearly all of which are freed without it.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER)
 
 
 async def _reload_forever(server: Server, asked: asyncio.Event) -> None:
@@ -617,8 +597,13 @@ def open_store(config: Config, *, is_keeper: bool = True) -> Store:
     BadStart
         When it cannot be used, or another server grows its trees.
     """
+    check_s = config.check_s if is_keeper else 0.0
     try:
-        store = _open_as_it_may_be(config, config.check_s if is_keeper else 0.0)
+        try:
+            store = Store.open(config.store_url, check_s=check_s)
+        except ReadOnlyStore as error:
+            store = Store.open(config.store_url, check_s=check_s, read_only=True)
+            _log.warning("%s; it is only read: rows and answers are refused, and no tree grows", error)
         try:
             if is_keeper and not store.is_read_only:
                 store.keep_reserve()
@@ -630,13 +615,3 @@ def open_store(config: Config, *, is_keeper: bool = True) -> Store:
         return store
     except (StorageError, InvalidInput) as error:
         raise BadStart(f"cannot use the store {shown_url(config.store)}: {error}") from error
-
-
-def _open_as_it_may_be(config: Config, check_s: float) -> Store:
-    """Open the store; where it may not be written, to be read."""
-    try:
-        return Store.open(config.store_url, check_s=check_s)
-    except ReadOnlyStore as error:
-        store = Store.open(config.store_url, check_s=check_s, read_only=True)
-        _log.warning("%s; it is only read: rows and answers are refused, and no tree grows", error)
-        return store

@@ -20,9 +20,9 @@ from pydantic import ValidationError, ValidationInfo, field_validator
 from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSettingsSource, SettingsConfigDict
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.server.machine import SHARES_PORTS, usable_cores
 from quercus.server.wire.errors import BadStart
 from quercus.server.wire.limits import MessageLimits
-from quercus.server.workers.cores import SHARES_PORTS, usable_cores
 from quercus.specification import server
 from quercus.specification.environment import PREFIX, check_environment
 from quercus.specification.hosts import is_loopback

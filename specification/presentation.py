@@ -19,8 +19,9 @@ MAX_MEDIA: Final = 16
 MAX_COORDINATE: Final = 1e100
 """Largest absolute value of a number of a curve: sums and differences of such numbers are finite."""
 
-WITHHOLDABLE: Final = ("reason", "belief", "neighbours")
-"""Parts of a query that may bias a labeller: its reason, the belief about the row, and similar rows of known class."""
+WITHHOLDABLE: Final = ("reason", "guess", "belief", "neighbours")
+"""Parts of a query that may bias a labeller: its reason, the model's guess in it, the belief about the row, and similar
+rows of known class."""
 
 MediaKind = Literal["image", "audio", "link"]
 MEDIA_KINDS: Final = ("image", "audio", "link")

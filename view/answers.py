@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
 from quercus.client.results import Answer
+from quercus.client.shown import guess_in
 
 CANNOT_TELL: Final = "nobody can tell"
 KINDS: Final = {
@@ -43,6 +45,13 @@ def remarks_on(answer: Answer) -> list[str]:
         former = f"was {answer.former_text} ({answer.former})" if answer.former_text else f"({answer.former})"
     trust = f"reliability {answer.reliability:.2g}" if answer.reliability < 1.0 else ""
     return list(filter(None, [kind, former, state, trust, "contradicts" if answer.conflict else ""]))
+
+
+def guesses_taken(answers: Iterable[Answer], classes: Sequence[str]) -> tuple[int, int]:
+    """Return how many answers were given beside a guess of the model, and how many of them are that guess."""
+    guessed = [(guess_in(each.shown), each) for each in answers if each.kind == "answered"]
+    beside = [(guess, each) for guess, each in guessed if guess is not None and guess < len(classes)]
+    return len(beside), sum(each.label == classes[guess] for guess, each in beside)
 
 
 def moment_text(at: datetime) -> str:

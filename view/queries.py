@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from quercus.client.algorithms import name_of
-from quercus.client.results import Model, Query
+from quercus.client.guess import withholds_guess
+from quercus.client.results import Model, Query, Reason
 from quercus.specification.algorithms import ACTIVE_FOREST
+from quercus.specification.reasons import Shares
 from quercus.view.models import nominal_names
 from quercus.view.reasons import facts_text, place_text, why_text
 from quercus.view.rows import MAX_VALUES, ShownItem, ShownValue, shown_curves, shown_items, shown_values
 from quercus.view.words import is_vacuous, known_text
 
 MOST_RIVALS: Final = 8
+MOST_OPEN: Final = 24
+"""Values that are shown at once, where there are more."""
+MOST_ASKED: Final = 3
+"""Classes that a question names."""
 IDLE: Final = {
     "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
@@ -77,6 +83,9 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
     presentation = model.specification.presentation
     withheld = presentation.withheld if presentation is not None else ()
     groups, more = shown_values(query.values, model, most_values)
+    if withholds_guess(model):  # of a query that was leased before
+        told = tuple(fact for fact in query.reason.facts if not isinstance(fact.value, Shares))
+        query = replace(query, reason=replace(query.reason, facts=told))
     has_reason = "reason" not in withheld and query.reason.node_count > 0
     has_belief = "belief" not in withheld and bool(query.contour)
     rivals = query.reason.rivals
@@ -107,6 +116,56 @@ def graded_classes(classes: Sequence[str], contour: Sequence[float]) -> list[tup
     if is_vacuous(contour) or len({value for value in contour if value > 0}) <= 1:
         return []
     return list(zip(classes, contour, strict=True))
+
+
+def question_text(classes: Sequence[str]) -> str:
+    """Return what a labeller is asked.
+
+    Examples
+    --------
+    >>> question_text(("edible", "poisonous")), question_text(("a", "b", "c", "d"))
+    ('Is it edible or poisonous?', 'What is it?')
+    """
+    if len(classes) > MOST_ASKED:
+        return "What is it?"
+    return f"Is it {', '.join(classes[:-1])} or {classes[-1]}?"
+
+
+Groups = list[tuple[str, list[ShownValue]]]
+
+
+def fold_values(groups: Groups, reason: Reason, most: int = MOST_OPEN) -> tuple[Groups, Groups]:
+    """Return the values to show at once, and the folded ones; each stays in its group, in declared order.
+
+    Where all find room they keep their places from row to row. Else those come first that the tree tests on the way of
+    the row, as far as the reason says.
+
+    Examples
+    --------
+    >>> values = [ShownValue(name, "1", False, "", name) for name in "abcd"]
+    >>> first, rest = fold_values([("", values)], Reason((("d", "< 2"), ("b", ">= 1"))), most=2)
+    >>> [value.title for value in first[0][1]], [value.title for value in rest[0][1]]
+    (['d', 'b'], ['a', 'c'])
+    """
+    if sum(len(values) for _, values in groups) <= most:
+        return groups, []
+    named = [
+        *(name for name, _ in reason.path),
+        *(rival.attribute for rival in reason.rivals),
+        reason.attribute,
+    ]
+    tested = {name: place for place, name in reversed(list(enumerate(named)))}
+    by_name = {value.attribute: (group, value) for group, values in groups for value in values}
+    foremost = sorted(by_name, key=lambda name: tested.get(name, len(named)))[:most]  # a stable sort
+    left = [name for name in by_name if name not in set(foremost)]
+    return _by_group([by_name[name] for name in foremost]), _by_group([by_name[name] for name in left])
+
+
+def _by_group(values: Sequence[tuple[str, ShownValue]]) -> Groups:
+    grouped: dict[str, list[ShownValue]] = {}
+    for group, value in values:
+        grouped.setdefault(group, []).append(value)
+    return list(grouped.items())
 
 
 def gain_text(lower: float, upper: float) -> str:

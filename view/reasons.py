@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Final
 
+from quercus.client.guess import NEGLIGIBLE_SHARE, likely_shares
 from quercus.specification.conditions import path_text
 from quercus.specification.reasons import FactValue, Shares
 from quercus.specification.shares import decimal_text, percent_text
@@ -15,9 +16,6 @@ if TYPE_CHECKING:  # its module imports numpy
 
 MOST_NAMED: Final = 3
 """Classes and rivals that a sentence names."""
-
-NEGLIGIBLE_SHARE: Final = 0.005
-"""A class with a smaller share is not named, and shares that differ by less are alike."""
 
 
 def why_text(query: Query) -> str:
@@ -30,7 +28,7 @@ def why_text(query: Query) -> str:
     said += [_guess_text(guess, query) for guess in guesses]
     if reason.sentence:
         said.append(reason.sentence)
-    elif any(max(_likely_shares(guess.theta, query.contour)) > 1 - NEGLIGIBLE_SHARE for guess in guesses):
+    elif any(max(likely_shares(guess.theta, query.contour)) > 1 - NEGLIGIBLE_SHARE for guess in guesses):
         said.append("Your answer checks that.")
     return " ".join(filter(None, said)) or f"Its label is worth most by the strategy {reason.strategy}."
 
@@ -86,18 +84,9 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     return f"{first}, then {' and '.join(others)}" if others else first
 
 
-def _likely_shares(theta: Sequence[float], contour: Sequence[float]) -> tuple[float, ...]:
-    """Return an estimate given what is known of the row: in proportion to the plausibility of each class."""
-    if not contour:  # withheld
-        return tuple(theta)
-    joint = [share * plausibility for share, plausibility in zip(theta, contour, strict=True)]
-    total = sum(joint)
-    return tuple(value / total for value in joint) if total > 0 else tuple(theta)
-
-
 def _guess_text(guess: Shares, query: Query) -> str:
     """Return what somebody thinks of the class. It never speaks of doubt, since a guess may be certain."""
-    theta = _likely_shares(guess.theta, query.contour)
+    theta = likely_shares(guess.theta, query.contour)
     possible = [k for k in range(len(theta)) if not query.contour or query.contour[k] > 0]
     among = [theta[k] for k in possible]
     if len(possible) > 1 and max(among) - min(among) < NEGLIGIBLE_SHARE:

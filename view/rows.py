@@ -22,12 +22,13 @@ LARGEST_FLOAT: Final = sys.float_info.max
 
 @dataclass(frozen=True)
 class ShownValue:
-    """A value of a row."""
+    """A value of a row; the attribute's name beside the title that is shown in its place."""
 
     title: str
     text: str
     is_missing: bool
     description: str
+    attribute: str = ""
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,7 @@ def shown_values(
                 value_text(values.get(view.attribute), view.format, view.unit),
                 values.get(view.attribute) is None,
                 view.description,
+                view.attribute,
             ),
         )
         for view in views[:most]

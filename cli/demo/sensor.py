@@ -12,7 +12,7 @@ from pathlib import Path
 from quercus.cli.demo.child import end_with_parent
 from quercus.cli.demo.tables import read_table, row_numbers
 from quercus.client.client import Client
-from quercus.client.pushing import PushReport
+from quercus.client.unseen import PushReport
 
 BATCH_ROWS = 8
 

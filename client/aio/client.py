@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from quercus.client.aio.instances import InstanceCalls
-from quercus.client.aio.queries import LeasingCalls
+from quercus.client.aio.queries import QueryCalls
 from quercus.client.aio.trees import TreeCalls
 
 
-class Client(InstanceCalls, LeasingCalls, TreeCalls):
+class Client(InstanceCalls, QueryCalls, TreeCalls):
     """A connection to a Quercus server for asyncio programs; it belongs to the loop in which it was made.
 
     Parameters

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection
-from typing import TYPE_CHECKING
 
+from quercus.client.aio.client import Client
 from quercus.client.concurrency import async_sleep
 from quercus.client.errors import QuercusError
 from quercus.client.filters import ANY, Filter
 from quercus.client.results import Query
 from quercus.client.retrying import is_transient
-
-if TYPE_CHECKING:
-    from quercus.client.aio.client import Client
 
 CONDITION_POLL_S = 0.1
 """Seconds between two checks whether the tree contains the last answer."""

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from quercus.client import pushing, resources
+from quercus.client import pushing
 from quercus.client.aio.models import ModelCalls
 from quercus.client.aio.push_line import AsyncPushLine
-from quercus.client.events import EventWatch, OnPosition
-from quercus.client.messages import filled
-from quercus.client.pushing import PushReport
+from quercus.client.errors import QuercusError
+from quercus.client.messages import enum_value, filled
+from quercus.client.resources import instance_resource, model_resource
 from quercus.client.results import Instance, LogEvent
 from quercus.client.rows import Row, async_row_chunks
+from quercus.client.treeview import replaced_error
+from quercus.client.unseen import PushReport
 from quercus.v1 import instance_pb2
 
 
@@ -80,7 +82,7 @@ class InstanceCalls(ModelCalls):
         )
         outage_s = self._outage.outage_s
         ledger = pushing.PushState(window, on_progress, outage_s, on_rejected, form.specification)
-        async with AsyncPushLine(self._stubs.instances, ledger, self.address, self.timeout_s) as line:
+        async with AsyncPushLine(self, ledger) as line:
             try:
                 async for chunk in async_row_chunks(rows, batcher.batch_rows):
                     if batcher.wants_renewal(chunk):
@@ -94,7 +96,8 @@ class InstanceCalls(ModelCalls):
                 batcher.check_leftovers(ledger.report.rows + ledger.report.rejected)
             except Exception as error:
                 self._forms.forget_format(model)
-                if not pushing.is_final(error):  # a row is invalid: batches on their way still count
+                # If the stream did not fail, a row is invalid: batches on their way still count.
+                if not (isinstance(error, QuercusError) and error.report is not None):
                     await line.settle_batches(until=0)
                 raise ledger.with_report(error) from error.__cause__
             finally:
@@ -107,20 +110,17 @@ class InstanceCalls(ModelCalls):
 
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
-        classes = tuple((await self.get_model(model)).specification.classes)
-        request = filled(instance_pb2.GetInstanceRequest, name=resources.instance_resource(model, instance))
-        return Instance.from_message(await self._call(self._stubs.instances.GetInstance, request), classes)
+        classes = await self._fetch_classes(model)
+        request = filled(instance_pb2.GetInstanceRequest, name=instance_resource(model, instance))
+        return Instance.from_message(await self._call(request), classes)
 
     async def instances(self, model: str) -> AsyncIterator[Instance]:
         """Yield all rows with the history of their labels, in the order of the pushes."""
-        classes = tuple((await self.get_model(model)).specification.classes)
-        request = filled(
-            instance_pb2.ListInstancesRequest, model=resources.model_resource(model), page_size=1000
-        )
-        async with aclosing(self._list_pages(self._stubs.instances.ListInstances, request)) as pages:
-            async for page in pages:
-                for each in page.instances:
-                    yield Instance.from_message(each, classes)
+        classes = await self._fetch_classes(model)
+        request = filled(instance_pb2.ListInstancesRequest, model=model_resource(model), page_size=1000)
+        async with aclosing(self._list(request, lambda page: page.instances)) as found:
+            async for each in found:
+                yield Instance.from_message(each, classes)
 
     async def watch_events(
         self,
@@ -131,7 +131,7 @@ class InstanceCalls(ModelCalls):
         with_values: bool = False,
         model_uid: str = "",
         timeout_s: float | None = None,
-        on_position: OnPosition | None = None,
+        on_position: Callable[[str, int], None] | None = None,
     ) -> AsyncGenerator[LogEvent, None]:
         """Yield the events of the log after a number, in order, then each new event.
 
@@ -158,12 +158,29 @@ class InstanceCalls(ModelCalls):
             Called from time to time with the uid of the model and the number up to which all events were handled or are
             of other kinds.
         """
-        watch = EventWatch(
-            model, after, kinds, with_values=with_values, uid=model_uid, on_position=on_position
+        request = filled(
+            instance_pb2.WatchEventsRequest,
+            model=model_resource(model),
+            after_sequence=after,
+            model_uid=model_uid,
+            kinds=[
+                enum_value(instance_pb2.LogEvent.Kind.DESCRIPTOR, "kinds", each)
+                for each in ([kinds] if isinstance(kinds, str) else kinds)
+            ],
+            include_values=with_values,
         )
-        watch.classes = await self._fetch_classes(model)
-        stream = self._stream_messages(self._stubs.instances.WatchEvents, watch.request, timeout_s)
-        async with aclosing(stream) as pages:
+        classes = await self._fetch_classes(model)
+        async with aclosing(self._stream_messages(request, timeout_s)) as pages:
             async for page in pages:
-                for event in watch.read_events(page):
-                    yield event
+                if request.model_uid not in {"", page.model_uid}:
+                    raise replaced_error(model)
+                request.model_uid = page.model_uid
+                for each in page.events:
+                    sequence = each.evidence.sequence
+                    yield LogEvent.from_message(
+                        each, classes, sequence=sequence, model=model, model_uid=page.model_uid
+                    )
+                    request.after_sequence = sequence  # where the next stream continues after an outage
+                request.after_sequence = page.sequence
+                if on_position is not None:
+                    on_position(page.model_uid, page.sequence)

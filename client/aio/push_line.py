@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import grpc
 
 from quercus.client import pushing
+from quercus.client.aio.connection import Connection
 from quercus.client.concurrency import AsyncBidirectionalCall, AsyncInbox, async_sleep
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
 from quercus.v1 import instance_pb2
@@ -17,19 +18,14 @@ class AsyncPushLine:
 
     Parameters
     ----------
-    stub
-        Stub of the service of instances.
+    client
+        The connection.
     ledger
         The state of the push.
-    address
-        Address of the server, for errors.
-    timeout_s
-        Deadline of each acknowledgement.
     """
 
-    def __init__(self, stub: Any, ledger: pushing.PushState, address: str, timeout_s: float) -> None:
-        self._stub, self._ledger = stub, ledger
-        self._address, self._timeout_s = address, timeout_s
+    def __init__(self, client: Connection, ledger: pushing.PushState) -> None:
+        self._client, self._ledger = client, ledger
         self._call: AsyncBidirectionalCall | None = None
         self._arrived: AsyncInbox[
             instance_pb2.PushInstancesResponse | grpc.RpcError | QuercusError | None
@@ -64,7 +60,10 @@ class AsyncPushLine:
         """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
-                await self._receive_acknowledgement()
+                if self._call is None:
+                    await self._call_alone()
+                else:
+                    await self._receive_acknowledgement()
             except QuercusError as error:
                 pause_s = self._ledger.record_break(error)
                 await self._close_stream()
@@ -74,37 +73,35 @@ class AsyncPushLine:
 
     async def _send_again(self) -> None:
         self._arrived = AsyncInbox()
-        self._call = AsyncBidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
+        method = self._client._methods[instance_pb2.PushInstancesRequest.DESCRIPTOR]
+        self._call = AsyncBidirectionalCall(method, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
             await self._call.write(batch.request)
 
-    async def _receive_acknowledgement(self) -> None:
-        if self._call is None:
-            await self._call_alone()
-        else:
-            self._ledger.record_response(await self._next_acknowledgement())
-
     async def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
+        # The fields of the two requests are the same.
+        request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
         try:
-            stored: instance_pb2.PushBatchResponse = await self._stub.PushBatch(
-                pushing.single_request(batch), timeout=self._timeout_s
+            stored: instance_pb2.PushBatchResponse = await self._client._methods[request.DESCRIPTOR](
+                request, timeout=self._client.timeout_s
             )
         except grpc.RpcError as error:
-            self._ledger.alone_failed(batch, from_rpc(error, self._address))
+            self._ledger.alone_failed(batch, from_rpc(error, self._client.address))
         else:
             self._ledger.record_response(stored)
 
-    async def _next_acknowledgement(self) -> instance_pb2.PushInstancesResponse:
+    async def _receive_acknowledgement(self) -> None:
+        address, timeout_s = self._client.address, self._client.timeout_s
         try:
-            arrived = await self._arrived.get(self._timeout_s)
+            arrived = await self._arrived.get(timeout_s)
         except TimeoutError:
-            reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
+            reason = f"{address} did not acknowledge a batch within {timeout_s:g} s"
             raise DeadlineExceeded(reason) from None
         if arrived is None:
-            raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
+            raise Unavailable(f"{address} ended the stream with batches unacknowledged")
         if isinstance(arrived, grpc.RpcError):
-            raise from_rpc(arrived, self._address) from None
+            raise from_rpc(arrived, address) from None
         if isinstance(arrived, QuercusError):
             raise arrived
-        return arrived
+        self._ledger.record_response(arrived)

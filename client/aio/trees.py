@@ -6,15 +6,15 @@ from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 from typing import Any
 
-from quercus.client import resources
+from quercus.client import classifications
 from quercus.client.aio.models import ModelCalls
 from quercus.client.classifications import Classifications
-from quercus.client.classifying import ClassifyOptions
 from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.messages import filled
+from quercus.client.resources import model_resource, tree_resource
 from quercus.client.results import Model, Tree, TreeUpdate
 from quercus.client.rows import Row
-from quercus.client.treeview import RenderFormat, TreeVersion, WatchState, render_request, wanted_sequence
+from quercus.client.treeview import RenderFormat, TreeVersion, render_request, replaced_error
 from quercus.v1 import tree_pb2
 
 
@@ -45,22 +45,23 @@ class TreeCalls(ModelCalls):
         want_masses
             Also return the mass function of every row, if the model has them.
         """
-        wanted = ClassifyOptions(min_sequence, want_paths, want_masses)
         form = await self._row_format(model)
         try:
             answers = [
-                await self._call(self._stubs.classify.Classify, request)
-                for request in form.classify_requests(model, rows, wanted)
+                await self._call(request)
+                for request in form.classify_requests(
+                    model, rows, min_sequence, want_paths=want_paths, want_masses=want_masses
+                )
             ]
         except QuercusError:
             self._forms.forget_format(model)
             raise
-        return form.merged_result(answers, want_paths)
+        return classifications.merged(answers, tuple(form.specification.classes), want_paths)
 
     async def tree(self, model: str, version: int | None = None, member: int = 0) -> Tree:
         """Return the newest tree, or the one of ``version``; if there are several, number ``member``."""
-        request = filled(tree_pb2.GetTreeRequest, name=resources.tree_resource(model, version), member=member)
-        return Tree.from_message(await self._call(self._stubs.trees.GetTree, request))
+        request = filled(tree_pb2.GetTreeRequest, name=tree_resource(model, version), member=member)
+        return Tree.from_message(await self._call(request))
 
     async def render(
         self,
@@ -74,8 +75,7 @@ class TreeCalls(ModelCalls):
 
         With ``depth``, nodes further below the root are counted, not drawn.
         """
-        request = render_request(model, version, form, member, depth)
-        return str((await self._call(self._stubs.trees.RenderTree, request)).content)
+        return str((await self._call(render_request(model, version, form, member, depth))).content)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
         """Yield the newest tree, then each newer one when it is grown (a slow reader skips versions).
@@ -88,9 +88,7 @@ class TreeCalls(ModelCalls):
             Seconds after which to raise :class:`DeadlineExceeded`; ``None``: run until you stop, the model is deleted,
             or the server is unreachable for longer than ``outage_s``.
         """
-        async with aclosing(
-            self._watch_trees(model, timeout_s, WatchState(model), without_nodes=False)
-        ) as updates:
+        async with aclosing(self._watch_trees(model, timeout_s, without_nodes=False)) as updates:
             async for update in updates:
                 yield TreeUpdate.from_message(update)
 
@@ -101,23 +99,29 @@ class TreeCalls(ModelCalls):
 
         A large tree costs no more than a small one. For the parameters, see :meth:`watch`.
         """
-        async with aclosing(
-            self._watch_trees(model, timeout_s, WatchState(model), without_nodes=True)
-        ) as updates:
+        async with aclosing(self._watch_trees(model, timeout_s, without_nodes=True)) as updates:
             async for update in updates:
                 yield TreeVersion(update.tree.version, update.tree.as_of, update.committed_sequence)
 
     async def _watch_trees(
-        self, model: str, timeout_s: float | None, watched: WatchState, *, without_nodes: bool
+        self, model: str, timeout_s: float | None, uid: str = "", *, without_nodes: bool
     ) -> AsyncGenerator[tree_pb2.WatchTreeResponse, None]:
-        request = filled(
-            tree_pb2.WatchTreeRequest, model=resources.model_resource(model), without_nodes=without_nodes
-        )
-        async with aclosing(
-            self._stream_messages(self._stubs.trees.WatchTree, request, timeout_s)
-        ) as updates:
+        """Yield each tree that is newer than those before it.
+
+        Parameters
+        ----------
+        uid
+            Identity of the model; empty: that of the first tree that comes. Another model may take its name.
+        """
+        request = filled(tree_pb2.WatchTreeRequest, model=model_resource(model), without_nodes=without_nodes)
+        version = 0
+        async with aclosing(self._stream_messages(request, timeout_s)) as updates:
             async for update in updates:
-                if watched.is_new(update):  # after an outage the newest comes again
+                if uid not in {"", update.model_uid}:
+                    raise replaced_error(model)
+                uid = update.model_uid
+                if update.tree.version > version:  # after an outage the newest comes again
+                    version = update.tree.version
                     yield update
 
     async def wait_grown(
@@ -135,15 +139,19 @@ class TreeCalls(ModelCalls):
             If the model was deleted, and another has its name.
         """
         before, now = self._sequences.model_uid(model), await self.get_model(model)
-        wanted = wanted_sequence(before, now, sequence)
+        if sequence is None:
+            sequence = now.sequence_committed
+        elif before not in {"", now.uid} and sequence > now.sequence_committed:
+            # A number beyond the end of the log is waited for, since a push may follow; not so that of a deleted model.
+            raise replaced_error(model)
         try:
-            watched = WatchState(model, now.uid)
-            async with aclosing(self._watch_trees(model, timeout_s, watched, without_nodes=True)) as updates:
+            watched = self._watch_trees(model, timeout_s, now.uid, without_nodes=True)
+            async with aclosing(watched) as updates:
                 async for update in updates:
-                    if update.tree.as_of >= wanted:
+                    if update.tree.as_of >= sequence:
                         return await self.get_model(model)
         except DeadlineExceeded:
             pass  # replaced by the error below, which names the progress
         grown = (await self.get_model(model)).sequence_grown
         waited = "" if timeout_s is None else f" after {timeout_s:g} s"
-        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {wanted}{waited}")
+        raise DeadlineExceeded(f"the tree of {model!r} stood at {grown} of {sequence}{waited}")

@@ -1,4 +1,4 @@
-"""Label Studio's machine-learning backend: predictions for its tasks, and its annotations as statements.
+"""Label Studio's machine-learning backend over HTTP: predictions for its tasks, and its annotations as statements.
 
 Tasks are rows that the model has already: a field of their data holds the id. A prediction chooses the classes that
 none dominates, and its score is the place of the row on the agenda, so that sorting by score, lowest first, shows the
@@ -8,11 +8,20 @@ rows first whose labels settle most.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+import hmac
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
 from quercus.belief.errors import shown
+from quercus.client import errors
 from quercus.client.aio import Client
 from quercus.client.answers import Statement
 from quercus.client.bridges.label_studio_tasks import (
@@ -24,113 +33,205 @@ from quercus.client.bridges.label_studio_tasks import (
     labeller_of,
     read_control,
 )
-from quercus.client.errors import FailedPrecondition, NotFound
 from quercus.client.results import Instance, Model
 
+MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 MAX_TASKS: Final = 2_000
 """Most tasks of one request."""
 MAX_ROWS_AT_ONCE: Final = 32
-"""Rows per request to the server."""
+"""Rows that are read from the server at once."""
+TIMEOUT_S: Final = 15.0
+OUTAGE_S: Final = 60.0
+"""Seconds that a statement waits for an unreachable server."""
+LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "[::1]"})
+LEAST_SECRET: Final = 22
+"""Characters: 128 random bits in base64."""
 NOT_ASKED: Final = 1.0
 """Score of a row that is not on the agenda; rows on it have a lower score."""
 ANNOTATION_ACTIONS: Final = frozenset({"ANNOTATION_CREATED", "ANNOTATIONS_CREATED", "ANNOTATION_UPDATED"})
 """Events that report a label of a row; others are ignored."""
+_STATUS: Final[dict[type[Exception], int]] = {
+    BadTaskError: 400,
+    errors.InvalidArgument: 400,
+    errors.PermissionDenied: 403,
+    errors.Unauthenticated: 403,
+    errors.NotFound: 404,
+    errors.FailedPrecondition: 409,
+    errors.ResourceExhausted: 429,
+    errors.Unavailable: 503,
+    errors.DeadlineExceeded: 503,
+}
+_Handler = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
 @dataclass(frozen=True)
-class TaskFormat:
-    """The format of tasks and annotations.
+class BackendConfig:
+    """The configuration of a backend.
 
     Attributes
     ----------
+    server, model
+        Address of the server, and the model.
     id_field
         The field of a task's data that holds the id of the row; if the data lack it, the field of the task.
     question
         Name of the question, if a project has several.
     labeller
         Name under which answers are stated; empty: the name of the person who gave them, which needs the role operator.
+    secret
+        The first part of every path; empty: none, and only programs of this machine may call.
     """
 
+    server: str
+    model: str
     id_field: str = "id"
     question: str = ""
     labeller: str = ""
+    secret: str = ""
+
+    def __post_init__(self) -> None:
+        if self.secret and (
+            len(self.secret) < LEAST_SECRET or not self.secret.replace("-", "").replace("_", "").isalnum()
+        ):
+            reason = f"must be letters, digits, - and _, at least {LEAST_SECRET} of them, as openssl rand -hex 16 gives"
+            raise errors.invalid("secret", reason)
 
 
-class LabelStudioBridge:
-    """Answers the requests of Label Studio to a machine-learning backend.
+class RefusedRequestError(Exception):
+    """A request that is refused before it is read."""
 
-    Parameters
-    ----------
-    reading
-        The client for reading: it does not wait for an unreachable server.
-    stating
-        The client for statements: it waits, because Label Studio sends an answer once.
-    model
-        Name of the model.
-    form
-        The format of tasks.
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+def application(config: BackendConfig, notify: Callable[[str], None]) -> Starlette:
+    """Return the application: ``/health``, ``/setup``, ``/predict`` and ``/webhook``."""
+    backend = _Backend(config, notify)
+    paths: list[tuple[str, str, _Handler]] = [
+        ("/health", "GET", backend.health),
+        ("/setup", "POST", backend.setup),
+        ("/predict", "POST", backend.predict),
+        ("/webhook", "POST", backend.webhook),
+    ]
+    prefix = "/{secret}" if config.secret else ""
+    routes = [
+        Route(prefix + path, backend.guarded_endpoint(call), methods=[method]) for path, method, call in paths
+    ]
+    app = Starlette(routes=routes, lifespan=backend.lifespan)
+    app.router.redirect_slashes = False  # unknown callers learn nothing about the paths
+    return app
+
+
+class _Backend:
+    """Holds the connections, and answers each address.
+
+    The client for reading does not wait for an unreachable server. The one for statements does, because Label Studio
+    sends an answer once.
     """
 
-    def __init__(self, reading: Client, stating: Client, model: str, form: TaskFormat) -> None:
-        self._reading, self._stating = reading, stating
-        self._model, self._form = model, form
+    _reading: Client
+    _stating: Client
+
+    def __init__(self, config: BackendConfig, notify: Callable[[str], None]) -> None:
+        self._config, self._notify = config, notify
         self._order = asyncio.Lock()  # two answers about a row are stated in the order in which they came
         self._rows = asyncio.Semaphore(MAX_ROWS_AT_ONCE)
 
-    async def health(self) -> str:
-        """Return the version of the model; fails if the server is unreachable, or there is no such model."""
-        return _version_name(await self._reading.get_model(self._model))
+    @asynccontextmanager
+    async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
+        """Connect; a client belongs to the loop in which it was made."""
+        server = self._config.server
+        async with (
+            Client(server, timeout_s=TIMEOUT_S, outage_s=0.0) as self._reading,
+            Client(server, timeout_s=TIMEOUT_S, outage_s=OUTAGE_S) as self._stating,
+        ):
+            with suppress(errors.QuercusError):  # one that has answered once is waited for later
+                await self._stating.get_model(self._config.model)
+            yield
 
-    async def setup(self, config: str) -> str:
-        """Return the version of the model, if the labelling configuration fits it.
+    def guarded_endpoint(self, call: _Handler) -> Callable[[Request], Awaitable[Response]]:
+        """Return an endpoint that refuses strangers, and answers errors as JSON."""
 
-        Raises
-        ------
-        BadTaskError
-            When the configuration does not offer its classes.
-        """
-        model = await self._reading.get_model(self._model)
+        async def endpoint(request: Request) -> Response:
+            try:
+                self._check_caller(request)
+                return JSONResponse(await call(request))
+            except RefusedRequestError as error:
+                return JSONResponse({"error": str(error)}, error.status)
+            except UnicodeEncodeError:
+                return JSONResponse({"error": "the request holds half of a surrogate pair"}, 400)
+            except (BadTaskError, errors.QuercusError) as error:
+                status = next((code for kind, code in _STATUS.items() if isinstance(error, kind)), 502)
+                self._notify(f"{request.url.path.rpartition('/')[2] or 'health'}: {error}")
+                return JSONResponse({"error": str(error)}, status)
+
+        return endpoint
+
+    def _check_caller(self, request: Request) -> None:
+        """Refuse callers without the secret; if there is no secret, callers that name another machine."""
+        given = request.path_params.get("secret", "")
+        if not hmac.compare_digest(given.encode(), self._config.secret.encode()):
+            raise RefusedRequestError(404, "no such path")
+        host = request.headers.get("host", "")
+        name, colon, port = host.rpartition(":")
+        if not self._config.secret and (name if colon and port.isdigit() else host) not in LOOPBACK_NAMES:
+            raise RefusedRequestError(
+                421, f"without a secret, the host must be one of {sorted(LOOPBACK_NAMES)}"
+            )
+
+    async def health(self, _: Request) -> dict[str, Any]:
+        """Report that model and server are reachable."""
+        model = await self._reading.get_model(self._config.model)
+        return {"status": "UP", "model_class": "Quercus", "model_version": _version_name(model)}
+
+    async def setup(self, request: Request) -> dict[str, Any]:
+        """Check that the labelling configuration of a project offers the classes of the model."""
+        config = _text_field(await _request_body(request), "schema")
+        model = await self._reading.get_model(self._config.model)
         self._read_control(config, model)
-        return _version_name(model)
+        return {"model_version": _version_name(model)}
 
     def _read_control(self, config: str, model: Model) -> Control:
-        return read_control(config, model.specification.classes, self._form.question)
+        return read_control(config, model.specification.classes, self._config.question)
 
-    async def predict(self, tasks: Sequence[Mapping[str, Any]], config: str) -> list[dict[str, Any]]:
-        """Return a prediction for each task; one without choices if the task cannot be predicted.
-
-        Raises
-        ------
-        BadTaskError
-            When there are too many, or the configuration does not offer the classes.
-        """
+    async def predict(self, request: Request) -> dict[str, Any]:
+        """Predict each task; without choices those that cannot be predicted."""
+        sent = await _request_body(request)
+        tasks = sent.get("tasks")
+        if not isinstance(tasks, list):
+            raise BadTaskError("tasks: must be a list")
+        config = _text_field(sent, "label_config")
         if len(tasks) > MAX_TASKS:
             raise BadTaskError(f"tasks: are {len(tasks):,}, may be {MAX_TASKS:,}")
-        model = await self._reading.get_model(self._model)
+        model = await self._reading.get_model(self._config.model)
         control = self._read_control(config, model)
-        rows = await asyncio.gather(*(self._find_row(self._item_id(each)) for each in tasks))
+        rows = await asyncio.gather(*(self._find_row(self._item_id(fields_of(each))) for each in tasks))
         chosen = await self._label_sets(model, rows)
-        scores = await self._agenda_scores()
-        version = _version_name(model)
-        return [
-            {
-                "result": control.prediction_result(classes),
-                "score": NOT_ASKED if row is None else scores.get(row.id, NOT_ASKED),
-                "model_version": version,
-            }
-            for row, classes in zip(rows, chosen, strict=True)
-        ]
+        asked = [each async for each in self._reading.list_queries(self._config.model, ["open", "leased"])]
+        # in (0, 1); the first query has the lowest
+        scores = {each.instance: (each.place or len(asked)) / (len(asked) + 1) for each in asked}
+        return {
+            "results": [
+                {
+                    "result": control.prediction_result(classes),
+                    "score": NOT_ASKED if row is None else scores.get(row.id, NOT_ASKED),
+                    "model_version": _version_name(model),
+                }
+                for row, classes in zip(rows, chosen, strict=True)
+            ]
+        }
 
     def _item_id(self, task: Mapping[str, Any]) -> str | None:
-        return item_of((fields_of(task.get("data")), task), self._form.id_field)
+        return item_of((fields_of(task.get("data")), task), self._config.id_field)
 
     async def _find_row(self, item: str | None) -> Instance | None:
         if item is None:
             return None
         async with self._rows:
             try:
-                return await self._reading.get_instance(self._model, item)
-            except NotFound:
+                return await self._reading.get_instance(self._config.model, item)
+            except errors.NotFound:
                 return None
 
     async def _label_sets(self, model: Model, rows: Sequence[Instance | None]) -> Iterable[Sequence[str]]:
@@ -140,33 +241,21 @@ class LabelStudioBridge:
         if not known or (presentation is not None and "belief" in presentation.withheld):
             return [()] * len(rows)
         try:
-            predictions = await self._reading.classify(self._model, [row.values for row in known])
-        except FailedPrecondition:  # there is no tree yet
+            predictions = await self._reading.classify(model.name, [row.values for row in known])
+        except errors.FailedPrecondition:  # there is no tree yet
             return [()] * len(rows)
-        sets = iter([predictions.label_set(row) for row in range(len(predictions))])
-        everything = set(model.specification.classes)
+        sets = iter([each.label_set for each in predictions])
         chosen = [() if row is None else next(sets) for row in rows]
+        everything = set(model.specification.classes)
         return [() if set(each) == everything else each for each in chosen]  # that would say nothing
 
-    async def _agenda_scores(self) -> dict[str, float]:
-        """Return a score in (0, 1) for each row on the agenda; the first query has the lowest."""
-        asked = [each async for each in self._reading.list_queries(self._model, ["open", "leased"])]
-        return {each.instance: (each.place or len(asked)) / (len(asked) + 1) for each in asked}
-
-    async def state_annotations(self, event: Mapping[str, Any]) -> int:
-        """State the labels of an event of Label Studio; return the number of stored statements.
-
-        Raises
-        ------
-        BadTaskError
-            When an annotation cannot be read.
-        QuercusError
-            When the server does not take it.
-        """
-        action = event.get("action")
+    async def webhook(self, request: Request) -> dict[str, Any]:
+        """State the labels of the annotators."""
+        sent = await _request_body(request)
+        action = sent.get("action")
         if not isinstance(action, str) or action not in ANNOTATION_ACTIONS:
-            return 0
-        annotations, tasks = _as_list(event.get("annotation")), _as_list(event.get("task"))
+            return {"stated": 0}
+        annotations, tasks = _as_list(sent.get("annotation")), _as_list(sent.get("task"))
         if len(annotations) > MAX_TASKS:
             raise BadTaskError(f"annotation: are {len(annotations):,}, may be {MAX_TASKS:,}")
         by_number = {str(task.get("id")): task for task in tasks}
@@ -176,10 +265,12 @@ class LabelStudioBridge:
             statement = self._statement_of(task, annotation, is_new=action != "ANNOTATION_UPDATED")
             statements += [] if statement is None else [statement]
         if not statements:
-            return 0
+            return {"stated": 0}
         async with self._order:
-            report = await self._stating.state(self._model, statements)
-        return report.stored
+            stored = (await self._stating.state(self._config.model, statements)).stored
+        if stored:
+            self._notify(f"{action}: {stored} stated")
+        return {"stated": stored}
 
     def _statement_of(
         self, task: Mapping[str, Any], annotation: Mapping[str, Any], *, is_new: bool
@@ -187,12 +278,12 @@ class LabelStudioBridge:
         where = f"annotation {annotation.get('id')}"
         item = self._item_id(task)
         if item is None:
-            raise BadTaskError(f"{where}: its task has no field {shown(self._form.id_field)}")
-        labeller = self._form.labeller or labeller_of(annotation)
+            raise BadTaskError(f"{where}: its task has no field {shown(self._config.id_field)}")
+        labeller = self._config.labeller or labeller_of(annotation)
         if not labeller:
             raise BadTaskError(f"{where}: has no labeller; name one with --labeller")
         try:
-            names = choices_of(annotation, self._form.question)
+            names = choices_of(annotation, self._config.question)
         except BadTaskError as error:
             raise BadTaskError(f"{where}: {error}") from None
         if names is None:  # nothing is chosen any more: the labeller's statement is taken back
@@ -211,3 +302,32 @@ def _version_name(model: Model) -> str:
 
 def _as_list(value: object) -> list[dict[str, Any]]:
     return [fields_of(each) for each in value] if isinstance(value, list) else [fields_of(value)]
+
+
+def _text_field(sent: dict[str, Any], name: str) -> str:
+    text = sent.get(name)
+    if not isinstance(text, str):
+        raise BadTaskError(f"{name}: must be a text")
+    return text
+
+
+async def _request_body(request: Request) -> dict[str, Any]:
+    """Return the JSON object in the body of a request, whose size is bounded."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":
+        raise RefusedRequestError(415, "a request must be application/json")
+    body = bytearray()
+    try:
+        async for part in request.stream():
+            body += part
+            if len(body) > MAX_BODY_BYTES:
+                raise RefusedRequestError(413, f"a request may have {MAX_BODY_BYTES:,} bytes")
+    except ClientDisconnect:
+        raise RefusedRequestError(400, "the request ended early") from None
+    try:
+        content = json.loads(body)
+    except (ValueError, RecursionError):
+        raise BadTaskError("the request is not JSON") from None
+    if not isinstance(content, dict):
+        raise BadTaskError("the request is not an object of JSON")
+    return content

@@ -82,24 +82,22 @@ def read_control(config: str, classes: Sequence[str], question: str = "") -> Con
         controls = [each for each in controls if each.name == question]
         if not controls:
             raise BadTaskError(f"the labelling configuration has no Choices named {question!r}")
-    fitting = [each for each in controls if not _absent_classes(each, classes)]
+    absent = [
+        [name for name in classes if _choice_of(name, classes, each.choices) is None] for each in controls
+    ]
+    fitting = [each for each, lacks in zip(controls, absent, strict=True) if not lacks]
     if len(fitting) > 1:
         names = ", ".join(each.name for each in fitting)
         raise BadTaskError(f"several Choices offer the classes ({names}): name one with --question")
     if not fitting:
-        missing = [_absent_choices(each, classes) for each in controls] or ["there is no Choices"]
+        missing = [
+            f"{each.name} lacks {', '.join(lacks[:10])}" for each, lacks in zip(controls, absent, strict=True)
+        ]
         raise BadTaskError(
-            f"the labelling configuration offers not all classes of the model: {'; '.join(missing)}"
+            "the labelling configuration does not offer all classes of the model: "
+            f"{'; '.join(missing) or 'there is no Choices'}"
         )
     return fitting[0]
-
-
-def _absent_choices(control: Control, classes: Sequence[str]) -> str:
-    return f"{control.name} lacks {', '.join(_absent_classes(control, classes)[:10])}"
-
-
-def _absent_classes(control: Control, classes: Sequence[str]) -> list[str]:
-    return [name for name in classes if _choice_of(name, classes, control.choices) is None]
 
 
 def _choice_of(name: str, classes: Sequence[str], choices: Sequence[str]) -> str | None:

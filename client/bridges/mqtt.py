@@ -30,7 +30,7 @@ from quercus.client.errors import (
     invalid,
 )
 from quercus.client.retrying import is_transient
-from quercus.client.unseen import UnseenNames
+from quercus.client.unseen import take_news
 
 MAX_QUEUED: Final = 10_000
 """Messages that wait here; the broker holds the others back."""
@@ -150,9 +150,8 @@ class MqttBridge:
         self._batch_rows = batch_rows
         self._notify = notify
         self._arrived: queue.Queue[_Arrived] = queue.Queue(MAX_QUEUED)
-        self._session = (
-            0  # a message of an earlier connection comes again: it is not acknowledged on this one
-        )
+        # A message of an earlier connection comes again: it is not acknowledged on this one.
+        self._session = 0
         self._stopping = threading.Event()
         self._refused: str | None = None
         self._failure: Exception | None = None
@@ -193,8 +192,11 @@ class MqttBridge:
                 if self._refused is not None:
                     raise Unavailable(f"the broker at {self._broker.url} refuses: {self._refused}")
                 batch = self._next_batch(most)
-                if batch:
-                    self._store_batch(batch, connection)
+                if batch and self._push_rows(batch):
+                    for each in batch:
+                        if each.session == self._session:
+                            connection.ack(each.message.mid, each.message.qos)
+                        self.tally.messages += 1
         finally:
             connection.disconnect()
             connection.loop_stop()
@@ -297,15 +299,6 @@ class MqttBridge:
             pass
         return batch
 
-    def _store_batch(self, batch: Sequence[_Arrived], connection: paho.Client) -> None:
-        """Push the rows of a batch and acknowledge its messages."""
-        if not self._push_rows(batch):
-            return
-        for each in batch:
-            if each.session == self._session:
-                connection.ack(each.message.mid, each.message.qos)
-            self.tally.messages += 1
-
     def _push_rows(self, batch: Sequence[_Arrived]) -> bool:
         """Return whether the rows are committed; False if the bridge stops while the server is unreachable."""
         rows = [row for each in batch for _, row in each.rows]
@@ -345,17 +338,10 @@ class MqttBridge:
                         self._reject_row(*places[each.position], each.id, each.reason)
                 self.tally.stored += report.stored
                 self.tally.known += report.known
-                self._tell_unseen(report.unseen)
+                for names in take_news(report.unseen, self._told):
+                    self._notify(f"{names.text}; further ones of this attribute are not reported")
                 self._seen = seen
                 return True
-
-    def _tell_unseen(self, unseen: Sequence[UnseenNames]) -> None:
-        """Say once for each attribute that there are names that the model had never seen, and that it keeps no more."""
-        for each in unseen:
-            key = (each.attribute, each.rows_beyond > 0)
-            if key not in self._told:
-                self._told.add(key)
-                self._notify(f"{each.text}; further ones of this attribute are not reported")
 
     def _reject_row(self, message: paho.MQTTMessage, place: int | None, name: str, reason: str) -> None:
         """Report a row of a message, or the whole message if it has no rows."""

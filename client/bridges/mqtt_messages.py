@@ -73,16 +73,13 @@ class MessageFormat:
         if not 1 <= len(entries) <= MAX_ROWS:
             raise BadMessageError(f"has {len(entries):,} rows, must have 1 to {MAX_ROWS:,}")
         digest = hashlib.sha256(topic.encode() + b"\0" + payload).hexdigest()[:32]
-        return [
-            self._row_or_error(entry, digest if k == 0 else f"{digest}-{k}")
-            for k, entry in enumerate(entries)
-        ]
-
-    def _row_or_error(self, entry: object, made_id: str) -> MessageRow | BadMessageError:
-        try:
-            return self._message_row(entry, made_id)
-        except BadMessageError as error:
-            return error
+        rows: list[MessageRow | BadMessageError] = []
+        for k, entry in enumerate(entries):
+            try:
+                rows.append(self._message_row(entry, digest if k == 0 else f"{digest}-{k}"))
+            except BadMessageError as error:
+                rows.append(error)
+        return rows
 
     def _message_row(self, entry: object, made_id: str) -> MessageRow:
         if not isinstance(entry, dict):
@@ -94,15 +91,10 @@ class MessageFormat:
         if given is not None and not isinstance(given, str | int):
             raise BadMessageError(f"{self.id_field} is {shown(given)}, must be text or a whole number")
         label = fields.pop(self.label_field, None) if self.label_field else None
-        values = {
-            name: _attribute_value(name, value) for name, value in fields.items() if name not in self.ignored
-        }
+        values = {name: value for name, value in fields.items() if name not in self.ignored}
+        for name, value in values.items():
+            if isinstance(value, int) and abs(value) > MOST_WHOLE:
+                raise BadMessageError(f"{name} is too large a number")
+            if not (value is None or isinstance(value, str | bool | int | float)):
+                raise BadMessageError(f"{name} is {type(value).__name__}, must be a number, text or null")
         return MessageRow(made_id if given is None else str(given), values, label)
-
-
-def _attribute_value(name: str, value: object) -> Value:
-    if isinstance(value, int) and abs(value) > MOST_WHOLE:
-        raise BadMessageError(f"{name} is too large a number")
-    if value is None or isinstance(value, str | bool | int | float):
-        return value
-    raise BadMessageError(f"{name} is {type(value).__name__}, must be a number, text or null")

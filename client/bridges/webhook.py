@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import IO, Final
@@ -151,7 +151,16 @@ class WebhookBridge:
                 poll_s = self._next_poll_s(poll_s, since)
                 self._check_log()
                 since = self._position.sequence
-                with closing(self._watch_events(poll_s)) as events:
+                watch = self._client.watch_events(
+                    self._model,
+                    self._position.sequence,
+                    kinds=self._kinds,
+                    with_values=self._with_values,
+                    model_uid=self._position.model_uid,
+                    timeout_s=poll_s,
+                    on_position=self._position.record_delivered,
+                )
+                with closing(watch) as events:
                     for event in events:
                         attempt = 0
                         if not self._deliver_event(event):
@@ -168,22 +177,6 @@ class WebhookBridge:
                 self._notify(f"{error}; waiting for the server")
                 self._stopping.wait(backoff_s(attempt, error))
         return self.tally
-
-    def _watch_events(self, timeout_s: float) -> Generator[LogEvent, None, None]:
-        return self._client.watch_events(
-            self._model,
-            self._position.sequence,
-            kinds=self._kinds,
-            with_values=self._with_values,
-            model_uid=self._position.model_uid,
-            timeout_s=timeout_s,
-            on_position=self._record_position,
-        )
-
-    def _record_position(self, model_uid: str, sequence: int) -> None:
-        """Remember how far a watch came, unless the position is there already, and the event known."""
-        if (model_uid, sequence) != (self._position.model_uid, self._position.sequence):
-            self._position.record_delivered(model_uid, sequence)
 
     def _check_log(self) -> None:
         """Raise if the event of the position is not in the log any more; remember it if it was not known."""
@@ -217,20 +210,28 @@ class WebhookBridge:
         """Post an event until it is taken or given up; False when the bridge is to stop before."""
         body = event_message(event)
         attempt = 0
+        most = self._receiver.most_attempts
         while not self._stopping.is_set():
             attempt += 1
             self.tally.attempts += 1
             trouble, wish_s = self._post_event(event, body)
-            if not trouble:
+            if trouble and (most is None or attempt < most):
+                pause_s = max(growing_pause_s(attempt, self._first_pause_s, LONGEST_PAUSE_S), wish_s)
+                self._notify(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
+                self._stopping.wait(pause_s)
+                continue
+            if trouble:
+                self.tally.given_up += 1
+                self._notify(f"event {event.sequence} is given up: {trouble}")
+                if self._given_up is not None:
+                    line = {"reason": trouble, "at": time.time(), "event": json.loads(body)}
+                    self._given_up.write(json.dumps(line, ensure_ascii=False) + "\n")
+                    self._given_up.flush()
+            else:
                 self.tally.delivered += 1
-                self._move_on(event)
-                return True
-            if self._receiver.most_attempts is not None and attempt >= self._receiver.most_attempts:
-                self._give_up(event, body, trouble)
-                return True
-            pause_s = max(growing_pause_s(attempt, self._first_pause_s, LONGEST_PAUSE_S), wish_s)
-            self._notify(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
-            self._stopping.wait(pause_s)
+            self._position.record_delivered(event.model_uid, event.sequence, event.id)
+            self.tally.sequence = event.sequence
+            return True
         return False
 
     def _post_event(self, event: LogEvent, body: bytes) -> tuple[str, float]:
@@ -256,16 +257,3 @@ class WebhookBridge:
         wish_s = min(float(retry_after), LONGEST_WISH_S) if retry_after.isdecimal() else 0.0
         hint = ", redirects are not followed" if 300 <= answer.status < 400 else ""
         return f"HTTP {answer.status}{hint}", wish_s
-
-    def _give_up(self, event: LogEvent, body: bytes, trouble: str) -> None:
-        self.tally.given_up += 1
-        self._notify(f"event {event.sequence} is given up: {trouble}")
-        if self._given_up is not None:
-            line = {"reason": trouble, "at": time.time(), "event": json.loads(body)}
-            self._given_up.write(json.dumps(line, ensure_ascii=False) + "\n")
-            self._given_up.flush()
-        self._move_on(event)
-
-    def _move_on(self, event: LogEvent) -> None:
-        self._position.record_delivered(event.model_uid, event.sequence, event.id)
-        self.tally.sequence = event.sequence

@@ -77,7 +77,10 @@ def event_message(event: LogEvent) -> bytes:
         "conflict": event.conflict,
     }
     if event.values is not None:
-        data["values"] = {name: _plain_value(value) for name, value in event.values.items()}
+        data["values"] = {  # JSON has no infinite numbers: they become text
+            name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            for name, value in event.values.items()
+        }
     envelope = {
         "specversion": "1.0",
         "id": event.id,
@@ -101,8 +104,3 @@ def _plain_label(label: object) -> Any:
             return {"masses": [{"classes": sorted(focal), "mass": mass} for focal, mass in label.items()]}
         return {"plausibilities": dict(label)}
     return label
-
-
-def _plain_value(value: object) -> Any:
-    """Return a value for JSON, which has no infinite numbers: they become text."""
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -55,7 +55,21 @@ class Position:
             raise invalid("state", f"cannot open {path}: {error.strerror}") from None
         self._base = sqlite3.connect(path, timeout=0, isolation_level=None, check_same_thread=False)
         try:
-            self._open_base()
+            self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
+            self._base.execute("PRAGMA synchronous = FULL")
+            self._base.execute("BEGIN EXCLUSIVE")  # the lock stays until the file is closed
+            application = self._base.execute("PRAGMA application_id").fetchone()[0]
+            is_new = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+            self._base.execute("COMMIT")
+            if is_new and not application:
+                self._base.executescript(SCHEMA)
+            elif application != APPLICATION:
+                raise invalid("state", f"{path} is not a file of this bridge; name another one")
+            row = self._base.execute("SELECT model, model_uid, sequence, event FROM position").fetchone()
+            position: tuple[str, str, int, str] = row or (model, "", 0, "")
+            known, self.model_uid, self.sequence, self.event = position
+            if known != model:
+                raise invalid("state", f"{path} is of the model {known!r}; name another file")
         except sqlite3.Error as error:
             self._base.close()
             is_held = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
@@ -65,25 +79,10 @@ class Position:
             self._base.close()
             raise
 
-    def _open_base(self) -> None:
-        self._base.execute("PRAGMA locking_mode = EXCLUSIVE")
-        self._base.execute("PRAGMA synchronous = FULL")
-        self._base.execute("BEGIN EXCLUSIVE")  # the lock stays until the file is closed
-        application = self._base.execute("PRAGMA application_id").fetchone()[0]
-        is_new = not self._base.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        self._base.execute("COMMIT")
-        if is_new and not application:
-            self._base.executescript(SCHEMA)
-        elif application != APPLICATION:
-            raise invalid("state", f"{self._path} is not a file of this bridge; name another one")
-        row = self._base.execute("SELECT model, model_uid, sequence, event FROM position").fetchone()
-        position: tuple[str, str, int, str] = row or (self._model, "", 0, "")
-        model, self.model_uid, self.sequence, self.event = position
-        if model != self._model:
-            raise invalid("state", f"{self._path} is of the model {model!r}; name another file")
-
     def record_delivered(self, model_uid: str, sequence: int, event: str = "") -> None:
         """Remember that all up to an event is delivered; it is on the disk when this returns.
+
+        Nothing changes if this position is known, perhaps with the identifier of its event.
 
         Parameters
         ----------
@@ -96,6 +95,8 @@ class Position:
         QuercusError
             The file cannot be written, because the disk is full for example.
         """
+        if not event and (model_uid, sequence) == (self.model_uid, self.sequence):
+            return
         try:
             self._base.execute(
                 "INSERT OR REPLACE INTO position VALUES (1, ?, ?, ?, ?)",

@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 from quercus.client.sync.instances import InstanceCalls
-from quercus.client.sync.queries import LeasingCalls
+from quercus.client.sync.queries import QueryCalls
 from quercus.client.sync.trees import TreeCalls
 
 
-class Client(InstanceCalls, LeasingCalls, TreeCalls):
+class Client(InstanceCalls, QueryCalls, TreeCalls):
     """A connection to a Quercus server; threads may share it.
 
     Parameters

@@ -1,27 +1,25 @@
 # Generated from client/aio/connection.py by `make client`; edit that file.
-"""The connection that all calls of the client share: one call, pages of a list, a stream; each survives outages."""
+"""The connection that all calls of the client share: one call, a list, a stream; each survives outages."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import grpc
 
-from quercus.client import resources, retrying, transport
-from quercus.client.classifying import RowFormats
+from quercus.client import retrying, transport
 from quercus.client.concurrency import connected, sleep
 from quercus.client.errors import Unavailable, from_rpc
-from quercus.client.messages import filled
-from quercus.client.security import Security
-from quercus.client.stubs import Stubs
-from quercus.v1 import model_pb2
+from quercus.client.memory import RowFormats, SeenSequences
+
+T = TypeVar("T")
 
 
 class Connection:
-    """A channel to a server, and the newest sequence numbers that this client has seen."""
+    """A channel to a server, and what this client remembers of the models there."""
 
     def __init__(
         self,
@@ -35,12 +33,12 @@ class Connection:
         self.address = transport.server_address(address)
         self.timeout_s = timeout_s
         self._outage = retrying.Outage(outage_s)
-        self._sequences = transport.SeenSequences()
+        self._sequences = SeenSequences()
         self._forms = RowFormats()
-        security = Security.load(token, ca)
-        self.has_token = security.token is not None
-        self._channel = security.channel(self.address)
-        self._stubs = Stubs(self._channel)
+        token = transport.load_token(token)
+        self.has_token = token is not None
+        self._channel = transport.channel(self.address, token, ca)
+        self._methods = transport.methods_on(self._channel)
 
     def __enter__(self) -> Self:
         return self
@@ -52,7 +50,9 @@ class Connection:
         """Close the connection; calls under way fail."""
         self._channel.close()
 
-    def _call(self, method: Callable[..., Any], request: Any, timeout_s: float | None = None) -> Any:
+    def _call(self, request: Any, timeout_s: float | None = None) -> Any:
+        """Return the response to a request, whose type says which method it is for."""
+        method = self._methods[request.DESCRIPTOR]
         trial = self._outage.start_attempts()
         while True:
             try:
@@ -67,22 +67,18 @@ class Connection:
                 trial.note_success()
                 return answer
 
-    def _fetch_classes(self, model: str) -> tuple[str, ...]:
-        request = filled(model_pb2.GetModelRequest, name=resources.model_resource(model))
-        return tuple(self._call(self._stubs.models.GetModel, request).specification.classes)
-
-    def _list_pages(self, method: Callable[..., Any], request: Any) -> Generator[Any, None, None]:
-        """Yield the answers to a list call, page by page."""
+    def _list(self, request: Any, read: Callable[[Any], Iterable[T]]) -> Generator[T, None, None]:
+        """Yield what `read` finds in each page of a list."""
         while True:
-            page = self._call(method, request)
-            yield page
+            page = self._call(request)
+            for each in read(page):
+                yield each
             request.page_token = page.next_page_token
             if not request.page_token:
                 return
 
     def _stream_messages(
         self,
-        method: Callable[..., Any],
         request: Any,
         timeout_s: float | None = None,
         *,
@@ -103,7 +99,7 @@ class Connection:
         trial = self._outage.start_attempts()
         while True:
             left_s = None if until is None else max(0.0, until - time.monotonic())
-            call = method(request, timeout=left_s)
+            call = self._methods[request.DESCRIPTOR](request, timeout=left_s)
             try:
                 for message in call:
                     trial.note_success()

@@ -4,14 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 
-from quercus.client import requests, resources
-from quercus.client.classifying import RowFormat
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
+from quercus.client.memory import RowFormat
 from quercus.client.messages import filled
+from quercus.client.resources import model_resource
 from quercus.client.results import Caller, Learner, Model, Status
+from quercus.client.specification_messages import Change, message_of_specification, update_request
 from quercus.client.specifications import Specification
 from quercus.client.sync.connection import Connection
 from quercus.v1 import admin_pb2, model_pb2
@@ -22,21 +22,20 @@ class ModelCalls(Connection):
 
     def status(self) -> Status:
         """Return the state of the server."""
-        return Status.from_message(self._call(self._stubs.admin.GetStatus, admin_pb2.GetStatusRequest()))
+        return Status.from_message(self._call(admin_pb2.GetStatusRequest()))
 
     def caller(self) -> Caller:
         """Return the name and the permissions of the caller, as given by this client's token."""
-        return Caller.from_message(self._call(self._stubs.admin.GetCaller, admin_pb2.GetCallerRequest()))
+        return Caller.from_message(self._call(admin_pb2.GetCallerRequest()))
 
     def set_log_level(self, level: str) -> str:
         """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
-        request = filled(admin_pb2.SetLogLevelRequest, level=level)
-        previous: str = self._call(self._stubs.admin.SetLogLevel, request).previous
+        previous: str = (self._call(filled(admin_pb2.SetLogLevelRequest, level=level))).previous
         return previous
 
     def learners(self) -> tuple[Learner, ...]:
         """Return the learners that the server has, each with its parameters."""
-        found = self._call(self._stubs.models.ListLearners, model_pb2.ListLearnersRequest())
+        found = self._call(model_pb2.ListLearnersRequest())
         return tuple(map(Learner.from_message, found.learners))
 
     def create_model(self, name: str, specification: Specification, *, exist_ok: bool = False) -> Model:
@@ -56,61 +55,56 @@ class ModelCalls(Connection):
         AlreadyExists
             The name is taken; with ``exist_ok``: by a model of another specification, whose differences it names.
         """
-        request = filled(
-            model_pb2.CreateModelRequest,
-            model_id=name,
-            specification=requests.specification_message(specification),
-        )
+        message = message_of_specification(specification)
+        request = filled(model_pb2.CreateModelRequest, model_id=name, specification=message)
         try:
-            made = Model.from_message(self._call(self._stubs.models.CreateModel, request))
+            made = Model.from_message(self._call(request))
         except AlreadyExists:
             if not exist_ok:
                 raise
             return same_model(self.get_model(name), specification)
-        self._sequences.forget_model(name)
-        self._forms.forget_format(name)
+        self._forget_model(name)
         return made
 
     def get_model(self, name: str) -> Model:
         """Return the current state of a model."""
-        request = filled(model_pb2.GetModelRequest, name=resources.model_resource(name))
-        model = Model.from_message(self._call(self._stubs.models.GetModel, request))
-        self._sequences.record_uid(name, model.uid)
-        return model
+        return Model.from_message(self._fetch_model(name))
 
     model = get_model
 
+    def _fetch_model(self, name: str) -> model_pb2.Model:
+        found: model_pb2.Model = self._call(filled(model_pb2.GetModelRequest, name=model_resource(name)))
+        self._sequences.record_uid(name, found.uid)
+        return found
+
+    def _fetch_classes(self, model: str) -> tuple[str, ...]:
+        return tuple(self._fetch_model(model).specification.classes)
+
     def models(self) -> Iterator[Model]:
         """Yield all models, in order of name."""
-        request = model_pb2.ListModelsRequest()
-        with closing(self._list_pages(self._stubs.models.ListModels, request)) as pages:
-            for page in pages:
-                for each in page.models:
-                    yield Model.from_message(each)
+        return self._list(model_pb2.ListModelsRequest(), lambda page: map(Model.from_message, page.models))
 
-    def update_model(self, name: str, **changes: requests.Change) -> Model:
+    def update_model(self, name: str, **changes: Change) -> Model:
         """Change parameters of a model, those in `quercus.specification.model.CHANGEABLE`.
 
         ``pruning=None`` turns pruning off, and ``max_depth=None`` removes the limit of depth.
         """
-        return Model.from_message(
-            self._call(self._stubs.models.UpdateModel, requests.update_request(name, changes))
-        )
+        return Model.from_message(self._call(update_request(name, changes)))
 
     def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
-        request = filled(model_pb2.DeleteModelRequest, name=resources.model_resource(name))
-        self._call(self._stubs.models.DeleteModel, request)
+        self._call(filled(model_pb2.DeleteModelRequest, name=model_resource(name)))
+        self._forget_model(name)
+
+    def _forget_model(self, name: str) -> None:
+        """Forget what belongs to another model of the name."""
         self._sequences.forget_model(name)
         self._forms.forget_format(name)
 
     def _row_format(self, model: str) -> RowFormat:
         """Return the encoding of a model's rows, remembered or requested."""
         form = self._forms.get_fresh(model)
-        if form is None or self._sequences.model_uid(model) not in {
-            "",
-            form.uid,
-        }:  # the name stands for another now
-            current = self.get_model(model)
-            form = self._forms.remember_format(model, current.specification, current.uid)
-        return form
+        if form is not None and self._sequences.model_uid(model) in {"", form.uid}:
+            return form
+        current = self.get_model(model)  # also where the name stands for another model now
+        return self._forms.remember_format(model, current.specification, current.uid)

@@ -3,13 +3,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import grpc
 
 from quercus.client import pushing
 from quercus.client.concurrency import BidirectionalCall, Inbox, sleep
 from quercus.client.errors import DeadlineExceeded, QuercusError, Unavailable, from_rpc
+from quercus.client.sync.connection import Connection
 from quercus.v1 import instance_pb2
 
 
@@ -18,19 +19,14 @@ class PushLine:
 
     Parameters
     ----------
-    stub
-        Stub of the service of instances.
+    client
+        The connection.
     ledger
         The state of the push.
-    address
-        Address of the server, for errors.
-    timeout_s
-        Deadline of each acknowledgement.
     """
 
-    def __init__(self, stub: Any, ledger: pushing.PushState, address: str, timeout_s: float) -> None:
-        self._stub, self._ledger = stub, ledger
-        self._address, self._timeout_s = address, timeout_s
+    def __init__(self, client: Connection, ledger: pushing.PushState) -> None:
+        self._client, self._ledger = client, ledger
         self._call: BidirectionalCall | None = None
         self._arrived: Inbox[instance_pb2.PushInstancesResponse | grpc.RpcError | QuercusError | None] = (
             Inbox()
@@ -65,7 +61,10 @@ class PushLine:
         """Take received acknowledgements, and wait until at most ``until`` batches are on their way."""
         while (waiting := len(self._ledger.pending)) > until or (waiting and not self._arrived.empty()):
             try:
-                self._receive_acknowledgement()
+                if self._call is None:
+                    self._call_alone()
+                else:
+                    self._receive_acknowledgement()
             except QuercusError as error:
                 pause_s = self._ledger.record_break(error)
                 self._close_stream()
@@ -75,37 +74,35 @@ class PushLine:
 
     def _send_again(self) -> None:
         self._arrived = Inbox()
-        self._call = BidirectionalCall(self._stub.PushInstances, self._arrived.put, "quercus-push")
+        method = self._client._methods[instance_pb2.PushInstancesRequest.DESCRIPTOR]
+        self._call = BidirectionalCall(method, self._arrived.put, "quercus-push")
         for batch in self._ledger.pending:
             self._call.write(batch.request)
 
-    def _receive_acknowledgement(self) -> None:
-        if self._call is None:
-            self._call_alone()
-        else:
-            self._ledger.record_response(self._next_acknowledgement())
-
     def _call_alone(self) -> None:
         (batch,) = self._ledger.pending
+        # The fields of the two requests are the same.
+        request = instance_pb2.PushBatchRequest.FromString(batch.request.SerializeToString())
         try:
-            stored: instance_pb2.PushBatchResponse = self._stub.PushBatch(
-                pushing.single_request(batch), timeout=self._timeout_s
+            stored: instance_pb2.PushBatchResponse = self._client._methods[request.DESCRIPTOR](
+                request, timeout=self._client.timeout_s
             )
         except grpc.RpcError as error:
-            self._ledger.alone_failed(batch, from_rpc(error, self._address))
+            self._ledger.alone_failed(batch, from_rpc(error, self._client.address))
         else:
             self._ledger.record_response(stored)
 
-    def _next_acknowledgement(self) -> instance_pb2.PushInstancesResponse:
+    def _receive_acknowledgement(self) -> None:
+        address, timeout_s = self._client.address, self._client.timeout_s
         try:
-            arrived = self._arrived.get(self._timeout_s)
+            arrived = self._arrived.get(timeout_s)
         except TimeoutError:
-            reason = f"{self._address} did not acknowledge a batch within {self._timeout_s:g} s"
+            reason = f"{address} did not acknowledge a batch within {timeout_s:g} s"
             raise DeadlineExceeded(reason) from None
         if arrived is None:
-            raise Unavailable(f"{self._address} ended the stream with batches unacknowledged")
+            raise Unavailable(f"{address} ended the stream with batches unacknowledged")
         if isinstance(arrived, grpc.RpcError):
-            raise from_rpc(arrived, self._address) from None
+            raise from_rpc(arrived, address) from None
         if isinstance(arrived, QuercusError):
             raise arrived
-        return arrived
+        self._ledger.record_response(arrived)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -12,10 +12,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.client.answers import AnswerFilter
 from quercus.client.errors import QuercusError
 from quercus.client.filters import ANY
-from quercus.client.keys import COMMANDS, KEY_RULE, UNSEEN_S, LabellingKeys, labelling_keys
-from quercus.client.results import AnswerReport, Model, Query
+from quercus.client.guess import guess_of
+from quercus.client.keys import COMMANDS, GRADES, KEY_RULE, UNSEEN_S, Grade, LabellingKeys, labelling_keys
+from quercus.client.results import Answer, AnswerReport, Model, Query
 from quercus.client.shown import shown_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
 from quercus.console.sessions import Session
@@ -23,8 +25,10 @@ from quercus.console.web import console_of, read_posted, render_fragment, render
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.specification.display import MediaItem, media_type
+from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
-from quercus.view.queries import describe_query, idle_text
+from quercus.view.answers import answer_text
+from quercus.view.queries import describe_query, fold_values, idle_text, question_text
 from quercus.view.rows import ShownItem, value_text
 from quercus.view.svg.intervals import interval_bars
 from quercus.view.words import TERMS
@@ -32,6 +36,8 @@ from quercus.view.words import TERMS
 MAX_WAIT_S = 20.0
 MAX_HAVE = 100
 MAX_MODELS = 20
+LAST_ANSWERS = 10
+"""Answers of the labeller that the page lists."""
 
 
 def queue_of(request: Request, session: Session) -> LabellerQueue:
@@ -75,8 +81,19 @@ async def label(request: Request) -> Response:
         unseen_s=UNSEEN_S,
         config=console_of(request).config,
         strict=request.query_params.get("order") == "strict",
+        said_before=await _last_answers(session, model),
+        answer_text=answer_text,
         flash=session.take_flash(),
     )
+
+
+async def _last_answers(session: Session, model: Model | None) -> list[Answer]:
+    """Return the newest answers of the labeller, the newest last."""
+    if model is None:
+        return []
+    wanted = AnswerFilter(labellers=[session.labeller])
+    newest = session.client.answers(model.name, wanted, limit=LAST_ANSWERS, newest_first=True)
+    return [each async for each in newest if each.later is None][::-1]
 
 
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
@@ -84,25 +101,61 @@ async def query_article(request: Request, session: Session, query: Query, model:
     of = model or await session.client.get_model(query.model)
     keys, shown = labelling_keys(query.classes), describe_query(query, of)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
+    media = console_of(request).config.media
+    beside = [_address_of(item, media, data_url) for item in (*shown.curves, *shown.beside)]
+    first, rest = fold_values(shown.groups, query.reason)
+    guess = guess_of(query, of)
     return render_fragment(
         "query.html",
         query=query,
         base=f"/m/{request.path_params['model']}/label",
         form_token=session.form_token,
         classes=list(zip(keys.classes, keys.names, strict=True)),
+        class_grid=grid_of_classes(keys.names),
+        grades=GRADES,
+        question=question_text(query.classes),
+        guess=None if guess is None else (query.classes[guess[0]], percent_text(guess[1])),
         commands=keys.commands,
         commands_json=_commands_json(keys),
         uid=of.uid,
         shown=shown,
-        beside=[
-            _address_of(item, console_of(request).config.media, data_url)
-            for item in (*shown.curves, *shown.beside)
-        ],
+        pictures=[each for each in beside if is_picture(*each)],
+        beside=[each for each in beside if not is_picture(*each)],
+        first=first,
+        rest=rest,
+        rest_count=sum(len(values) for _, values in rest) + shown.more,
         rivals=interval_bars(shown.rivals),
         may_compare=_may_compare(session, of),
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
+
+
+def is_picture(item: ShownItem, address: str) -> bool:
+    """Return whether an item is a picture that the page may load."""
+    return item.kind == "image" and bool(address)
+
+
+def grid_of_classes(names: Sequence[str]) -> str:
+    """Return, for the style sheet, in how many columns the buttons of classes find room, and how wide they are.
+
+    Examples
+    --------
+    >>> grid_of_classes(["edible", "poisonous"]), grid_of_classes([chr(k) for k in range(65, 91)])
+    ('one medium', 'three tiny')
+    """
+    longest = max(len(name) for name in names)
+    columns = "one" if len(names) <= 8 else "two" if len(names) <= 16 or longest > 5 else "three"
+    width = (
+        "tiny"
+        if longest == 1 and all(map(str.isascii, names))
+        else "short"
+        if longest <= 4
+        else "medium"
+        if longest <= 12
+        else "long"
+    )
+    return f"{columns} {width}"
 
 
 def _address_of(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
@@ -350,10 +403,20 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
     if "label" in given:
         return label_of(given["label"], classes)
     if "class" in given:
-        return label_of(_text_field(given, "class"), classes)
+        name, grade = label_of(_text_field(given, "class"), classes), _grade_field(given)
+        return grade.label(str(name), classes)
     if "several" in given:
         return label_of(given["several"], classes)
     return label_of({name: _plausibility(given, k, name) for k, name in enumerate(classes)}, classes)
+
+
+def _grade_field(given: dict[str, Any]) -> Grade:
+    """Return how sure a form says that its class is; a form that says nothing is sure."""
+    name = _text_field(given, "grade") if "grade" in given else GRADES[0].name
+    for grade in GRADES:
+        if grade.name == name:
+            return grade
+    raise InvalidInput("grade", f"is {name[:40]!r}, must be one of {', '.join(each.name for each in GRADES)}")
 
 
 def _plausibility(given: dict[str, Any], k: int, name: str) -> float:

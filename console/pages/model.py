@@ -7,7 +7,9 @@ from starlette.responses import Response
 
 from quercus.client.algorithms import algorithm_text
 from quercus.client.results import Model
+from quercus.console.sessions import Session
 from quercus.console.web import render_page, session_of
+from quercus.view.answers import guesses_taken
 from quercus.view.models import (
     ASKED_ARE_HARDEST,
     accuracy_text,
@@ -20,6 +22,8 @@ from quercus.view.models import (
 from quercus.view.svg.accuracy import accuracy_picture, block_rows
 
 MAX_ATTRIBUTES = 500
+JUDGED_ANSWERS = 500
+"""Newest answers of which the page says how many took the model's guess."""
 
 
 async def model(request: Request) -> Response:
@@ -52,8 +56,15 @@ async def model(request: Request) -> Response:
         asked_are_hardest=ASKED_ARE_HARDEST if shown.queries_answered else "",
         confidence=confidence_text(shown.average_confidence) if shown.average_confidence else "",
         accuracy_rows=block_rows(shown.accuracy) if shown.accuracy else (),
+        guesses=await _guesses_taken(session, shown) if may_list else None,
         more=max(0, len(shown.specification.attributes) - MAX_ATTRIBUTES),
     )
+
+
+async def _guesses_taken(session: Session, model: Model) -> tuple[int, int]:
+    """Return how many of the newest answers were given beside a guess, and how many took it."""
+    newest = session.client.answers(model.name, limit=JUDGED_ANSWERS, newest_first=True)
+    return guesses_taken([each async for each in newest], model.specification.classes)
 
 
 def _accuracy_text(model: Model) -> str:

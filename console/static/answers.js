@@ -3,6 +3,7 @@
 import { tookSeconds } from "./clock.js";
 import { Outbox } from "./outbox.js";
 import { closePanels } from "./panels.js";
+import { addStep, dropStep, showSaid, stepBack, stepOf } from "./said.js";
 import { announce, show, showIdle, showRefused, showTrouble } from "./stage.js";
 import { base, by, delayMs, formToken, keyOf, labeller, state, strict } from "./state.js";
 import { fetchNext, refreshUnseen } from "./supply.js";
@@ -32,31 +33,41 @@ function wordsOf(label) {
     .join(", ");
 }
 
-export function sendAnswer(act, label = null) {
+/** The mark of a class in the style sheet; empty: the label is no single class. */
+function markOf(article, label) {
+  const button = [...article.querySelectorAll("button.class")].find((each) => each.value === label);
+  return button ? `mark ${[...button.classList].find((each) => each.startsWith("mark-"))}` : "";
+}
+
+/** Say an answer, or a correction of an earlier one; what names a class less than surely has words of its own. */
+export function sendAnswer(act, label = null, inWords = null) {
   const article = state.current;
-  const corrects = state.correcting;
+  const corrected = state.correcting;
   if (state.outbox.isFull) return announce(`${state.outbox.size} answers wait for the server: no more are taken until it is back.`);
-  if (corrects && (act === "skip" || act === "postpone")) return leaveCorrection();
+  if (corrected !== null && (act === "skip" || act === "postpone")) return leaveCorrection();
   const comment = article.querySelector(".comment-text").value.trim();
   const { name, token, uid, shown, instance } = article.dataset;
   const body = { query: name, lease_token: token, model_uid: uid, shown, comment };
   if (label !== null) body.label = label;
-  if (!corrects) body.took_s = tookSeconds();
-  const doing = corrects ? (act === "refuse" ? "undo" : "correct") : act;
-  const description = `${label === null ? WORDS[doing] : wordsOf(label)}, ${instance}`;
+  if (corrected === null) body.took_s = tookSeconds();
+  const doing = corrected === null ? act : act === "refuse" ? "undo" : "correct";
+  const words = label === null ? WORDS[doing] : (inWords ?? wordsOf(label));
+  const description = `${words}, ${instance}`;
   state.outbox.flush(); // the answer before this one is final
-  const waits = corrects ? 0 : delayMs;
+  const waits = corrected === null ? delayMs : 0;
   const entry = state.outbox.add(`${base}/${doing}`, body, description, waits);
-  if (doing === "skip" || doing === "postpone") state.latest = { entry, article, undoable: true };
-  else state.latest = { entry, article, label: doing === "undo" ? null : label, correctable: doing !== "undo" };
-  by("back").hidden = false;
   closePanels(article);
   state.current = null;
+  state.correcting = null;
+  const step = { entry, article, words, mark: markOf(article, label), isAnswer: doing !== "skip" && doing !== "postpone" };
+  if (corrected === null) addStep(step);
+  else if (doing === "undo") dropStep(corrected);
+  else Object.assign(corrected, step);
+  showSaid();
   if (state.held !== null) {
     state.upcoming.unshift(state.held);
     state.held = null;
   }
-  state.correcting = false;
   if (state.upcoming.length > 0 && !strict) show(state.upcoming.shift());
   else {
     by("stage").replaceChildren();
@@ -65,47 +76,63 @@ export function sendAnswer(act, label = null) {
   }
   const seconds = (waits / 1000).toLocaleString("en");
   announce(
-    corrects ? `${description}. Sent as a correction.` : `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.`,
+    corrected === null ? `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.` : `${description}. Sent as a correction.`,
   );
   fetchNext();
 }
 
 function taken(entry, report) {
+  const step = stepOf(entry);
   if (report.conflict) announce(`${entry.description}: kept. It contradicts the earlier evidence, and replaces it.`);
   else if (report.wants_more) announce(`${entry.description}: kept. Others are asked about it too.`);
-  else if (state.latest !== null && state.latest.entry.id === entry.id) announce(`${entry.description}: kept.`);
-  if (state.latest !== null && state.latest.entry.id === entry.id && state.latest.undoable) {
-    state.latest = null;
-    by("back").hidden = true;
-  }
+  else if (step !== null && step === state.said.at(-1)) announce(`${entry.description}: kept.`);
+  if (step !== null && !step.isAnswer) dropStep(step);
   if (state.current === null) fetchNext();
   else refreshUnseen();
 }
 
+/** Go one step back: to the newest answer, from there to the one before it, and so on. */
 export function back() {
-  if (state.latest === null || state.correcting) return announce("There is no earlier answer in this session.");
-  const { entry, article } = state.latest;
-  const note = article.querySelector(".earlier");
+  const step = stepBack();
+  if (step === null) return announce("There is no earlier answer in this session.");
+  reopen(step);
+}
+
+/** Show the query of an earlier answer again: one that waits is taken back, one that was sent can be corrected. */
+export function reopen(step) {
+  if (step === state.correcting) return;
+  const { entry, article, isAnswer } = step;
   if (state.outbox.takeBack(entry.id)) {
-    if (state.current !== null) state.upcoming.unshift(state.current);
-    state.latest = null;
-    by("back").hidden = true;
+    if (state.correcting !== null) endCorrection();
+    else if (state.current !== null) state.upcoming.unshift(state.current);
+    if (state.held !== null) state.upcoming.unshift(state.held);
+    state.held = null;
+    dropStep(step);
     show(article);
     return announce(`Taken back, and never sent: ${entry.description}.`);
   }
-  if (!state.latest.correctable) return announce("That cannot be taken back any more.");
-  if (state.current !== null) state.held = state.current;
+  if (!isAnswer) return announce("That cannot be taken back any more.");
+  if (state.correcting !== null) endCorrection();
+  else if (state.current !== null) state.held = state.current;
   show(article);
-  state.correcting = true;
+  state.correcting = step;
+  showSaid();
+  const note = article.querySelector(".earlier");
   note.textContent = `You said: ${entry.description}. Give another answer, or ${keyOf("refuse")} to take it back; Escape leaves it as it is.`;
   note.hidden = false;
   announce(note.textContent);
 }
 
-export function leaveCorrection() {
+function endCorrection() {
   state.current.querySelector(".earlier").hidden = true;
   state.current = null;
-  state.correcting = false;
+  state.correcting = null;
+}
+
+export function leaveCorrection() {
+  announce(`Unchanged: ${state.correcting.entry.description}.`);
+  endCorrection();
+  showSaid();
   const next = state.held ?? state.upcoming.shift() ?? null;
   state.held = null;
   if (next !== null) show(next);

@@ -1,10 +1,12 @@
 // The labelling page: keys and clicks, and how it begins.
 
-import { back, leaveCorrection, sendAnswer } from "./answers.js";
+import { back, leaveCorrection, reopen, sendAnswer } from "./answers.js";
 import { clockOn } from "./clock.js";
+import { gradedLabel, nextGrade, showGrade } from "./grade.js";
 import { isUnseen, notePress } from "./glance.js";
+import { unzoom, watchItem, zoom } from "./item.js";
 import { isSingle, keysAreOn, keysOf, switchKeys } from "./keys.js";
-import { answerOf, closePanels, openPanel, opensPanel, panel, sayInvalid, selectNumber, showNear } from "./panels.js";
+import { answerOf, bringUp, closePanels, openPanel, opensPanel, panel, sayInvalid, selectNumber, showNear } from "./panels.js";
 import { quit, startPresence } from "./presence.js";
 import { askBeforeSignOut } from "./sign_out.js";
 import { announce, show, showIdle } from "./stage.js";
@@ -18,6 +20,7 @@ function sendForm(form) {
   if (answer !== null) sendAnswer(answer.act, answer.label);
 }
 
+watchItem(stage);
 stage.addEventListener("toggle", showNear, true);
 stage.addEventListener("toggle", opensPanel, true);
 stage.addEventListener("invalid", sayInvalid, true);
@@ -28,7 +31,10 @@ stage.addEventListener("submit", (event) => {
   event.preventDefault();
   const chosen = event.submitter?.name === "class" ? event.submitter.value : null;
   if (state.current === null || isUnseen()) return;
-  if (chosen !== null) sendAnswer("answer", chosen);
+  if (chosen !== null) {
+    const { label, words } = gradedLabel(state.current, chosen);
+    sendAnswer("answer", label, words);
+  }
   else sendForm(event.target);
 });
 
@@ -45,6 +51,8 @@ function meaningOf(event) {
 }
 
 const ACTIONS = {
+  grade: () => announce(`Your next answer: ${nextGrade()}.`),
+  zoom: () => zoom(),
   set: () => openPanel("set"),
   plausibilities: () => openPanel("plausibilities"),
   comment: () => openPanel("comment"),
@@ -53,7 +61,10 @@ const ACTIONS = {
   postpone: () => clickAct("postpone"),
   neighbours() {
     const near = state.current.querySelector(".near");
-    if (near !== null) near.open = !near.open;
+    if (near === null) return;
+    bringUp(near);
+    near.open = !near.open;
+    if (near.open) near.scrollIntoView({ block: "nearest" });
   },
   words() {
     openHelp();
@@ -69,11 +80,12 @@ function clickAct(act) {
 function pressed(event) {
   state.seenAt = Date.now();
   if (event.key === "Escape" && state.current !== null && !by("help").open) {
+    if (unzoom()) return;
     const open = state.current.querySelector("details.panel[open]");
     if (open) {
       open.open = false;
       state.current.querySelector("h1").focus();
-    } else if (state.correcting) leaveCorrection();
+    } else if (state.correcting !== null) leaveCorrection();
     return;
   }
   if (event.key === "Enter" && event.target.matches?.(".comment-text")) {
@@ -91,11 +103,22 @@ function pressed(event) {
   if (state.current === null) return;
   const set = panel("set");
   if (set.open && event.key === "Enter" && !event.target.closest("button, summary, a")) return sendForm(set.querySelector("form"));
+  if (event.key === "Enter" && acceptsGuess(event)) return;
   if ((!button && !command) || isUnseen()) return;
   if (command) return ACTIONS[command]();
   if (!set.open) return button.click();
   const box = set.querySelector(`input[value="${CSS.escape(button.value)}"]`);
   box.checked = !box.checked;
+}
+
+/** Answer with the guess of the model. A correction is nobody's guess, nor is what has the focus and means something. */
+function acceptsGuess(event) {
+  const guessed = state.current.querySelector("button.guessed");
+  const isMeant = !event.target.closest("button, summary, a, label, [popover]") && state.current.querySelector(".panel[open]") === null;
+  if (guessed === null || !isMeant || state.correcting !== null || isUnseen()) return false;
+  event.preventDefault();
+  guessed.click();
+  return true;
 }
 
 function openHelp() {
@@ -121,6 +144,11 @@ function showKeys() {
 by("keys-switch").addEventListener("click", () => {
   switchKeys(!keysAreOn());
   showKeys();
+});
+stage.addEventListener("change", (event) => event.target.name === "grade" && showGrade(state.current));
+by("said").addEventListener("click", (event) => {
+  const button = event.target.closest("button");
+  if (button !== null && event.detail < 2) reopen(state.said[Number(button.dataset.place)]);
 });
 by("back").addEventListener("click", (event) => event.detail < 2 && back()); // a double click goes back once
 by("help-open").addEventListener("click", openHelp);

@@ -9,13 +9,22 @@ export function panel(name) {
 
 export function closePanels(article) {
   for (const each of article.querySelectorAll("details.panel")) each.open = false;
+  for (const each of article.querySelectorAll(":popover-open")) each.hidePopover();
 }
 
 export function openPanel(name) {
   const opened = panel(name);
   const others = state.current.querySelectorAll("details.panel");
   for (const each of others) each.open = each === opened && !each.open;
-  if (opened.open) focusPanel(opened);
+  if (!opened.open) return;
+  bringUp(opened);
+  focusPanel(opened);
+}
+
+/** What is out of sight on a small screen comes up with its part of the page. */
+export function bringUp(element) {
+  const sheet = element.closest("[popover]");
+  if (sheet !== null && getComputedStyle(sheet).display === "none") sheet.showPopover();
 }
 
 function focusPanel(opened) {

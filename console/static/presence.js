@@ -2,6 +2,7 @@
 
 import { interruptTyping } from "./glance.js";
 import { post } from "./outbox.js";
+import { showSaid } from "./said.js";
 import { announce, showIdle } from "./stage.js";
 import { base, by, formToken, leaseMs, state } from "./state.js";
 import { fetchNext, showNext } from "./supply.js";
@@ -29,7 +30,7 @@ async function beat() {
     return; // the next beat may come through
   }
   state.upcoming = state.upcoming.filter((each) => !reply.lost.includes(each.dataset.name));
-  if (state.current !== null && !state.correcting && reply.lost.includes(state.current.dataset.name)) {
+  if (state.current !== null && state.correcting === null && reply.lost.includes(state.current.dataset.name)) {
     state.gone = `${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more. `;
     state.current = null;
     interruptTyping();
@@ -43,10 +44,11 @@ async function beat() {
 async function pause() {
   state.paused = true;
   state.outbox.flush();
-  const names = [state.current, state.held, ...state.upcoming].filter((each) => each !== null && !(each === state.current && state.correcting));
+  const names = [state.current, state.held, ...state.upcoming].filter((each) => each !== null && !(each === state.current && state.correcting !== null));
   state.current = state.held = null;
-  state.correcting = false;
+  state.correcting = null;
   state.upcoming = [];
+  showSaid();
   by("stage").replaceChildren();
   by("idle").hidden = true;
   by("paused").hidden = false;

@@ -2,6 +2,8 @@
 
 import { clockReset } from "./clock.js";
 import { startGlance } from "./glance.js";
+import { showGrade } from "./grade.js";
+import { openItem } from "./item.js";
 import { by, commands, state } from "./state.js";
 
 export function read(html) {
@@ -12,14 +14,16 @@ export function read(html) {
 
 export function show(article) {
   state.current = article;
-  state.correcting = false;
+  state.correcting = null;
   by("idle").hidden = true;
   by("stage").replaceChildren(article);
+  openItem(article);
+  showGrade(article);
   clockReset();
   startGlance();
   showCommandKeys();
-  article.querySelector("h1").focus({ preventScroll: false });
-  scrollTo(0, 0);
+  article.querySelector(".item").scrollTop = 0;
+  article.querySelector("h1").focus({ preventScroll: true });
 }
 
 /** Say the keys of the commands outside of the query too: each model has its own. */

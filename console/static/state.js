@@ -13,8 +13,8 @@ export const state = {
   upcoming: [], // articles that nobody saw yet
   held: null, // the query that was left to correct an earlier answer
   gone: "", // why the query before is not here any more, said once with the next one
-  latest: null, // { entry, article, ... }: the last answer
-  correcting: false,
+  said: [], // the last answers of this page, the newest last
+  correcting: null, // the one of them that is open again
   paused: false,
   stopped: false,
   seenAt: Date.now(), // when somebody was here last

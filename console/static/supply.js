@@ -12,7 +12,7 @@ let refreshing = false;
 let exchanging = false;
 
 function have() {
-  const articles = [...(state.current === null || state.correcting ? [] : [state.current]), ...state.upcoming, ...(state.held ? [state.held] : [])];
+  const articles = [...(state.current === null || state.correcting !== null ? [] : [state.current]), ...state.upcoming, ...(state.held ? [state.held] : [])];
   return [...articles.map((each) => each.dataset.name), ...state.outbox.names()];
 }
 

@@ -14,17 +14,16 @@ from typing import Any, Final
 from quercus.server.core.changes import ChangeSignal
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_CACHED_MODELS
-from quercus.server.wire.models import decode_specification
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.server.workers.board import Tally
 from quercus.storage import BeyondLog, Change, FailedPrecondition, NotFound, StorageError, Store
-from quercus.v1 import model_pb2
 
 _log = logging.getLogger(__name__)
 REFRESH_EVERY_S: Final = 0.01
 RETRY_S: Final = 0.5
-"""After which a tree that could not be read is read again."""
+"""Seconds after which a tree that could not be read is read again."""
 PAIR_ATTEMPTS: Final = 3
 Read = Callable[..., Awaitable[Any]]
 
@@ -75,36 +74,12 @@ class Catalogue:
                 return found
 
     def _keep_schema(self, model: str, schema: ModelSchema) -> ModelSchema:
-        """Keep a schema unless one that was read later is there: it names more values."""
+        """Keep a schema, unless a later one, with more values, is kept already."""
         known = self._schemas.get(model)
         if known is not None and known.key == schema.key and known.nominal_counts > schema.nominal_counts:
             return known
         _keep_newest(self._schemas, model, schema)
         return schema
-
-    async def classifier(self, model: str, min_sequence: int = 0) -> TreeClassifier:
-        """Return the newest classifier of a model.
-
-        Raises
-        ------
-        NotFound
-            When there is no such model.
-        FailedPrecondition
-            When it has no tree yet, or its log does not reach `min_sequence`.
-        Unavailable
-            When its newest tree is older than `min_sequence`.
-        """
-        if self._made.elsewhere != self._seen:
-            await self._catch_up()
-        found = self._classifiers.get(model)
-        if found is None or found.as_of < min_sequence:
-            await self._read(check_reached, self._store, model, min_sequence)
-            found = await self._load_classifier(model)
-        if found.as_of < min_sequence:
-            raise Unavailable(
-                f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
-            )
-        return found
 
     async def classifier_and_schema(
         self, model: str, min_sequence: int = 0
@@ -113,27 +88,32 @@ class Catalogue:
 
         Raises
         ------
-        NotFound, FailedPrecondition, Unavailable
-            As `classifier`; also when another model takes the name again and again.
+        NotFound
+            When there is no such model.
+        FailedPrecondition
+            When it has no tree yet, or its log does not reach `min_sequence`.
+        Unavailable
+            When its newest tree is older than `min_sequence`, or another model takes the name again and again.
         """
-        if self._made.elsewhere == self._seen:
-            known, schema_known = self._classifiers.get(model), self._schemas.get(model)
-            if (
-                known is not None
-                and schema_known is not None
-                and known.key == schema_known.key
-                and known.as_of >= min_sequence
-            ):
-                return known, schema_known
         for _ in range(PAIR_ATTEMPTS):
-            classifier, schema = await self.classifier(model, min_sequence), await self.schema(model)
-            if classifier.key == schema.key:
-                return classifier, schema
+            if self._made.elsewhere != self._seen:
+                await self._catch_up()
+            found = self._classifiers.get(model)
+            if found is None or found.as_of < min_sequence:
+                await self._read(check_reached, self._store, model, min_sequence)
+                found = await self._load_classifier(model)
+            if found.as_of < min_sequence:
+                raise Unavailable(
+                    f"the newest tree of {model} is grown up to sequence {found.as_of}, not yet to {min_sequence}"
+                )
+            schema = await self.schema(model)
+            if found.key == schema.key:
+                return found, schema
             self.forget_model(model)  # it was deleted, and another has its name
         raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
 
     async def _catch_up(self) -> None:
-        """Notice the changes that other workers have made, which they have acknowledged."""
+        """Read the changes that other workers have made and acknowledged."""
         async with self._catching_up:
             while (made := self._made.elsewhere) != self._seen:
                 for change in await self._changes.catch_up(self._read, self._caught):
@@ -154,7 +134,9 @@ class Catalogue:
             changed, self._changed = self._changed, {}
             for change in changed.values():
                 try:
-                    await self._refresh_classifier(change)
+                    classifier = self._classifiers.get(change.name)
+                    if classifier is not None and classifier.key == change.key:
+                        await self._load_classifier(change.name)
                 except (NotFound, FailedPrecondition):
                     self.forget_model(change.name)
                 except StorageError as error:
@@ -163,7 +145,7 @@ class Catalogue:
                     asyncio.get_running_loop().call_later(RETRY_S, self._due.set)
                 except Exception:
                     _log.exception("cannot refresh model %s", change.name)
-            await asyncio.sleep(REFRESH_EVERY_S)  # a bound on the work: changes meanwhile are kept
+            await asyncio.sleep(REFRESH_EVERY_S)  # bounds the work; changes are collected meanwhile
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
         """Forget known models that were deleted or replaced, and remember those whose tree must be read again."""
@@ -176,11 +158,6 @@ class Catalogue:
             if classifier is not None and not gone and classifier.version != change.tree_version:
                 self._changed[change.name] = change
                 self._due.set()
-
-    async def _refresh_classifier(self, change: Change) -> None:
-        classifier = self._classifiers.get(change.name)
-        if classifier is not None and classifier.key == change.key:
-            await self._load_classifier(change.name)
 
     async def _load_classifier(self, model: str) -> TreeClassifier:
         """Read the newest tree, and after it the schema, which then names all values that the tree knows."""
@@ -204,8 +181,7 @@ def _load_pair(store: Store, model: str) -> tuple[TreeClassifier, ModelSchema]:
     record = store.get_model(model)
     if record.tree_version == 0:
         raise FailedPrecondition(f"model {model} has no tree yet: try again in a moment")
-    specification = decode_specification(model_pb2.Specification.FromString(record.specification))
-    classifier = TreeClassifier.of(record.key, store.snapshot(model), specification)
+    classifier = TreeClassifier.of(record.key, store.snapshot(model), specification_of(record.specification))
     return classifier, ModelSchema.read(store, model)
 
 

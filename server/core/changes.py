@@ -1,4 +1,4 @@
-"""The change signal: it notices changes of models by commits of any process, and wakes calls that wait for them."""
+"""The change signal: it notices the changes that any process commits, and wakes calls that wait for them."""
 
 from __future__ import annotations
 
@@ -52,9 +52,6 @@ class ChangeSignal:
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._stopping = threading.Event()
-        self._newest = (
-            0  # number of the newest change that was told; at the first read everything has changed
-        )
         self._trouble = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._poll_store, name="quercus-changes", daemon=True)
@@ -78,11 +75,11 @@ class ChangeSignal:
         self._listeners.append(listener)
 
     def change_stamp(self, model: str) -> int:
-        """Return what differs after every change of a model: remember it before a read, then wait for another."""
+        """Return a stamp that differs after every change of a model: take it before a read, then wait for another."""
         return self._counts.get(model, self._all)
 
     async def wait_for_change(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
-        """Wait until a model has changed since `seen`; False when the time was up first."""
+        """Wait until a model has changed since `seen`; return False if the time runs out first."""
         if self.change_stamp(model) != seen:
             return True
         mine: asyncio.Future[None] = self._loop.create_future()
@@ -122,7 +119,7 @@ class ChangeSignal:
             listener(())
 
     async def catch_up(self, read: Callable[..., Awaitable[Any]], seen: int) -> Sequence[Change]:
-        """Read what has changed since a change that the caller knows, tell it, and return it.
+        """Read the changes after one that the caller knows, notify those who wait for them, and return them.
 
         Parameters
         ----------
@@ -135,7 +132,7 @@ class ChangeSignal:
         return changes
 
     async def close(self) -> None:
-        """Stop the thread and wake everyone a last time."""
+        """Stop the thread, and wake all waiting calls for the last time."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join)
         self.notify_all()
@@ -148,8 +145,9 @@ class ChangeSignal:
             started = time.monotonic()
             try:
                 found = self._source.change_token()
-                if found != token:
-                    newest = self._read_changes(newest)
+                if found != token and (changes := self._source.changes(newest)):
+                    self._call_in_loop(self.notify_waiting, changes)
+                    newest = changes[-1].number
             except Exception as error:
                 if not self._trouble:
                     _log.error("the store cannot be read: %s", error)
@@ -162,14 +160,6 @@ class ChangeSignal:
                 self._publish_trouble("")
             took_s = time.monotonic() - started
             pause_s = max(self._poll_s, min(took_s / READ_SHARE, LONGEST_PAUSE_S))
-
-    def _read_changes(self, newest: int) -> int:
-        """Read what changed and tell it."""
-        changes = self._source.changes(newest)
-        if not changes:
-            return newest
-        self._call_in_loop(self.notify_waiting, changes)
-        return changes[-1].number
 
     def _publish_trouble(self, trouble: str) -> None:
         """Wake the waiting calls, as after a change."""

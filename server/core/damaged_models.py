@@ -22,13 +22,8 @@ _GONE, _UNKNOWN = 0, -1
 class DamagedModels:
     """The models whose damage was noticed, each reported once in the log.
 
-    A model comes in when a list or a call cannot read what is stored of it. It is known by its key: another one of its
-    name, made anew through this server or another, is well until something of its own cannot be read.
-
-    Parameters
-    ----------
-    store : the open store.
-    read : runs a function in the threads that read the store.
+    A model is added when a list or a call cannot read its stored data. It is known by its key: a new model of the same
+    name counts as sound until its own data cannot be read.
     """
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]]) -> None:

@@ -1,6 +1,6 @@
-"""Estimates of models that take long: each made once for all who ask at the same state of its log, one at a time.
+"""Slow estimates of models: each is made once for all callers who ask at the same state of the log, one at a time.
 
-A separate thread makes them, so that the threads that read the store for short calls are free meanwhile.
+A separate thread makes them, so that the threads that read the store stay free for short calls.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ R = TypeVar("R")
 MAX_KEPT: Final = 8
 """Models whose newest estimate is kept."""
 MAX_POLICIES: Final = 10_000
-"""Models of which is remembered whether they want estimates."""
+"""Models for which the server remembers whether they want estimates."""
 
 
 class Estimates(Generic[T]):
@@ -26,15 +26,15 @@ class Estimates(Generic[T]):
         self._turn = asyncio.Lock()
         self._known: dict[
             int, tuple[int, T]
-        ] = {}  # by key of the model: the newest event in it, and the estimate
+        ] = {}  # by key of the model: newest event in the estimate, and it
         self._queued: dict[
             int, asyncio.Future[T]
-        ] = {}  # that have not begun, so that they will know all there is
+        ] = {}  # not begun yet: they will contain all events until then
         self.wanted: dict[int, bool] = {}
         """By key of the model: whether its policy said so when it was last heard of."""
 
     async def get_estimate(self, key: int, newest: int, estimate: Callable[[], tuple[int, T]]) -> T:
-        """Return an estimate that knows an event; it is made unless there is one.
+        """Return an estimate that includes an event; make one if there is none.
 
         Parameters
         ----------
@@ -70,7 +70,7 @@ class Estimates(Generic[T]):
 
     async def _make_estimate(self, key: int, estimate: Callable[[], tuple[int, T]]) -> T:
         async with self._turn:
-            del self._queued[key]  # who comes from now on may know more than it will
+            del self._queued[key]  # later callers may know of events that this estimate misses
             made = await asyncio.get_running_loop().run_in_executor(self._pool, estimate)
         self._known[key] = made
         if len(self._known) > MAX_KEPT:

@@ -1,8 +1,7 @@
-"""Fairness between labellers: the labeller whose last query is oldest comes first, and leaves some for the others.
+"""Fairness between labellers: the one served longest ago comes first, and leaves queries for the others.
 
-All labellers who wait for a model wake at the same commit. They are then served in one group and in this order, so that
-the quickest does not take everything every time. The order holds within one server; between servers of one store,
-chance decides.
+All labellers who wait for a model wake at the same commit. They are served as one group and in this order, so that the
+fastest does not always take everything. The order holds within one server, not between servers that share a store.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class FairQueue(Generic[A, R]):
         loop = asyncio.get_running_loop()
         turn: QueuedRequest[A, R] = QueuedRequest(labeller, asked, loop.create_future())
         self._waiting.setdefault(model, []).append(turn)
-        # not at once: who wakes in this moment too gets into the line first
+        # not at once: others who wake at this moment join the line first
         loop.call_soon(self._serve_next, model, serve)
         return turn
 
@@ -77,7 +76,7 @@ class FairQueue(Generic[A, R]):
             self._served.popitem(last=False)
 
     async def close(self) -> None:
-        """Wait until every labeller who is served now has got its queries, or has given them back."""
+        """Wait until every labeller served now has received its queries, or has given them back."""
         while self._serving:
             await asyncio.wait([*self._serving.values()])
 
@@ -93,7 +92,7 @@ class FairQueue(Generic[A, R]):
             task.add_done_callback(partial(self._finish_turns, model, serve, turns))
 
     def _in_order(self, model: str) -> list[QueuedRequest[A, R]]:
-        """Take those who wait out of the line; a labeller's second turn comes after all the first ones."""
+        """Take all waiting turns out of the line, in order; second turns of a labeller come after all first turns."""
         line = [turn for turn in self._waiting.pop(model, []) if not turn.outcome.done()]
         rounds: Counter[str] = Counter()
         first: dict[str, tuple[int, int]] = {}

@@ -1,4 +1,4 @@
-"""Models that have something to ask, for labellers who wait for any model: read once for all, and only what changed."""
+"""Models with open queries, read once for all labellers who wait for any model; only changed models are read again."""
 
 from __future__ import annotations
 
@@ -54,14 +54,9 @@ class _StoreState:
 class LeasableModels:
     """The leasable queries of all models.
 
-    A commit costs the models that it changed, however many there are and however many labellers wait. Queries that
-    come back without a commit (a lease that ended) are found by looking at all that has queries, every few seconds.
-
-    Parameters
-    ----------
-    store : the open store.
-    read : runs a function in the threads that read the store.
-    changes : the change signal.
+    The cost of a commit depends on the models that it changed, not on the number of models or of waiting labellers.
+    Queries that open again without a commit (after a lease has ended) are found by a look at all models with queries
+    every few seconds.
     """
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
@@ -85,7 +80,7 @@ class LeasableModels:
 
         Parameters
         ----------
-        fresh : read now what changed, noticed or not: who begins to wait must see what he did before.
+        fresh : read all changes now: a caller that begins to wait must see its own earlier writes.
         """
         if fresh or time.monotonic() - self._look.at >= STATUS_POLL_S:
             await self._refresh_state()
@@ -157,11 +152,10 @@ def _look_again(store: Store, before: _StoreState) -> _StoreState:
 
 
 def _read_leasable(store: Store, records: Sequence[ModelRecord]) -> dict[int, LeasableModel]:
-    asking = {record.key: record for record in records if _has_something(record)}
+    asking = {  # those with an open query, and budget left for it
+        record.key: record
+        for record in records
+        if record.queries_open and record.queries_answered + record.queries_leased < record.budget
+    }
     policies = store.policies_of(sorted(asking)) if asking else {}
     return {key: LeasableModel(record, policies[key]) for key, record in asking.items() if key in policies}
-
-
-def _has_something(record: ModelRecord) -> bool:
-    """Return whether the model has an open query, and budget left for it."""
-    return bool(record.queries_open) and record.queries_answered + record.queries_leased < record.budget

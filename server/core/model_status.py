@@ -1,4 +1,4 @@
-"""The status of a model, read once for all streams that wait on it, and not once for each."""
+"""The status of a model, read once for all streams that wait on it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ModelStatus:
 @dataclass(frozen=True, eq=False)
 class _CachedStatus:
     seen: int  # of the model's changes, before it began
-    task: asyncio.Task[ModelStatus]
+    task: asyncio.Future[ModelStatus]
 
     def is_usable(self, seen: int) -> bool:
         if self.seen != seen:
@@ -51,14 +51,7 @@ class _CachedStatus:
 
 
 class ModelStatusCache:
-    """The status of each model that a call waits on, at the last change that was noticed.
-
-    Parameters
-    ----------
-    store : the open store.
-    read : runs a function in the threads that read the store.
-    changes : the change signal.
-    """
+    """The status of each model that a call waits on, at the last change that was noticed."""
 
     def __init__(self, store: Store, read: Callable[..., Awaitable[Any]], changes: ChangeSignal) -> None:
         self._store = store
@@ -72,7 +65,7 @@ class ModelStatusCache:
         Parameters
         ----------
         model : id of the model.
-        fresh : read it now: who begins to wait must see what he did before, noticed or not.
+        fresh : read it now: a caller that begins to wait must see its own earlier writes.
 
         Raises
         ------
@@ -82,17 +75,14 @@ class ModelStatusCache:
         reading = self._readings.pop(model, None)
         if fresh or reading is None or not reading.is_usable(self._changes.change_stamp(model)):
             reading = _CachedStatus(
-                self._changes.change_stamp(model), asyncio.create_task(self._load_status(model))
+                self._changes.change_stamp(model),
+                asyncio.ensure_future(self._read(_read_status, self._store, model)),
             )
             reading.task.add_done_callback(lambda task: task.cancelled() or task.exception())
         self._readings[model] = reading
         if len(self._readings) > MAX_CACHED_MODELS:
             del self._readings[next(iter(self._readings))]
         return await asyncio.shield(reading.task)
-
-    async def _load_status(self, model: str) -> ModelStatus:
-        status: ModelStatus = await self._read(_read_status, self._store, model)
-        return status
 
 
 def _read_status(store: Store, model: str) -> ModelStatus:

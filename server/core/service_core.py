@@ -112,21 +112,18 @@ class ServiceCore:
         min_sequence: int,
     ) -> T:
         """Answer a request by the newest tree; if it seems invalid, once more with the schema read again."""
+        sizes = self.config.message_limits
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
         try:
-            if request.ByteSize() <= INLINE_BYTES:
-                return answer(request, schema, classifier, self.config.message_limits)
-            return await self.read(answer, request, schema, classifier, self.config.message_limits)
+            return await self.convert_message(request, answer, request, schema, classifier, sizes)
         except InvalidInput:  # perhaps a value that another server has just learned, or another model
             if await self.catalogue.reload_schema(model) == schema:
                 raise
         classifier, schema = await self.catalogue.classifier_and_schema(model, min_sequence)
-        return await self.convert_message(
-            request, answer, request, schema, classifier, self.config.message_limits
-        )
+        return await self.convert_message(request, answer, request, schema, classifier, sizes)
 
     async def wait_or_stop(self, awaited: Coroutine[Any, Any, object]) -> None:
-        """Wait until something is over; no longer than until the server stops."""
+        """Wait for something, or until the server stops."""
         waiting = asyncio.ensure_future(awaited)
         stop = asyncio.ensure_future(self.stopping.wait())
         try:
@@ -145,8 +142,8 @@ class ServiceCore:
         """Yield the messages of a stream until it ends; raise ``Unavailable`` when the server stops first."""
         messages = aiter(stream)
         while not self.stopping.is_set():
-            # A deadline that `begin_stop` sets: a task a message, to be waited for beside the stop, costs more than
-            # all else that is done to read one.
+            # `begin_stop` sets this deadline. To await a task for each message beside the stop would cost more than
+            # everything else that reading a message takes.
             wait = asyncio.timeout(None)
             try:
                 async with wait:
@@ -166,12 +163,7 @@ class ServiceCore:
 
 
 class OnCore:
-    """The common part of a service.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    """
+    """The common part of a service."""
 
     def __init__(self, core: ServiceCore) -> None:
         self._core = core

@@ -1,8 +1,8 @@
 """The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
 
-A commit costs more than a row does. So who was acknowledged together is waited for a moment, to be written together
-again; a single pusher does not wait. Leases and answers that come while others are written share a transaction too,
-and do not wait.
+A commit costs more than a row. Pushes acknowledged together are therefore held briefly, so that the next ones of the
+same callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write share a
+transaction too, without waiting.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ class _WriteJob:
 
 _STOP: Final = None
 STORE_POLL_S: Final = 1.0
-"""Seconds between two checks whether the store takes writes, or takes them again."""
+"""Seconds between two checks whether the store takes writes."""
 GATHER_S: Final = 0.05
-"""Longest time, in seconds, that pushes gather while others come; if none comes, they gather for one commit's time.
+"""Longest time, in seconds, that pushes are held while others arrive; otherwise they wait for one commit's time.
 
-On a busy machine a round of 64 calls takes some 40 ms. A writer that commits sooner commits only a part of them.
+On a busy machine a round of 64 calls takes some 40 ms. A writer that commits sooner commits only some of them.
 """
 GATHER_ROWS: Final = 64
-"""Rows that are committed at once, while more are read: they cost about as much as the commit itself."""
+"""Rows that are committed without further waiting: they cost about as much as the commit itself."""
 
 
 class Writer:
@@ -133,9 +133,9 @@ class Writer:
         self._loop.call_at(due, self._look_for_more, gathered, len(gathered), due, until)
 
     def _look_for_more(self, gathered: list[_WriteJob], count: int, due: float, until: float) -> None:
-        """Hand pushes over that have gathered, unless others have come since there were `count`.
+        """Hand over the gathered pushes, unless others have arrived since there were `count`.
 
-        Where the event loop comes late it was busy, and has not seen yet who came meanwhile.
+        If the event loop calls late, it was busy, and may not have seen all arrivals yet.
         """
         if gathered is not self._gathered:  # they are handed over
             return
@@ -155,45 +155,36 @@ class Writer:
     def _write_forever(self) -> None:
         stopping = False
         while not stopping:
-            jobs = self._take_jobs()
+            jobs: list[_WriteJob | None] = []  # none when it is time to look at the store first
+            with suppress(queue.Empty):
+                timeout_s = 0.0 if self._removing else max(0.0, self._look_at - time.monotonic())
+                jobs += self._queue.get(timeout=timeout_s)
+                while True:
+                    jobs += self._queue.get_nowait()
             stopping = _STOP in jobs
             known = [job for job in jobs if job is not None]
             try:
                 self._run_all(known)
                 looked = self._probe_store()
-                self._remove_deleted()
-            except Exception as error:
-                self._fail_jobs(known, error)
+                if self._removing:  # some rows of deleted models; queued writes run in between
+                    self._removing = False  # where the store does not take it: until the next look
+                    with suppress(StorageError):
+                        self._removing = self._store.remove_deleted()
+            except Exception as error:  # the calls fail, but the thread goes on: others write
+                said = f"an unexpected error ({type(error).__name__}: {error})"
+                if said != self._failure:
+                    _log.error("writing failed: %s", said, exc_info=error)
+                self._failure = said
+                with suppress(RuntimeError):  # the event loop has ended, and with it who waited
+                    self._hand_back([(job, error) for job in known])
             else:
                 self._failure = "" if looked else self._failure
-            self._report_trouble()
-
-    def _fail_jobs(self, jobs: Sequence[_WriteJob], error: Exception) -> None:
-        """Fail the waiting calls after any error: the thread must not end while others write."""
-        said = f"an unexpected error ({type(error).__name__}: {error})"
-        if said != self._failure:
-            _log.error("writing failed: %s", said, exc_info=error)
-        self._failure = said
-        with suppress(RuntimeError):  # the event loop has ended, and with it who waited
-            self._hand_back([(job, error) for job in jobs])
-
-    def _remove_deleted(self) -> None:
-        """Remove some rows of deleted models; queued writes run in between."""
-        if self._removing:
-            self._removing = False  # where the store does not take it: until the next look
-            with suppress(StorageError):
-                self._removing = self._store.remove_deleted()
-
-    def _take_jobs(self) -> list[_WriteJob | None]:
-        """All jobs that wait; none when it is time to look at the store first."""
-        jobs: list[_WriteJob | None] = []
-        with suppress(queue.Empty):
-            jobs += self._queue.get(
-                timeout=0.0 if self._removing else max(0.0, self._look_at - time.monotonic())
-            )
-            while True:
-                jobs += self._queue.get_nowait()
-        return jobs
+            trouble = self._store.write_trouble or self._failure
+            if trouble and not self._trouble:
+                _log.error("nothing can be written, only read: %s", trouble)
+            elif self._trouble and not trouble:
+                _log.warning("the store takes writes again")
+            self._trouble = trouble
 
     def _probe_store(self) -> bool:
         """Check, if it is due, whether the store takes writes; return whether it was due."""
@@ -209,17 +200,8 @@ class Writer:
                 self._store.check_room()
         return True
 
-    def _report_trouble(self) -> None:
-        """Report in the log that the store takes no writes, and when it does again."""
-        trouble = self._store.write_trouble or self._failure
-        if trouble and not self._trouble:
-            _log.error("nothing can be written, only read: %s", trouble)
-        elif self._trouble and not trouble:
-            _log.warning("the store takes writes again")
-        self._trouble = trouble
-
     def _run_all(self, jobs: Sequence[_WriteJob]) -> None:
-        """Run jobs; pushes stay in order, leases and answers too, and other jobs come after all before them."""
+        """Run jobs: pushes keep their order, as do leases and answers; other jobs run after all jobs before them."""
         group: list[_WriteJob] = []
         shared: list[_WriteJob] = []
         rows = 0
@@ -239,12 +221,18 @@ class Writer:
             self._run_shared(shared)  # not behind all pushes that wait
             shared = []
             if job.run is not None:
-                self._run_one(job, job.run)
+                try:
+                    outcome = job.run()
+                except Exception as error:
+                    outcome = error
+                # before it is acknowledged: who is told of it must not be answered from older memory
+                self._made.add(1)
+                self._hand_back([(job, outcome)])
         self._commit_pushes(group)
         self._run_shared(shared)
 
     def _run_shared(self, jobs: Sequence[_WriteJob]) -> None:
-        """Run leases and answers; a model, which may be held for long, holds up no other one."""
+        """Run leases and answers model by model, since one model may be locked for long."""
         by_model: defaultdict[str, list[tuple[_WriteJob, GroupCall]]] = defaultdict(list)
         for job in jobs:
             if job.call is not None:
@@ -256,16 +244,6 @@ class Writer:
             except Exception as error:
                 outcomes = [error] * len(mine)
             self._hand_back([(job, outcome) for (job, _), outcome in zip(mine, outcomes, strict=True)])
-
-    def _run_one(self, job: _WriteJob, run: Callable[[], Any]) -> None:
-        try:
-            outcome = run()
-        except Exception as error:
-            outcome = error
-        self._made.add(
-            1
-        )  # before it is acknowledged: who is told of it must not be answered from older memory
-        self._hand_back([(job, outcome)])
 
     def _commit_pushes(self, group: Sequence[_WriteJob]) -> None:
         if not group:

@@ -28,7 +28,7 @@ MISSING_TOKEN_AGE_S: Final = 0.1
 """Least time, in seconds, before the store is read again for an unknown token."""
 
 MAX_LOOKUPS: Final = 100
-"""Calls that wait at a time because their token is unknown: each might be that of a token made a moment ago."""
+"""Calls with unknown tokens that wait at a time, since each token may have been created a moment ago."""
 
 ID_PATTERN: Final = "[0-9a-f]{12}"
 DIGEST_BYTES: Final = hashlib.sha256().digest_size
@@ -191,17 +191,11 @@ class TokenAuthority:
         self._lookups = 0
 
     async def reload_tokens(self) -> None:
-        """Read the tokens now, rather than when those that are known are `FRESH_S` old."""
-        async with self._loading:
-            await self._load_all()
-
-    async def _load_all(self) -> None:
-        started = time.monotonic()
-        self._records = {record.id: record for record in await self._load()}
-        self._loaded_at = started
+        """Read the tokens now, without waiting until the known ones are `FRESH_S` old."""
+        await self._load_newer(time.monotonic())
 
     async def identify_caller(self, authorization: str | None) -> Principal:
-        """Return who speaks.
+        """Return the caller.
 
         Parameters
         ----------
@@ -244,7 +238,7 @@ class TokenAuthority:
             raise ResourceExhausted("too many unknown tokens are looked up at once", MISSING_TOKEN_AGE_S)
         self._lookups += 1
         try:
-            if age < MISSING_TOKEN_AGE_S:  # it may have been made a moment ago
+            if age < MISSING_TOKEN_AGE_S:  # it may have been created a moment ago
                 await asyncio.sleep(MISSING_TOKEN_AGE_S - age)
             await self._load_newer(asked_at)
         finally:
@@ -254,4 +248,6 @@ class TokenAuthority:
     async def _load_newer(self, asked_at: float) -> None:
         async with self._loading:
             if self._loaded_at < asked_at:  # else another call has read them meanwhile
-                await self._load_all()
+                started = time.monotonic()
+                self._records = {record.id: record for record in await self._load()}
+                self._loaded_at = started

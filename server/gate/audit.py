@@ -47,17 +47,25 @@ class AuditLog:
             return principal.name
         return f"{UNKNOWN_CALLER if self._needs_tokens else 'anyone'} at {context.peer()}"
 
-    async def record_call(self, who: str, method: str, target: str, error: BaseException | None) -> None:
-        """Record how a call ended, also if its caller has gone meanwhile."""
-        outcome = outcome_of(error)
-        if outcome in REFUSED and not self._is_worth_a_line(who):
-            return
-        await asyncio.shield(self._write_line(who, method, target, outcome))
+    async def record_call(
+        self, who: str, method: str, error: BaseException | None, target: str | None = None
+    ) -> None:
+        """Record how a call ended, also if its caller has gone meanwhile.
 
-    async def record_refusal(self, who: str, method: str, error: BaseException | None) -> None:
-        """Record a call that was refused before its message was read."""
-        if self._is_worth_a_line(who):
-            await asyncio.shield(self._write_line(who, method, UNREAD_TARGET, outcome_of(error)))
+        Parameters
+        ----------
+        who : name of the caller.
+        method : path of the method.
+        error : with what the call ended; None: it succeeded.
+        target : what it was about; None: it was refused before its message was read.
+        """
+        outcome = outcome_of(error)
+        if outcome in REFUSED or target is None:
+            try:  # addresses are as many as a stranger likes
+                self._refusals.take_token(who.partition(" at ")[0])
+            except ResourceExhausted:
+                return
+        await asyncio.shield(self._write_line(who, method, target or UNREAD_TARGET, outcome))
 
     async def _write_line(self, who: str, method: str, target: str, outcome: str) -> None:
         action = method.rpartition("/")[2]
@@ -66,13 +74,6 @@ class AuditLog:
             await self._record(who, action, target, outcome)
         except Exception as error:  # the call itself has ended; a failing store is reported elsewhere
             _log.error("the audit log could not be written: %s", error)
-
-    def _is_worth_a_line(self, who: str) -> bool:
-        try:
-            self._refusals.take_token(who.partition(" at ")[0])  # addresses are as many as a stranger likes
-        except ResourceExhausted:
-            return False
-        return True
 
 
 def outcome_of(error: BaseException | None) -> str:

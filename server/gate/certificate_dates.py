@@ -11,7 +11,7 @@ EXPIRED: Final = 10
 """OpenSSL's X509_V_ERR_CERT_HAS_EXPIRED."""
 
 WARNED_S: Final = 14 * 86_400.0
-"""Seconds before a certificate expires in which a program that shows it says so."""
+"""Programs warn of the expiry of their certificate from this many seconds before it."""
 
 
 def expiry_warning(cert: str, end: float) -> str:
@@ -63,7 +63,7 @@ def certificate_end(cert: str, key: str) -> float:
 
 
 def _shown_certificate(served: ssl.SSLContext, trusting: ssl.SSLContext) -> dict[str, object]:
-    """Connect the two contexts, and return the certificate that was shown."""
+    """Do a handshake between the two contexts, and return the certificate of the server."""
     there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = trusting.wrap_bio(back, there)
     server = served.wrap_bio(there, back, server_side=True)

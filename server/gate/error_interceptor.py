@@ -1,4 +1,7 @@
-"""The catch-all: domain errors become their status, anything else is logged and leaks nothing."""
+"""Errors of calls: domain errors become statuses; others are logged, and callers see only a reference to the log.
+
+Calls of damaged models end with DATA_LOSS and say what is damaged, not with an internal error of the server.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,20 @@ import inspect
 import logging
 import secrets
 from collections.abc import AsyncIterator, Callable
-from contextlib import aclosing
-from typing import Any
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, Final
 
+from google.protobuf.message import DecodeError
 from google.rpc import code_pb2
 from grpc import aio
 
+from quercus.labelling.errors import UnreadableLabel
+from quercus.server.core.damaged_models import DamagedModels
+from quercus.server.gate.guard import named_models
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, wrap_handler
-from quercus.server.wire.errors import GrpcStatus, grpc_status, is_out_of_memory, to_failure
+from quercus.server.wire.errors import grpc_status, is_out_of_memory, to_failure
+from quercus.server.wire.names import ANY
+from quercus.storage import CorruptStore
 
 _log = logging.getLogger(__name__)
 
@@ -28,13 +37,12 @@ class ErrorInterceptor(WrappingInterceptor):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._streams = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
 
     async def streams_end(self, timeout_s: float) -> bool:
-        """Wait until no stream to a client is open; False when the time was up first."""
+        """Wait until no stream to a client is open; return False if the time runs out first."""
         try:
             await asyncio.wait_for(self._quiet.wait(), timeout_s)
         except TimeoutError:
@@ -48,74 +56,121 @@ class ErrorInterceptor(WrappingInterceptor):
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the handler, whose errors become statuses."""
-        read, write = handler.request_deserializer, handler.response_serializer
-        if inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream):
-            codecs = read, write  # it writes through the context
-        else:
-            codecs = read, None
-        return wrap_handler(
-            handler,
-            unary=lambda behaviour, _: _guard_unary(method, behaviour, write or bytes),
-            stream=lambda behaviour, _: self._count_streams(_guard_stream(method, behaviour, write or bytes)),
-            codecs=codecs,
-        )
+        write: Callable[[Any], bytes] = handler.response_serializer or bytes
 
-    def _count_streams(self, behaviour: Any) -> Any:
-        async def counted_stream(request: Any, context: Any) -> AsyncIterator[Any]:
-            self._streams += 1
-            self._quiet.clear()
-            try:
-                async with aclosing(behaviour(request, context)) as responses:
-                    async for response in responses:
-                        yield response
-            finally:
-                self._streams -= 1
-                if not self._streams:
-                    self._quiet.set()
+        def guard_unary(behaviour: Any, _: bool) -> Any:
+            async def guarded(request: Any, context: Any) -> Any:
+                try:
+                    return write(await behaviour(request, context))
+                except (aio.AbortError, asyncio.CancelledError):
+                    raise
+                except Exception as error:
+                    await _abort_with_status(method, error, context)
 
-        return counted_stream
+            return guarded
 
+        def guard_stream(behaviour: Any, _: bool) -> Any:
+            async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
+                self._streams += 1
+                self._quiet.clear()
+                try:
+                    result = behaviour(request, context)
+                    if inspect.isawaitable(result):  # a handler that writes through the context
+                        await result
+                        return
+                    async with aclosing(result) as responses:
+                        async for response in responses:
+                            yield write(response)
+                except (aio.AbortError, asyncio.CancelledError):
+                    raise
+                except Exception as error:
+                    await _abort_with_status(method, error, context)
+                finally:
+                    self._streams -= 1
+                    if not self._streams:
+                        self._quiet.set()
 
-def _guard_unary(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
-    async def guarded(request: Any, context: Any) -> Any:
-        try:
-            return write(await behaviour(request, context))
-        except (aio.AbortError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            await _abort_with_status(method, error, context)
+            return guarded
 
-    return guarded
-
-
-def _guard_stream(method: str, behaviour: Any, write: Callable[[Any], bytes]) -> Any:
-    async def guarded(request: Any, context: Any) -> AsyncIterator[Any]:
-        try:
-            result = behaviour(request, context)
-            if inspect.isawaitable(result):  # a handler that writes through the context
-                await result
-                return
-            async with aclosing(result) as responses:
-                async for response in responses:
-                    yield write(response)
-        except (aio.AbortError, asyncio.CancelledError):
-            raise
-        except Exception as error:
-            await _abort_with_status(method, error, context)
-
-    return guarded
+        writes_itself = inspect.iscoroutinefunction(handler.unary_stream or handler.stream_stream)
+        codecs = handler.request_deserializer, handler.response_serializer if writes_itself else None
+        return wrap_handler(handler, unary=guard_unary, stream=guard_stream, codecs=codecs)
 
 
 async def _abort_with_status(method: str, error: Exception, context: Any) -> None:
-    refused = to_failure(error) or _report_bug(method, error)
+    refused = to_failure(error)
+    if refused is None:
+        reference = secrets.token_hex(6)
+        _log.error("%s failed (reference %s)", method, reference, exc_info=error)
+        text = f"internal error, logged by the server under reference {reference}"
+        refused = grpc_status(code_pb2.INTERNAL, text)
     if is_out_of_memory(error):
         _log.warning("%s: %s", method, refused.message)
-    await context.abort(
-        refused.code, refused.message, (*refused.metadata, *(context.trailing_metadata() or ()))
-    )
+    trailing = (*refused.metadata, *(context.trailing_metadata() or ()))
+    await context.abort(refused.code, refused.message, trailing)
 
 
-def _report_bug(method: str, error: Exception) -> GrpcStatus:
-    reference = secrets.token_hex(6)
-    _log.error("%s failed (reference %s)", method, reference, exc_info=error)
-    return grpc_status(code_pb2.INTERNAL, f"internal error, logged by the server under reference {reference}")
+_READING: Final = ("/quercus.v1.", "/inference.")
+
+
+class DamageInterceptor(WrappingInterceptor):
+    """Explains unexpected errors by damage to the model that the request names.
+
+    It is the innermost interceptor, next to the services.
+
+    Parameters
+    ----------
+    damaged : known damage, and the check.
+    """
+
+    def __init__(self, damaged: DamagedModels) -> None:
+        self._damaged = damaged
+
+    def wrap_handler(self, method: str, handler: Handler) -> Handler:
+        """Return the handler with its unexpected errors explained."""
+        if not method.startswith(_READING) or handler.request_deserializer is None:
+            return handler  # it reads no model, or another worker does
+
+        def unary(behaviour: Any, streams_in: bool) -> Any:
+            async def explained(request: Any, context: Any) -> Any:
+                async with self._explaining(request, streams_in) as asked:
+                    return await behaviour(asked, context)
+
+            return explained
+
+        def stream(behaviour: Any, streams_in: bool) -> Any:
+            async def explained(request: Any, context: Any) -> AsyncIterator[Any]:
+                async with (
+                    self._explaining(request, streams_in) as asked,
+                    aclosing(behaviour(asked, context)) as responses,
+                ):
+                    async for response in responses:
+                        yield response
+
+            return explained
+
+        return wrap_handler(handler, unary=unary, stream=stream)
+
+    @asynccontextmanager
+    async def _explaining(self, request: Any, streams_in: bool) -> AsyncIterator[Any]:
+        """Raise an error about a damaged model, named by the newest request, in place of an unexpected one."""
+        newest = None if streams_in else request
+
+        async def requests() -> AsyncIterator[Any]:
+            nonlocal newest
+            async for newest in request:
+                yield newest
+
+        try:
+            yield requests() if streams_in else request
+        except (aio.AbortError, asyncio.CancelledError):
+            raise
+        except Exception as error:
+            is_unexpected = to_failure(error) is None or isinstance(
+                error, DecodeError | CorruptStore | UnreadableLabel
+            )
+            if is_unexpected and not is_out_of_memory(error) and newest is not None:
+                for model in named_models(newest):
+                    if model != ANY and (found := await self._damaged.find_damage(model)):
+                        raise CorruptStore(f"model {model} is damaged: {found}") from error
+            raise

@@ -1,4 +1,4 @@
-"""Lets in who may call: the token first, then the message, then what is done with it."""
+"""Admits callers: checks the token first, then each message, then the models, labellers and leases that it names."""
 
 from __future__ import annotations
 
@@ -18,29 +18,28 @@ from quercus.server.gate.access import (
     TokenAuthority,
     check_permission,
     current_caller,
+    labeller_of,
     set_caller,
 )
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader, is_small
-from quercus.server.gate.rpcs import rpc_of
-from quercus.server.gate.strangers import ProbeReadings
-from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams
-from quercus.server.labelling.leasing import ANY
+from quercus.server.gate.rpcs import Rpc, rpc_of
+from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, ProbeReadings
 from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.limits import INLINE_BYTES
-from quercus.server.wire.names import parse_query
+from quercus.server.wire.names import ANY, parse_query
 from quercus.specification.bounds import MODEL_ID
 from quercus.storage import NotFound
 
 AUTHORIZATION: Final = "authorization"
 INFERENCE: Final = "/inference.GRPCInferenceService/"
 INTERNAL: Final = "quercus.Worker"
-"""The service by which workers speak with each other; it is served at their private sockets alone."""
+"""The service through which workers call each other; only their private sockets serve it."""
 OPEN_PREFIX: Final = (
     "/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady", f"/{INTERNAL}/"
 )  # fmt: skip
-"""Probes need no token: whether a server is well is no secret. Nor do workers among themselves."""
+"""Methods without a token: health probes, because the health of a server is no secret, and calls between workers."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +67,6 @@ class Guard(WrappingInterceptor):
     def __init__(
         self, core: ServiceCore, authority: TokenAuthority | None, bounds: CallerLimits, audit: AuditLog
     ) -> None:
-        super().__init__()
         self._core = core
         self._authority = authority
         self._bounds = bounds
@@ -77,7 +75,7 @@ class Guard(WrappingInterceptor):
         self._refusing: dict[str, Handler] = {}
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the handler of a call that is let in; of one that is refused here, gRPC reads no message."""
+        """Return the handler of an admitted call; of a call refused here, gRPC reads no message."""
         method = details.method
         if method.startswith(OPEN_PREFIX):
             return handler
@@ -94,34 +92,32 @@ class Guard(WrappingInterceptor):
         return handler
 
     def _refusing_handler(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that refuses calls: it takes a stream of requests, of which none is read."""
+        """Return a handler that refuses calls: it takes a stream of requests and reads none of them."""
         found = self._refusing.get(method)
         if found is None:
             if handler.response_streaming:
                 found = grpc.stream_stream_rpc_method_handler(_refuse_stream)
             elif rpc_of(method).audited:
-                found = grpc.stream_unary_rpc_method_handler(self._refuse_with_audit(method))
+
+                async def refuse(requests: Any, context: Any) -> None:
+                    who = self._audit.name_caller(current_caller(), context)
+                    await self._audit.record_call(who, method, _refusal.get())
+                    _raise_refusal()
+
+                found = grpc.stream_unary_rpc_method_handler(refuse)
             else:
                 found = grpc.stream_unary_rpc_method_handler(_refuse_unary)
             self._refusing[method] = found
         return found
 
-    def _refuse_with_audit(self, method: str) -> Any:
-        async def refuse(requests: Any, context: Any) -> None:
-            who = self._audit.name_caller(current_caller(), context)
-            await self._audit.record_refusal(who, method, _refusal.get())
-            _raise_refusal()
-
-        return refuse
-
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose messages are checked before it sees them."""
+        """Return the handler with checks of its messages before it."""
         if handler.request_deserializer is None:  # messages are for another worker, whose guard checks them
             return wrap_handler(handler, unary=_unless_refused, stream=_unless_refused_stream)
         reader = MessageReader(handler.request_deserializer, self._core.read)
         if method.startswith(OPEN_PREFIX):
             return self._open_handler(handler, reader)
-        gate = _GuardedMethod(self._core, self._authority, self._bounds, method, reader)
+        gate = _GuardedMethod(self._core, self._authority, self._bounds, reader, method, rpc_of(method))
 
         def unary(behaviour: Any, streams_in: bool) -> Any:
             guarded = gate.guard_unary(behaviour, streams_in)
@@ -143,7 +139,7 @@ class Guard(WrappingInterceptor):
             finally:
                 who = self._audit.name_caller(current_caller(), context)
                 target = await _audit_target(reader, data, outcome_of(failed))
-                await self._audit.record_call(who, method, target, failed)
+                await self._audit.record_call(who, method, failed, target)
 
         return audited
 
@@ -160,7 +156,7 @@ class Guard(WrappingInterceptor):
             return await handler.unary_unary(await reader.read_message(data), context)
 
         async def watch(requests: Any, context: Any) -> None:
-            """An address has as many streams as it may, and all of them together leave calls to others."""
+            """Bound the streams of one address, and those of all strangers, so that others can still call."""
             self._bounds.strangers.count_call()
             with self._bounds.streams.count_stream(_address_of(context)):
                 data = await self._probes.read_request(requests)
@@ -172,7 +168,7 @@ class Guard(WrappingInterceptor):
 
 
 _refusal: ContextVar[Exception | None] = ContextVar("quercus_refusal", default=None)
-"""The error that refuses the current call before anything of it is read; None: it is let in."""
+"""The error that refuses the current call before any of its messages is read; None: the call is admitted."""
 
 
 def _raise_refusal() -> None:
@@ -207,67 +203,61 @@ def _unless_refused_stream(behaviour: Any, _: bool) -> Any:
     return admitted
 
 
+@dataclass(frozen=True)
 class _GuardedMethod:
     """The checks of one method's calls, at their start and with every message."""
 
-    def __init__(
-        self,
-        core: ServiceCore,
-        authority: TokenAuthority | None,
-        bounds: CallerLimits,
-        method: str,
-        reader: MessageReader,
-    ) -> None:
-        self._core = core
-        self._reader = reader
-        self._authority = authority
-        self._bounds = bounds
-        self._method = method
-        self._rpc = rpc_of(method)
+    core: ServiceCore
+    authority: TokenAuthority | None
+    bounds: CallerLimits
+    reader: MessageReader
+    method: str
+    rpc: Rpc
 
     async def admit_caller(self, context: Any) -> Principal | None:
-        """Return who calls; raises unless they may, still."""
-        if self._authority is None:
+        """Return the caller; raise if the token is no longer valid or does not allow the call."""
+        if self.authority is None:
             return None
-        principal = await self._authority.identify_caller(metadata_of(context, AUTHORIZATION))
-        check_permission(principal, self._method)
+        principal = await self.authority.identify_caller(metadata_of(context, AUTHORIZATION))
+        check_permission(principal, self.method)
         return principal
 
     async def check_message(self, data: bytes, context: Any) -> Any:
         """Check a message and return it; it is parsed only after the checks that need no parsing."""
         principal = None
-        if self._authority is not None:
+        if self.authority is not None:
             principal = await self.admit_caller(context)
             set_caller(principal)
-        if self._bounds.rates.are_bounded:
-            self._bounds.rates.take_token(_caller_name(principal, context))
-        if not self._rpc.light:
-            self._bounds.memory.check_memory()
-        request = (
-            self._reader.parse_message(data) if is_small(data) else await self._reader.read_message(data)
-        )
+        if self.bounds.rates.are_bounded:
+            self.bounds.rates.take_token(_caller_name(principal, context))
+        if not self.rpc.light:
+            self.bounds.memory.check_memory()
+        request = self.reader.parse_message(data) if is_small(data) else await self.reader.read_message(data)
         if principal is not None:
-            await self._check_message(request, principal)
+            await self._check_names(request, principal)
         return request
 
-    async def _check_message(self, request: Any, principal: Principal) -> None:
+    async def _check_names(self, request: Any, principal: Principal) -> None:
+        """Refuse other models than those granted, another labeller, and leases that others hold."""
         for model in named_models(request):
             if model != ANY and not principal.may_touch(model):  # of any model only those granted are leased
                 raise PermissionDenied(f"the token of {principal.name} is not for the model {model[:80]}")
-        _check_labeller(request, principal)
-        if not principal.is_operator:
-            for part in leased_parts(request):
-                await self._check_holder(part, principal)
-
-    async def _check_holder(self, request: Any, principal: Principal) -> None:
-        """A lease token counts only in the hands it was given to, also after the lease has ended."""
-        try:
-            model, number = parse_query(request.name)
-            holder = await self._core.read(self._core.store.holder, model, number, request.lease_token)
-        except (InvalidInput, NotFound):  # which the service says better
+        names = request.DESCRIPTOR.fields_by_name
+        if "labeller" in names and "model" in names and request.model:
+            request.labeller = labeller_of(request.labeller)
+        if principal.is_operator:
             return
-        if holder not in {"", principal.name}:
-            raise PermissionDenied(f"the lease of {request.name} was given to another labeller")
+        for part in _carried_requests(request):
+            token = getattr(part, "lease_token", "")
+            if not token:
+                continue
+            try:  # a lease token counts only in the hands it was given to, also after the lease has ended
+                model, number = parse_query(part.name)
+                holder = await self.core.read(self.core.store.holder, model, number, token)
+            except (InvalidInput, NotFound):  # which the service says better
+                continue
+            if holder not in {"", principal.name}:
+                raise PermissionDenied(f"the lease of {part.name} was given to another labeller")
 
     def guard_unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""
@@ -277,7 +267,7 @@ class _GuardedMethod:
                 _raise_refusal()
                 return await behaviour(self._check_messages(data, context), context)
             response = await behaviour(await self.check_message(data, context), context)
-            if self._rpc.waits:  # still; a query leased meanwhile is open again when the lease ends
+            if self.rpc.waits:  # still; a query leased meanwhile is open again when the lease ends
                 await self.admit_caller(context)
             return response
 
@@ -290,7 +280,7 @@ class _GuardedMethod:
             _raise_refusal()
             principal = await self.admit_caller(context)
             set_caller(principal)
-            with self._bounds.streams.count_stream(_caller_name(principal, context)):
+            with self.bounds.streams.count_stream(_caller_name(principal, context)):
                 asked = (
                     self._check_messages(data, context)
                     if streams_in
@@ -319,17 +309,16 @@ def _address_of(context: Any) -> str:
 
 
 async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str:
-    """Return the target of a call; a large message of a refused caller is not read for this."""
+    """Return the target of a call, in one line also for an invalid name of a model.
+
+    A large message of a refused caller is not read for this.
+    """
     if outcome in REFUSED and len(data) > INLINE_BYTES:
         return UNREAD_TARGET
     try:
-        return _target_of(await reader.read_message(data))
+        request = await reader.read_message(data)
     except (InvalidInput, DecodeError, MemoryError):
         return UNREAD_TARGET
-
-
-def _target_of(request: Any) -> str:
-    """Return the target of a call, as one line of the log even for invalid names of models."""
     model = next(iter(named_models(request)), None)
     if model is None:
         return "server"
@@ -345,7 +334,7 @@ def named_models(request: Any) -> list[str]:
         bare = (getattr(request, "model_name", ""), getattr(request, "name", ""))
         return [name for name in bare if name]
     found = []
-    for part in carried_requests(request):
+    for part in _carried_requests(request):
         for key in ("model", "name", "parent"):
             resource = getattr(part, key, "")
             if isinstance(resource, str) and resource.startswith("models/"):
@@ -355,27 +344,10 @@ def named_models(request: Any) -> list[str]:
     return found
 
 
-def leased_parts(request: Any) -> list[Any]:
-    """Return the parts of a message, itself among them, that speak of a leased query."""
-    return [part for part in carried_requests(request) if getattr(part, "lease_token", "")]
-
-
-def carried_requests(request: Any) -> list[Any]:
+def _carried_requests(request: Any) -> list[Any]:
     """Return a message and the requests that it carries, such as the answers on a stream of queries."""
     found = [request]
     for descriptor, value in request.ListFields():
         if descriptor.message_type is not None and descriptor.message_type.name.endswith("Request"):
             found += value if descriptor.is_repeated else [value]
     return found
-
-
-def _check_labeller(request: Any, principal: Principal) -> None:
-    """Set the labeller of a request to the token's name; only an operator's token may name another."""
-    if "labeller" not in request.DESCRIPTOR.fields_by_name or not getattr(request, "model", ""):
-        return
-    if not request.labeller:
-        request.labeller = principal.name
-    elif request.labeller != principal.name and not principal.is_operator:
-        raise PermissionDenied(
-            f"labeller: is {request.labeller[:60]!r}, but the token speaks for {principal.name!r}"
-        )

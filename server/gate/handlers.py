@@ -1,9 +1,9 @@
-"""Handlers of methods, wrapped: what every interceptor does."""
+"""Handlers of methods: registered, found by name, and wrapped by interceptors."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import grpc
@@ -19,32 +19,20 @@ FindHandler = Callable[[Any], Awaitable[Handler]]
 Codecs = tuple[Deserialize | None, Serialize | None]
 
 
-class WrappingInterceptor(aio.ServerInterceptor, ABC):
-    """An interceptor that puts something around each method, once: methods are few, calls are many."""
-
-    def __init__(self) -> None:
-        self._wrapped = _Wrapped([self])
+class WrappingInterceptor(ABC):
+    """An interceptor that wraps each method once, not each call; `Joined` makes one of gRPC's of some of them."""
 
     @abstractmethod
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
         """Return the wrapped handler of a method."""
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the wrapped handler of a call that has just come, or one that refuses the call in its place."""
+        """Return the wrapped handler of a new call, or another handler that refuses the call."""
         return handler
-
-    async def intercept_service(self, continuation: FindHandler, handler_call_details: Any) -> Handler:
-        """Return the wrapped handler of the called method; None for one that the server does not have."""
-        handler = await continuation(handler_call_details)
-        if handler is None:
-            return None
-        return await self.admit(
-            handler_call_details, self._wrapped.handler(handler_call_details.method, handler)
-        )
 
 
 class Joined(aio.ServerInterceptor):
-    """Interceptors as one: a call is intercepted once, and not once for each of them.
+    """Several interceptors as one, so that a call is intercepted once.
 
     Parameters
     ----------
@@ -73,7 +61,7 @@ class Joined(aio.ServerInterceptor):
 
 
 class _Wrapped:
-    """Handlers in what some interceptors, the innermost first, put around them."""
+    """Handlers wrapped by some interceptors, the innermost first."""
 
     def __init__(self, parts: Sequence[WrappingInterceptor]) -> None:
         self._parts = parts
@@ -132,3 +120,26 @@ def wrap_handler(
         behaviour = unary(handler.stream_unary or handler.unary_unary, streams_in)
         make = grpc.stream_unary_rpc_method_handler if streams_in else grpc.unary_unary_rpc_method_handler
     return make(behaviour, *codecs)
+
+
+class Services:
+    """Takes the place of a server when generated code registers services; their methods are found by name.
+
+    Generated code registers each method with ``grpc.aio`` as well. That server then waits for the next call of all
+    registered methods at once, and adds and removes a callback for each of them at every call: 46 µs with the forty
+    methods of Quercus.
+
+    Attributes
+    ----------
+    handlers : what servers add; each finds the methods of one service.
+    """
+
+    def __init__(self) -> None:
+        self.handlers: list[Any] = []
+
+    def add_generic_rpc_handlers(self, handlers: Sequence[Any]) -> None:
+        """Add a service, whose methods are found by name."""
+        self.handlers += handlers
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        """Do nothing: the methods are found by name."""

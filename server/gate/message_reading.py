@@ -1,18 +1,30 @@
-"""Reads the messages that callers send: small ones at once, large ones in a thread and only up to a bound."""
+"""Reads the messages that callers send: small ones at once, large ones in a thread and only up to a bound.
+
+Two bytes of an empty row become some forty of memory, so the size of a message does not bound the cost of reading it:
+the objects in a large one are counted before protobuf creates them, by a walk over its bytes that stops at the bound.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Final
 
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import DecodeError
 
 from quercus.belief.errors import InvalidInput
 from quercus.server.gate.handlers import Deserialize
 from quercus.server.wire.errors import is_out_of_memory
 from quercus.server.wire.json_messages import EncodedMessage
-from quercus.server.wire.limits import INLINE_BYTES, INLINE_JSON_BYTES, UNCOUNTED_BYTES
-from quercus.server.wire.message_size import MessageShape, check_parts
+from quercus.server.wire.limits import (
+    INLINE_BYTES,
+    INLINE_JSON_BYTES,
+    MAX_ENTRIES,
+    MAX_PARTS,
+    UNCOUNTED_BYTES,
+)
 
 InThread = Callable[..., Awaitable[Any]]
 """Runs a function with its arguments in a thread."""
@@ -48,20 +60,193 @@ class MessageReader:
         """
         if is_small(data):
             return self.parse_message(data)
-        return await self._in_thread(self._read_large, data)
-
-    def _read_large(self, data: bytes) -> Any:
-        if len(data) > UNCOUNTED_BYTES and not isinstance(data, EncodedMessage):  # which count for themselves
-            check_parts(data, self._shape)
-        return self.parse_message(data)
+        return await self._in_thread(self.parse_message, data)
 
     def parse_message(self, data: bytes) -> Any:
-        """Return a message that is small; errors as `read_message`."""
-        if isinstance(data, EncodedMessage):
+        """Return a message; errors as `read_message`. A large one takes long."""
+        if isinstance(data, EncodedMessage):  # which counts for itself
             return data.read_as(self._kind)
+        if len(data) > UNCOUNTED_BYTES:
+            check_parts(data, self._shape)
         try:
             return self._deserialize(data)
         except DecodeError as error:
             if is_out_of_memory(error):
                 raise
             raise InvalidInput("request", f"cannot be read ({error})") from None
+
+
+_VARINT, _FIXED64, _LENGTH, _GROUP, _END_GROUP, _FIXED32 = range(6)
+_CONTINUED: Final = bytes(range(128, 256))
+"""Bytes of a number that are not its last."""
+
+_NUMBERS: Final = frozenset(
+    {
+        FieldDescriptor.TYPE_INT32,
+        FieldDescriptor.TYPE_INT64,
+        FieldDescriptor.TYPE_UINT32,
+        FieldDescriptor.TYPE_UINT64,
+        FieldDescriptor.TYPE_SINT32,
+        FieldDescriptor.TYPE_SINT64,
+        FieldDescriptor.TYPE_BOOL,
+        FieldDescriptor.TYPE_ENUM,
+    }
+)
+"""Numbers of one byte or more that take four or eight in memory; those of fixed size do not grow."""
+
+_CHUNK: Final = 1 << 18
+"""Bytes looked through before another thread may have the interpreter's lock."""
+
+
+@dataclass(frozen=True)
+class _CountedField:
+    """A field that is counted: a message, or a list of messages, texts or numbers."""
+
+    name: str
+    is_repeated: bool
+    is_numbers: bool
+    parts: MessageShape | None
+
+
+@dataclass
+class MessageShape:
+    """The counted fields of a type of message.
+
+    Attributes
+    ----------
+    fields : by number.
+    """
+
+    fields: dict[int, _CountedField] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, descriptor: Descriptor, known: dict[str, MessageShape] | None = None) -> MessageShape:
+        """Return the shape of a type of message."""
+        known = {} if known is None else known
+        if descriptor.full_name in known:
+            return known[descriptor.full_name]
+        shape = known[descriptor.full_name] = cls()
+        for each in descriptor.fields:
+            is_numbers, is_text = each.type in _NUMBERS, each.cpp_type == FieldDescriptor.CPPTYPE_STRING
+            parts = None if each.message_type is None else cls.of(each.message_type, known)
+            if parts is not None or (each.is_repeated and (is_numbers or is_text)):
+                shape.fields[each.number] = _CountedField(each.name, each.is_repeated, is_numbers, parts)
+        return shape
+
+    def _reachable_shapes(self, found: list[MessageShape] | None = None) -> list[MessageShape]:
+        found = [] if found is None else found
+        if not any(self is each for each in found):
+            found.append(self)
+            for each in self.fields.values():
+                if each.parts is not None:
+                    each.parts._reachable_shapes(found)
+        return found
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """True if the message, or a message within it, contains a list of numbers."""
+        return any(each.is_numbers for shape in self._reachable_shapes() for each in shape.fields.values())
+
+    @cached_property
+    def first_bytes(self) -> bytes:
+        """The possible first bytes of every counted part and text, for all encodings of its tag."""
+        tags = {number << 3 | _LENGTH for shape in self._reachable_shapes() for number in shape.fields}
+        return bytes({tag & 127 | high for tag in tags for high in ((0, 128) if tag < 128 else (128,))})
+
+
+def check_parts(data: bytes, shape: MessageShape) -> None:
+    """Refuse a message that would make more than ``MAX_PARTS``, or a list of more than ``MAX_ENTRIES``.
+
+    Most messages pass by a quick count over their bytes; others are walked through up to the bound and no further.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field.
+    """
+    most = 0
+    for start in range(0, len(data), _CHUNK):
+        piece = data[start : start + _CHUNK]
+        most += len(piece) - len(piece.translate(None, shape.first_bytes))
+    walk = _MessageWalk(data, everything=most > MAX_PARTS)
+    try:
+        walk.walk_message(0, len(data), shape, "")
+    except IndexError:  # truncated: the part before was counted, and protobuf reports the error
+        return
+
+
+class _MessageWalk:
+    """One walk over the bytes of a message.
+
+    Parameters
+    ----------
+    data : the bytes.
+    everything : True: count all fields; False: only messages with lists of numbers.
+    """
+
+    def __init__(self, data: bytes, everything: bool) -> None:
+        self._data = data
+        self._everything = everything
+        self.parts = 0
+
+    def walk_message(self, at: int, end: int, shape: MessageShape, path: str) -> None:
+        """Walk through one message; IndexError where its bytes are none."""
+        data, fields, everything = self._data, shape.fields, self._everything
+        entries: dict[int, int] = {}
+        while at < end:
+            tag, at = (data[at], at + 1) if data[at] < 128 else self._read_varint(at)
+            kind, number = tag & 7, tag >> 3
+            found = fields.get(number)
+            if kind == _LENGTH:
+                length, at = (data[at], at + 1) if data[at] < 128 else self._read_varint(at)
+                if length > end - at:
+                    raise IndexError
+                is_many = found is not None and found.is_numbers
+                more = len(data[at : at + length].translate(None, _CONTINUED)) if is_many else 1
+            else:
+                length, more = self._end_of_number(kind, at) - at, 1
+            if found is None or not found.is_repeated:
+                self.parts += 1
+            else:
+                self.parts += more
+                entries[number] = count = entries.get(number, 0) + more
+                if count > MAX_ENTRIES:
+                    raise InvalidInput(
+                        path + found.name,
+                        f"has more than {MAX_ENTRIES:,} entries: send several smaller messages",
+                    )
+            if self.parts > MAX_PARTS:
+                raise InvalidInput(
+                    path + found.name if found is not None else path[:-1] or "request",
+                    f"is more than the {MAX_PARTS:,} fields and entries of lists that one message may have: "
+                    "send several smaller messages",
+                )
+            if found is not None and kind == _LENGTH and length:
+                parts = found.parts
+                if parts is not None and (everything or parts.has_numbers):
+                    self.walk_message(at, at + length, parts, f"{path}{found.name}.")
+            at += length
+
+    def _end_of_number(self, kind: int, at: int) -> int:
+        """Return where a number of a kind ends."""
+        if kind == _VARINT:
+            return self._read_varint(at)[1]
+        if kind in (_GROUP, _END_GROUP):  # its content is counted as if it were not nested
+            return at
+        if kind not in (_FIXED64, _FIXED32):
+            raise IndexError
+        return at + (8 if kind == _FIXED64 else 4)
+
+    def _read_varint(self, at: int) -> tuple[int, int]:
+        """Read a number of seven bits a byte; return it and where the next thing begins."""
+        byte: Any = self._data[at]
+        if byte < 128:
+            return byte, at + 1
+        value, shift = byte & 127, 0
+        while byte > 127:
+            at, shift = at + 1, shift + 7
+            if shift > 63:
+                raise IndexError
+            byte = self._data[at]
+            value |= (byte & 127) << shift
+        return value, at + 1

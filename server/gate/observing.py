@@ -1,4 +1,4 @@
-"""Sees every call from outside: counts it, times it, gives it an id and a line in the log."""
+"""Sees every call from outside: counts it, times it, gives it an id, a line in the log, and a context of its own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import logging
 import random
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from functools import cache
 from typing import Any, Final
 
 import grpc
+from grpc import aio
 
-from quercus.server.gate.call import Call
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import set_request_id
@@ -28,23 +28,93 @@ SLOW_S: Final = 1.0
 _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
+class Call:
+    """Takes the place of the context of ``grpc.aio`` in all code inside the outermost interceptor.
+
+    ``grpc.aio`` frees a call when its task ends, and later reads of the context (by a task that outlived the call, or
+    an asynchronous generator that is closed late) access freed memory. So the contents of the context are read when the
+    call begins, and nothing is sent once it has ended.
+
+    Parameters
+    ----------
+    context : context of a call of ``grpc.aio`` that has just begun.
+    forwarded_from : metadata in which another worker of this server names the caller; None: the caller is the peer.
+
+    Attributes
+    ----------
+    began_at : of ``time.perf_counter``.
+    has_ended : whether nothing is sent any more.
+    """
+
+    def __init__(self, context: Any, forwarded_from: str | None = None) -> None:
+        self._context = context
+        self._metadata = tuple(context.invocation_metadata() or ())
+        given = dict(self._metadata).get(forwarded_from) if forwarded_from is not None else None
+        self._peer: str = context.peer() if given is None else given
+        self.began_at = time.perf_counter()
+        self.has_ended = False
+
+    def mark_ended(self) -> None:
+        """End the call: nothing is sent from now on."""
+        self.has_ended = True
+
+    def peer(self) -> str:
+        """Return the address of the caller, as gRPC writes it: ``ipv4:127.0.0.1:40001``."""
+        return self._peer
+
+    def invocation_metadata(self) -> tuple[Any, ...]:
+        """Return the metadata of the caller."""
+        return self._metadata
+
+    def trailing_metadata(self) -> tuple[Any, ...]:
+        """Return the trailing metadata."""
+        return tuple(self._context.trailing_metadata() or ())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._context, name)  # deadline and status
+
+    async def requests_until_end(
+        self, requests: AsyncIterator[Any], count: Callable[[], object] = lambda: None
+    ) -> AsyncIterator[Any]:
+        """Yield and count requests until there are no more or the call has ended: a task that reads may outlive it."""
+        if self.has_ended:
+            return
+        async for request in requests:
+            count()
+            yield request
+            if self.has_ended:
+                return
+
+    async def write(self, response: Any) -> None:
+        """Send a message."""
+        await self._send_unless_ended(self._context.write, response)
+
+    async def abort(self, code: Any, details: str = "", trailing_metadata: tuple[Any, ...] = ()) -> None:
+        """End the call with a status; raises always."""
+        await self._send_unless_ended(self._context.abort, code, details, trailing_metadata)
+
+    async def _send_unless_ended(self, send: Callable[..., Awaitable[None]], *arguments: Any) -> None:
+        """Send; if the client has gone, cancel the call, which gRPC would do a moment later anyway."""
+        if self.has_ended:
+            raise asyncio.CancelledError
+        try:
+            await send(*arguments)
+        except aio.InternalError:
+            raise asyncio.CancelledError from None
+
+
 class Observer(WrappingInterceptor):
     """The outermost interceptor.
 
     A client may name its request in the metadata ``x-request-id``; else it gets a name. It is in every line that
     the server logs for it, and in the trailing metadata of the answer.
-
-    Parameters
-    ----------
-    metrics : the metrics that it counts.
     """
 
     def __init__(self, metrics: Metrics) -> None:
-        super().__init__()
         self._metrics = metrics
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose calls are counted and timed."""
+        """Return the handler with its calls counted and timed."""
         calls = _ObservedMethod(self._metrics, method, handler)
         return wrap_handler(handler, unary=calls.observe_unary, stream=calls.observe_stream)
 
@@ -65,19 +135,19 @@ class _ObservedMethod:
 
     def _begin_call(self, context: Any) -> Call:
         call = Call(context)
-        given = metadata_of(call, REQUEST_ID)
-        request_id = given if given and _SOUND.fullmatch(given) else _new_id()
+        given = metadata_of(call, REQUEST_ID)  # an id is no secret, so no system call is made for one
+        request_id = given if given and _SOUND.fullmatch(given) else f"{random.getrandbits(64):016x}"
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))
         self._started.inc()
-        self._metrics.count_begin()
+        self._metrics.under_way.add(1)
         return call
 
     def _end_call(self, call: Call, error: BaseException | None) -> None:
         seconds = time.perf_counter() - call.began_at
         code = _status_code(call, error)
         call.mark_ended()
-        self._metrics.count_end()
+        self._metrics.under_way.add(-1)
         self._handled(code).inc()
         if self._seconds is not None:
             self._seconds.observe(seconds)
@@ -92,7 +162,7 @@ class _ObservedMethod:
         async def observed(request: Any, context: Any) -> Any:
             call, error = self._begin_call(context), None
             try:
-                return await behaviour(self._count_requests(request, call) if streams_in else request, call)
+                return await behaviour(self._counted(request, call) if streams_in else request, call)
             except BaseException as caught:
                 error = caught
                 raise
@@ -102,12 +172,12 @@ class _ObservedMethod:
         return observed
 
     def observe_stream(self, behaviour: Any, streams_in: bool) -> Any:
-        """Wrap a handler with many responses; it is closed before the call ends, however it ends."""
+        """Wrap a handler with many responses, which is always closed before the call ends."""
 
         async def observed(request: Any, context: Any) -> None:
             call, error = self._begin_call(context), None
             sent = self._metrics.sent.labels(*self._labels)
-            asked = self._count_requests(request, call) if streams_in else request
+            asked = self._counted(request, call) if streams_in else request
             try:
                 async with aclosing(behaviour(asked, call)) as responses:
                     async for response in responses:
@@ -121,16 +191,8 @@ class _ObservedMethod:
 
         return observed
 
-    async def _count_requests(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
-        """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
-        received = self._metrics.received.labels(*self._labels)
-        if call.has_ended:
-            return
-        async for request in requests:
-            received.inc()
-            yield request
-            if call.has_ended:
-                return
+    def _counted(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
+        return call.requests_until_end(requests, self._metrics.received.labels(*self._labels).inc)
 
 
 def _type_of(handler: Handler) -> str:
@@ -138,11 +200,6 @@ def _type_of(handler: Handler) -> str:
     if handler.request_streaming:
         return "bidi_stream" if handler.response_streaming else "client_stream"
     return "server_stream" if handler.response_streaming else "unary"
-
-
-def _new_id() -> str:
-    """Return a name for a request. It is no secret, so no system call is made for it."""
-    return f"{random.getrandbits(64):016x}"
 
 
 def _status_code(call: Call, error: BaseException | None) -> str:

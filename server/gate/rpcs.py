@@ -113,5 +113,5 @@ RPCS: Final[Mapping[str, Rpc]] = {
 
 
 def rpc_of(path: str) -> Rpc:
-    """Return what is known of a method; of one that is not described only operators may call it."""
+    """Return the description of a method; a method without one is for operators only."""
     return RPCS.get(path) or Rpc(path.rpartition(".")[2])

@@ -1,31 +1,31 @@
-"""Bounds on the calls of one caller, and refusal of calls when the server is overloaded."""
+"""Bounds on the calls of one caller and of strangers, and refusal of calls when the server is overloaded."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import math
-import os
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
+from quercus.belief.errors import InvalidInput
+from quercus.server.machine import resident_bytes
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.workers.board import Board, Tally
 
 _log = logging.getLogger(__name__)
 BURST_S: Final = 2.0
-"""Seconds whose calls a caller may make at once after a quiet time."""
+"""A caller that has been quiet may make the calls of this many seconds at once."""
 
 MAX_CALLERS: Final = 10_000
-"""Callers whose rate is remembered; the one quiet longest is forgotten first, and begins with a full bucket."""
+"""Callers whose rate is remembered. The one quiet longest is forgotten first, and then has a full bucket."""
 
 ROUNDING: Final = 0.001
-"""Part of a call that rounding may take from a bucket: its moment is a float of a clock that may stand at years."""
+"""Part of a call that rounding may take from a bucket, whose time is a float of a clock that may have run for years."""
 
 MEMORY_POLL_S: Final = 0.25
 SHED_RETRY_S: Final = 1.0
@@ -34,7 +34,7 @@ SAFE_SHARE: Final = 0.9
 
 
 class CallRates:
-    """A bucket of tokens a caller: each call takes one, time puts them back.
+    """A bucket of tokens for each caller: each call takes one, and time refills the bucket.
 
     A bucket is kept as the moment when it will be full again.
 
@@ -128,10 +128,7 @@ class CallsAtOnce:
             )
         if (task := asyncio.current_task()) is not None:  # it always is
             self._count.add(1)
-            task.add_done_callback(self._end_call)
-
-    def _end_call(self, _: object) -> None:
-        self._count.add(-1)
+            task.add_done_callback(lambda _: self._count.add(-1))
 
 
 class OpenStreams:
@@ -202,13 +199,13 @@ class MemoryWatch:
         self.is_full = False
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start watching."""
         if self._most:
             self._thread = threading.Thread(target=self._watch_memory, name="quercus-memory", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         self._stopping.set()
         if self._thread is not None:
             self._thread.join()
@@ -242,45 +239,60 @@ class MemoryWatch:
             self.compare_memory()
 
 
-def resident_bytes() -> int:
-    """Return the resident memory of this process; 0 where the system does not tell in the way of Linux."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, IndexError):
-        return 0
+MAX_READINGS: Final = 8
+"""Requests of strangers that are read at a time; each may have `max_message_bytes` before its length is known."""
+
+READING_S: Final = 5.0
+"""Longest time that a request of a stranger takes to arrive."""
+
+MAX_PROBE_BYTES: Final = 4 * 1024
+"""Longest request of a stranger: it names a service."""
+
+PROBE_RETRY_S: Final = 0.2
 
 
-def memory_of_machine(root: Path = Path("/")) -> int:
-    """Return how many bytes of memory this process may use; 0 when unknown.
+class ProbeReadings:
+    """The requests of strangers that are being read.
 
-    That is the memory of the machine, or the lowest bound of the control groups of the process: its own group and all
-    groups above it, as the slices of systemd.
-
-    Parameters
-    ----------
-    root : folder of ``proc`` and ``sys``.
+    Only a few are read at a time, and the oldest gives way to the next: a probe sends its request with the call, so a
+    request that is still missing will probably never arrive.
     """
-    found = list(_group_bounds(root))
-    with suppress(ValueError, OSError):
-        found.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    return min(found, default=0)
 
+    def __init__(self) -> None:
+        self._under_way: deque[asyncio.Future[None]] = deque()
 
-def _group_bounds(root: Path) -> Iterator[int]:
-    """Yield the bounds of memory of the groups of this process, of both versions of control groups."""
-    groups = root / "sys/fs/cgroup"
-    try:
-        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError):
-        return
-    for line in lines:
-        _, controllers, path = line.split(":", 2)
-        if controllers and "memory" not in controllers.split(","):
-            continue
-        top, file = (groups / "memory", "memory.limit_in_bytes") if controllers else (groups, "memory.max")
-        group = PurePosixPath(path.strip("/"))
-        # a container may see the names that its host has; then the bound is in the folder on top
-        for folder in (".",) if ".." in group.parts else (group, *group.parents):
-            with suppress(OSError, ValueError):  # it is not there, or says "max"
-                yield int((top / folder / file).read_text(encoding="ascii"))
+    async def read_request(self, requests: AsyncIterator[bytes]) -> bytes:
+        """Return the first message of a call; empty if there is none.
+
+        Raises
+        ------
+        ResourceExhausted
+            When it has not arrived in time, or gave way.
+        InvalidInput
+            When it is too long for a probe.
+        """
+
+        async def first_of(requests: AsyncIterator[bytes]) -> bytes:
+            return await anext(requests, b"")
+
+        if len(self._under_way) >= MAX_READINGS:
+            self._under_way.popleft().set_result(None)
+        giving_way: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._under_way.append(giving_way)
+        # What gives way is ended by the end of its call: gRPC would leak a message that arrives as it is cancelled.
+        reading = asyncio.ensure_future(first_of(requests))
+        # the error of a request that no one waits for is taken: its call has ended
+        reading.add_done_callback(lambda each: each.cancelled() or each.exception())
+        try:
+            await asyncio.wait((reading, giving_way), timeout=READING_S, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            if not giving_way.done():
+                self._under_way.remove(giving_way)
+                giving_way.cancel()
+        if not reading.done():
+            raise ResourceExhausted(
+                "the request of a caller without a token did not arrive in time", PROBE_RETRY_S
+            )
+        if len(data := reading.result()) > MAX_PROBE_BYTES:
+            raise InvalidInput("request", f"has {len(data):,} bytes, a probe has at most {MAX_PROBE_BYTES:,}")
+        return data

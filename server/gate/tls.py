@@ -48,7 +48,7 @@ class Certificates:
         )
 
     def reload_files(self) -> None:
-        """Read the files again; connections that are open stay as they are.
+        """Read the files again, for new connections.
 
         Raises
         ------

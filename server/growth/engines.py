@@ -7,58 +7,64 @@ learner has one beside it for this. The forest of many memories selects its quer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pkgutil import resolve_name
-from typing import Protocol
+from typing import Final, NamedTuple
 
-from quercus.server.growth.grown_trees import GrownTrees
+import numpy as np
+from numpy.typing import NDArray
+
+from quercus.belief.codec import decode_contours
+from quercus.belief.contour import is_vacuous
+from quercus.belief.evidence import ReportedLabel
+from quercus.belief.label import Label, contour
+from quercus.labelling.history import reported_label
 from quercus.server.growth.saved_columns import SavedEngine
-from quercus.server.growth.tree_engine import ActiveTreeEngine, IncrementalEngine, as_active
+from quercus.server.wire import snapshots
+from quercus.server.wire.agenda import decode_asked, encode_asked
+from quercus.server.wire.models import specification_of
+from quercus.server.wire.trees import encode_head
+from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
-from quercus.storage import Event, InstanceColumns
-from quercus.trees import Abc45, AccuracyBlock, Query, SplitName
+from quercus.specification.parameters import BUCKET
+from quercus.specification.strategies import DEFAULT_STRATEGY
+from quercus.storage import Event, EventKind, InstanceColumns
+from quercus.trees import (
+    Abc45,
+    AccuracyBlock,
+    ActiveForest,
+    Answered,
+    AverageConfidence,
+    Corrected,
+    Edges,
+    GrowthState,
+    LearnedModel,
+    MemoryForest,
+    Observed,
+    Query,
+    Refused,
+    Respecified,
+    SavedEvidence,
+    SavedForest,
+    SplitName,
+    TreeModel,
+    count_rows,
+    forest_of,
+    grow,
+    restore_forest,
+    restored_state,
+    saved_evidence,
+    saved_forest,
+    served_forest,
+    split_names,
+    spread_rows,
+)
 
-
-class QueryEngine(Protocol):
-    """Folds the log of one model and selects queries."""
-
-    @property
-    def strategy_name(self) -> str:
-        """Name of the strategy that chooses."""
-
-    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
-        """Take the next part of the log."""
-
-    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
-        """Return up to `limit` queries, each with the sequence of its instance."""
-
-    def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if it cannot be saved."""
-
-    def restore_state(self, saved: SavedEngine) -> None:
-        """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
-
-    def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return the names of the splits, which queries name by number."""
-
-
-class TreeEngine(QueryEngine, Protocol):
-    """An engine whose trees follow the log."""
-
-    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
-        """Return the trees of the folded events; `vocabulary` names the learned nominal values by attribute."""
-
-    @property
-    def accuracy(self) -> tuple[AccuracyBlock, ...]:
-        """Accuracy of its trees on rows whose label came later, in blocks, the oldest first."""
-
-    @property
-    def is_settled(self) -> bool | None:
-        """True if the active tree is settled; None if it asks regardless."""
-
-    def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
-        """Continue from the counts of an earlier grower."""
+MAX_JUDGED_ROWS: Final = 2_000
+"""Newest rows of a part of the log whose predictions are counted: more would fall out of the blocks at once."""
 
 
 def learns_again(specification: Specification) -> bool:
@@ -72,9 +78,11 @@ def tree_engine(specification: Specification) -> TreeEngine:
     return engine
 
 
-def query_engine(specification: Specification) -> QueryEngine:
-    """Return the engine that asks for a new model whose learner learns again."""
-    return ActiveTreeEngine(specification)
+def as_active(specification: Specification) -> Specification:
+    """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
+    is_asked = specification.algorithm.asks == "tree"
+    strategy = specification.strategy if is_asked else DEFAULT_STRATEGY["tree"]
+    return replace(specification, algorithm=Abc45(), strategy=strategy)
 
 
 def at_level_one(specification: Specification) -> Specification:
@@ -82,8 +90,250 @@ def at_level_one(specification: Specification) -> Specification:
     return replace(specification, alpha=1.0, algorithm=Abc45())
 
 
-class ActiveE2mEngine:
-    """An E2M tree that is asked for by an active tree beside it, which follows the same log.
+Names = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class GrownTrees:
+    """The trees of an engine.
+
+    Attributes
+    ----------
+    specification : in force.
+    model : the trees.
+    edges : inner edges in force of each attribute; none where numbers are split at thresholds.
+    names : branch names of each attribute.
+    confidence : how right the trees take themselves to be on the rows of the log; None without rows.
+    other_names : rows that hold a name beyond the bound of an attribute, by attribute.
+    """
+
+    specification: Specification
+    model: LearnedModel
+    edges: Edges
+    names: Names
+    confidence: AverageConfidence | None = None
+    other_names: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def node_count(self) -> int:
+        """Nodes of all trees."""
+        return sum(flat.size for flat in self.model.flat_trees)
+
+    def encode(self) -> bytes:
+        """Return the stored form, see `quercus.server.wire.snapshots`."""
+        return snapshots.encode_snapshot(encode_head(self.specification, self.edges, self.names), self.model)
+
+
+def full_attributes(
+    attributes: Sequence[Attribute], vocabulary: Mapping[int, Sequence[str]]
+) -> Iterator[tuple[int, Nominal]]:
+    """Yield the attributes, each with its place, that have all their names, so that rows may be in their bucket."""
+    for k, each in enumerate(attributes):
+        if not isinstance(each, Nominal) or each.overflow != BUCKET:
+            continue
+        if len(each.values) + len(vocabulary.get(k, ())) >= each.most_values:
+            yield k, each
+
+
+class LabelUpdate(NamedTuple):
+    """An event about the label of an instance.
+
+    Attributes
+    ----------
+    instance : ordinal of the instance.
+    reported : its label, as the event reports it.
+    asked : position of the query that the event settles; empty if there is none.
+    """
+
+    instance: int
+    reported: ReportedLabel[Label]
+    asked: bytes
+
+
+class LogEvents:
+    """The events of one log, and its instances so far.
+
+    Parameters
+    ----------
+    size : number of classes.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._instances = array("q")  # sequence of each instance, by ordinal
+        self.specification = b""
+        """The newest that a SPECIFICATION event brought, as it is stored; empty: none did."""
+
+    def sequence_of(self, instance: int) -> int:
+        """Return the sequence of an instance."""
+        return self._instances[instance]
+
+    @property
+    def sequences(self) -> NDArray[np.int64]:
+        """The sequence of each instance, by ordinal."""
+        return np.array(self._instances, np.int64)  # a view would keep the array from growing
+
+    def restore_instances(self, sequences: NDArray[np.int64], specification: bytes) -> None:
+        """Continue behind these instances."""
+        self._instances = array("q", sequences.tobytes())
+        self.specification = specification
+
+    def read_entries(
+        self, parts: Sequence[InstanceColumns | Event]
+    ) -> Iterator[InstanceColumns | LabelUpdate | Specification]:
+        """Yield the events of the next part of the log: rows, label events, a specification in force."""
+        for part in parts:
+            if isinstance(part, InstanceColumns):
+                self._instances.extend(range(part.first, part.first + len(part.labels)))
+                yield part
+            elif part.kind is EventKind.SPECIFICATION:
+                self.specification = part.specification or b""
+                yield specification_of(self.specification)
+            elif (reported := reported_label(part, self._size)) is not None:
+                yield LabelUpdate(bisect_left(self._instances, part.instance), reported, part.asked or b"")
+
+
+class TreeEngine:
+    """An active tree that follows the log, and asks.
+
+    Parameters
+    ----------
+    specification : specification of the model.
+    followed : returns the specification of the tree that grows, from the model's.
+    """
+
+    def __init__(
+        self, specification: Specification, followed: Callable[[Specification], Specification] = as_active
+    ) -> None:
+        self._specification = specification
+        self._followed = followed
+        self._state = GrowthState.initial(followed(specification))
+        self._log = LogEvents(specification.frame.size)
+        self._grown: TreeModel | None = None  # the last tree; it predicts the rows that are folded next
+        self._accuracy: tuple[AccuracyBlock, ...] = ()
+
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
+        """Take the next part of the log."""
+        events = [self._to_tree_event(entry) for entry in self._log.read_entries(parts)]
+        first = self._state.instance_count
+        heard = {event.instance for event in events if isinstance(event, Answered | Corrected)}
+        unlabelled = [row for row in sorted(heard) if row < first and is_vacuous(self._state.contour(row))]
+        self._state = state = grow(self._state, events)
+        # while the bins of numbers are not settled, codes of before and after differ, and nothing is counted
+        if self._grown is None or self._grown.edges != state.edges:
+            return
+        sample = state.evidence
+        rows = np.append(np.array(unlabelled, np.int64), np.arange(first, state.instance_count))
+        rows = rows[~sample.table.vacuous[sample.ids[rows]]][-MAX_JUDGED_ROWS:]
+        if rows.size:
+            codes, flat = sample.codes[rows], self._grown.flat
+            ends = flat.route(codes, _numbers_of(codes, state.edges))
+            contours = sample.table.contours[sample.ids[rows]]
+            self._accuracy = count_rows(self._accuracy, flat.klass[ends], contours)
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """Accuracy of the grown trees on rows whose label came later, in blocks, the oldest first."""
+        return self._accuracy
+
+    def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
+        """Continue from the counts of an earlier grower."""
+        self._accuracy = accuracy
+
+    @property
+    def is_settled(self) -> bool | None:
+        """True if no split is contested and every leaf has a labelled row; None if the tree asks regardless."""
+        return self._state.settled
+
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+        """Return the trees of the folded events; `vocabulary` names the learned nominal values by attribute."""
+        state, specification = self._state, self._specification
+        model = TreeModel(specification.attributes, specification.frame.size, state.flat, state.edges)
+        self._grown = model
+        own = AverageConfidence.of_tree(state.flat)
+        names, codes = state.names(vocabulary), state.evidence.codes
+        others = {  # the bucket is the last branch
+            each.name: int(np.count_nonzero(codes[:, k] == len(names[k]) - 1))
+            for k, each in full_attributes(specification.attributes, vocabulary)
+        }
+        return GrownTrees(specification, model, state.edges, names, own, others)
+
+    @property
+    def strategy_name(self) -> str:
+        """Name of the strategy that chooses queries."""
+        return self._specification.strategy
+
+    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries, each with the sequence of its instance."""
+        return tuple((self._log.sequence_of(query.instance), query) for query in self._state.agenda(limit))
+
+    def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
+        """Return the names of the splits, which queries name by number."""
+        state = self._state
+        return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
+
+    def saved_state(self) -> SavedEngine | None:
+        """Return the folded state, to be saved; None if it cannot be saved now."""
+        evidence = saved_evidence(self._state)
+        head = {
+            "specification": self._log.specification.hex(),
+            "answers": evidence.answers,
+            "asked": None if evidence.asked is None else encode_asked(evidence.asked).decode(),
+        }
+        return SavedEngine(head, {**evidence.columns, "sequences": self._log.sequences})
+
+    def restore_state(self, saved: SavedEngine) -> None:
+        """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
+        stored, asked = bytes.fromhex(saved.head["specification"]), saved.head["asked"]
+        specification = specification_of(stored) if stored else self._specification
+        evidence = SavedEvidence(
+            int(saved.head["answers"]), None if asked is None else decode_asked(asked.encode()), saved.columns
+        )
+        state = restored_state(self._followed(specification), evidence)
+        if len(saved.columns["sequences"]) != state.instance_count:
+            raise ValueError(f"{state.instance_count} rows have {len(saved.columns['sequences'])} sequences")
+        self._specification, self._state = specification, state
+        self._log.restore_instances(saved.columns["sequences"], stored)
+
+    def _to_tree_event(
+        self, entry: InstanceColumns | LabelUpdate | Specification
+    ) -> Observed | Answered | Refused | Corrected | Respecified:
+        size = self._specification.frame.size
+        match entry:
+            case InstanceColumns():
+                return Observed(entry.values, decode_contours(entry.labels, size))
+            case Specification():
+                self._specification = entry
+                return Respecified(self._followed(entry))
+            case LabelUpdate():
+                label, reliability, replaces = entry.reported
+                known = None if label is None else contour(label, size)
+                if replaces:
+                    return Corrected(entry.instance, known, reliability)
+                asked = decode_asked(entry.asked)
+                if known is None:
+                    return Refused(entry.instance, asked)
+                return Answered(entry.instance, known, reliability, asked)
+
+
+def _numbers_of(codes: NDArray[np.integer], edges: Edges) -> NDArray[np.float64]:
+    """Return a number of each bin (n, K), NaN where it is missing: trees that split at thresholds want numbers.
+
+    Examples
+    --------
+    >>> _numbers_of(np.array([[0], [1], [2], [3]]), ((1.5, 4.0),)).ravel().tolist()
+    [-inf, 1.5, 4.0, nan]
+    """
+    found = np.zeros(codes.shape)
+    for k, cuts in enumerate(edges):
+        if cuts:
+            of_bins = np.array([-np.inf, *cuts, np.nan])
+            found[:, k] = of_bins[np.minimum(codes[:, k], len(cuts) + 1)]
+    return found
+
+
+class ActiveE2mEngine(TreeEngine):
+    """An E2M tree, and an active tree beside it, which follows the same log and asks.
 
     Parameters
     ----------
@@ -91,14 +341,13 @@ class ActiveE2mEngine:
     """
 
     def __init__(self, specification: Specification) -> None:
-        self._specification = specification
-        self._learner = IncrementalEngine(specification, at_level_one)
-        self._active_tree = IncrementalEngine(specification, as_active)
+        super().__init__(specification)
+        self._learner = TreeEngine(specification, at_level_one)
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
         self._learner.fold_events(parts)
-        self._active_tree.fold_events(parts)
+        super().fold_events(parts)
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the E2M tree."""
@@ -113,36 +362,90 @@ class ActiveE2mEngine:
         """Continue from the counts of an earlier grower."""
         self._learner.resume_accuracy(accuracy)
 
-    @property
-    def is_settled(self) -> bool | None:
-        """True if the active tree is settled; None if it asks regardless."""
-        return self._active_tree.is_settled
-
-    @property
-    def strategy_name(self) -> str:
-        """Name of the strategy that chooses."""
-        return self._active_tree.strategy_name
-
-    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
-        """Return up to `limit` queries of the active tree, each with the sequence of its instance."""
-        return self._active_tree.choose_queries(limit)
-
-    def named_splits(self, vocabulary: Mapping[int, Sequence[str]]) -> tuple[SplitName, ...]:
-        """Return the names of the splits of the active tree."""
-        return self._active_tree.named_splits(vocabulary)
-
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved."""
-        learner, active_tree = self._learner.saved_state(), self._active_tree.saved_state()
-        if learner is None or active_tree is None:
+        """Return the folded state of both trees, to be saved."""
+        learner, adviser = self._learner.saved_state(), super().saved_state()
+        if learner is None or adviser is None:
             return None
-        return learner.under_name("learner").merged_with(active_tree.under_name("adviser"))
+        return learner.under_name("learner").merged_with(adviser.under_name("adviser"))
 
     def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, both trees or neither."""
-        learner = IncrementalEngine(self._specification, at_level_one)
-        active_tree = IncrementalEngine(self._specification, as_active)
+        learner = TreeEngine(self._specification, at_level_one)
         learner.restore_state(saved.part_named("learner"))
-        active_tree.restore_state(saved.part_named("adviser"))
         learner.resume_accuracy(self._learner.accuracy)
-        self._learner, self._active_tree = learner, active_tree
+        super().restore_state(saved.part_named("adviser"))
+        self._learner = learner
+
+
+class ForestEngine(TreeEngine):
+    """The forest of many memories of a log, and an active tree of the same log beside it, for people to read."""
+
+    def __init__(self, specification: Specification) -> None:
+        super().__init__(specification)
+        self._forest = self._empty_forest()
+
+    def _empty_forest(self) -> MemoryForest:
+        specification = self._specification
+        return forest_of(_forest_in(specification), specification.attributes, specification.frame.size)
+
+    def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
+        """Take the next part of the log; the forest takes the label of a row from the tree."""
+        for entry in self._log.read_entries(parts):
+            self._state = grow(self._state, [self._to_tree_event(entry)])
+            match entry:
+                case InstanceColumns():
+                    size = self._specification.frame.size
+                    self._forest.observe(entry.values, decode_contours(entry.labels, size))
+                case Specification():
+                    self._forest.level = _forest_in(entry).prediction_level
+                case LabelUpdate(row):
+                    self._forest.replace_contour(row, self._state.contour(row))
+
+    def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
+        """Return the forest of the folded events, with the tree."""
+        grown = super().grown_trees(vocabulary)
+        if not isinstance(grown.model, TreeModel):
+            raise TypeError(f"{type(grown.model).__name__} is no tree")
+        theta = self._forest.theta_of_rows(spread_rows(len(self._forest.evidence)))
+        own = AverageConfidence.of(theta.argmax(axis=1), theta)
+        return replace(grown, model=served_forest(self._forest, grown.model), confidence=own)
+
+    @property
+    def accuracy(self) -> tuple[AccuracyBlock, ...]:
+        """Accuracy of the forest on the last labelled rows: a function of the log, whenever the forest was grown."""
+        return self._forest.accuracy
+
+    def saved_state(self) -> SavedEngine | None:
+        """Return the folded state, to be saved; None if the forest must be grown first."""
+        forest, tree = saved_forest(self._forest), super().saved_state()
+        if forest is None or tree is None:
+            return None
+        begun = [forest.begun, forest.piece_begun]
+        mine = SavedEngine({"begun": begun}, forest.columns, SavedForest.GROWING)
+        return tree.under_name("tree").merged_with(mine.under_name("forest"))
+
+    def restore_state(self, saved: SavedEngine) -> None:
+        """Continue from a saved state, forest and tree or neither."""
+        tree, mine = saved.part_named("tree"), saved.part_named("forest")
+        forest = self._empty_forest()
+        begun, piece_begun = map(int, mine.head["begun"])
+        restore_forest(forest, SavedForest(begun, piece_begun, mine.columns))
+        if len(forest.evidence) != len(tree.columns["sequences"]):
+            raise ValueError(
+                f"the forest has {len(forest.evidence)} rows, the tree {len(tree.columns['sequences'])}"
+            )
+        super().restore_state(tree)
+        forest.level = _forest_in(self._specification).prediction_level
+        self._forest = forest
+
+    def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
+        """Return up to `limit` queries, each with the sequence of its instance."""
+        queries = self._state.agenda(limit, forest=self._forest, strategy=self._specification.strategy)
+        return tuple((self._log.sequence_of(query.instance), query) for query in queries)
+
+
+def _forest_in(specification: Specification) -> ActiveForest:
+    if not isinstance(specification.algorithm, ActiveForest):
+        raise TypeError(f"{specification.algorithm.name} is no {ActiveForest.name}")
+    return specification.algorithm

@@ -11,12 +11,11 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from quercus.server.growth.engines import QueryEngine, query_engine, tree_engine
-from quercus.server.growth.grown_trees import specification_of
+from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
 from quercus.server.growth.saved_growth import FoldedPart, SavedGrowth
-from quercus.server.growth.time_budget import TimeBudget
+from quercus.server.growth.time_shares import TimeBudget
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason
 from quercus.server.wire.limits import (
@@ -29,6 +28,7 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store
@@ -39,17 +39,16 @@ _log = logging.getLogger(__name__)
 class LogFolder:
     """The fold of one model's log.
 
-    When a tree is published: at once when a label or a specification has arrived and the log is folded, since
-    somebody waits for the next query; otherwise at most every `interval_s`, so at once after a rest. And never so
-    often that publishing, which makes the tree follow the evidence, starves the folding: as long as anything is left
-    to fold, of this model or of another, folding gets `PUBLISH_SHARE` times the time of the last publication.
+    A tree is published at once when a label or a specification has arrived and the log is folded, since somebody waits
+    for the next query; otherwise at most every `interval_s`, and so at once after a rest. Publishing, which makes the
+    tree follow the evidence, must not starve the folding: as long as anything is left to fold, of this model or of
+    another, folding gets `PUBLISH_SHARE` times the time of the last publication.
 
-    A few rows are left unread until their tree is due: where many push a row each, to read and to fold costs as much
-    for one as for hundreds.
+    A few rows are left unread until their tree is due: to read and fold a single row costs as much as hundreds.
 
-    A tree brings its agenda, as long as choosing queries keeps to `agenda_share` of the time, some of it saved up.
-    Where labellers answer faster than that, a tree comes without: the queries of the last agenda are asked on, and the
-    next agenda follows as soon as there is time for it. At once, though, where no query would be left.
+    A tree is published with its agenda as long as choosing queries keeps to `agenda_share` of the time, some of which
+    is saved up. If labellers answer faster, a tree is published without: the last agenda stays in force, and the next
+    one follows as soon as there is time, or at once if no query would be left.
 
     Parameters
     ----------
@@ -81,18 +80,21 @@ class LogFolder:
         self._choosing = TimeBudget(agenda_share, AGENDA_SAVED_S)
         # the newest tree may have come without; where there are no rows, there is nothing to ask
         self._is_agenda_due = record.tree_version > 0 and record.instance_count > 0
-        # one that was grown no further shows so until its next tree
-        self._outdated = _is_outdated(store, record) or stopped_above(record.report) > 0
+        # grown and stored anew: a tree in another version's format, and one that was grown no further
+        is_unreadable = record.tree_version > 0 and not snapshots.is_readable(
+            store.snapshot(record.name).data
+        )
+        self._outdated = is_unreadable or stopped_above(record.report) > 0
         self._published_at = -math.inf
         self._cost_s = 0.0  # of the last publication
         self._lag_logged_at = -math.inf  # that the tree lags
         self.wake_at = math.inf
         """Monotonic time when the next step has work, even if the store does not change until then."""
 
-    def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
-        self._following = tree_engine(specification)
-        self._following.resume_accuracy(accuracy_in(report))
-        return self._following
+    def _make_engine(self, specification: Specification, report: bytes) -> TreeEngine:
+        engine = tree_engine(specification)
+        engine.resume_accuracy(accuracy_in(report))
+        return engine
 
     def close(self) -> None:
         """Stop all work elsewhere: the model is deleted."""
@@ -218,15 +220,15 @@ class LogFolder:
     def _publish_trees(self) -> None:
         started = time.monotonic()
         vocabulary = self._store.vocabulary(self._model)
-        grown = self._following.grown_trees(vocabulary)
+        grown = self._engine.grown_trees(vocabulary)
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
-        following = self._following
+        report = encode_report(
+            self._engine.accuracy, self._engine.is_settled, grown.confidence, grown.other_names
+        )
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
-            fence=self.fence(), report=encode_report(
-                following.accuracy, following.is_settled, grown.confidence, grown.other_names
-            ),
+            fence=self.fence(), report=report,
         )  # fmt: skip
         self._awaited = self._outdated = False
         self._is_agenda_due = agenda is None
@@ -296,8 +298,8 @@ class RelearningFolder(LogFolder):
         self._learning: RunningTask | None = None
         self._asked_of = -1  # newest event that the agenda knows
 
-    def _make_engine(self, specification: Specification, report: bytes) -> QueryEngine:
-        return query_engine(specification)
+    def _make_engine(self, specification: Specification, report: bytes) -> TreeEngine:
+        return TreeEngine(specification)  # it asks alone
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
         """Return whether `LogFolder.may_rest` holds and no model is being learned, whose result would have to wait."""
@@ -325,7 +327,8 @@ class RelearningFolder(LogFolder):
         return super()._due_at(record, others_behind)
 
     def _next_at(self, is_busy: bool) -> float:
-        return super()._next_at(is_busy=True)  # learning keeps to its share of time where nothing else is to do, too
+        # learning keeps to its share of time where nothing else is to do, too
+        return super()._next_at(is_busy=True)
 
     def _agenda_at(self, record: ModelRecord) -> float:
         if not self._is_agenda_due or self.is_behind(record):
@@ -360,8 +363,3 @@ class RelearningFolder(LogFolder):
     def _publish_agenda(self) -> None:
         super()._publish_agenda()
         self._asked_of = self._folded
-
-
-def _is_outdated(store: Store, record: ModelRecord) -> bool:
-    """Return whether the newest tree cannot be read, as in another version's format: it is grown and stored anew."""
-    return record.tree_version > 0 and not snapshots.is_readable(store.snapshot(record.name).data)

@@ -1,11 +1,10 @@
 """The grower: one process that folds every model's log into trees. ``python -m quercus.server.growth.grower URL``.
 
-Models take turns by the time that they take, not by steps: first the one that took least lately. Those whose steps are
-long grow in processes of their own (`quercus.server.growth.model_processes`), which run this module for one model.
+Models take turns by computing time, not by steps: the one that took least lately comes first. Models with long steps
+grow in processes of their own (`quercus.server.growth.model_processes`), which run this module for one model.
 
-It shares nothing with the server but the store, and ends at once when its standard input ends: that is the
-server's death, however it came. Being killed is harmless: a tree is published in one transaction, and the log
-has everything.
+The grower shares only the store with the server, and ends at once when its standard input ends, because the server has
+ended then. It may be killed at any time: a tree is published in one transaction, and the log has everything.
 """
 
 from __future__ import annotations
@@ -26,25 +25,23 @@ from functools import partial
 from typing import Final
 
 from quercus.server.core.damaged_models import find_damage
-from quercus.server.growth import memory_release
-from quercus.server.growth.child_process import end_with_parent, private_output
+from quercus.server.growth.child_process import end_with_parent, keep_small, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
-from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.heartbeat import HeartbeatWriter, LearningQueue
 from quercus.server.growth.learner_pool import LEARNERS, LearnerPool, LearningFailedError
 from quercus.server.growth.model_processes import (
     LEAVE,
     NO_WORK_LEFT,
     WORK_LEFT,
-    ExceededModel,
     ModelProcesses,
 )
-from quercus.server.growth.recent_time import RecentTime
 from quercus.server.growth.saved_growth import SavedGrowth, remove_orphaned_files
-from quercus.server.growth.sharing import GrowerShare, OneModelShare
+from quercus.server.growth.sharing import GrowerShare, OneModelShare, SoleShare
+from quercus.server.growth.time_shares import RecentTime
 from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import stop_text, stopped_above, with_stop
 from quercus.specification.pauses import growing_pause_s
 from quercus.specification.server import (
@@ -57,10 +54,10 @@ from quercus.specification.server import (
     POLL_MS,
     SNAPSHOT_INTERVAL_S,
 )
-from quercus.storage import Change, Fenced, ModelRecord, NotFound, StorageError, Store
+from quercus.storage import Fenced, ModelRecord, NotFound, StorageError, Store
 
 _log = logging.getLogger("quercus.server.growth.grower")  # also when it is run as __main__
-NICENESS: Final = 5  # where they compete for a core, answering goes before growing
+NICENESS: Final = 5  # answering calls has priority over growing
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
 TAKE_RETRY_S: Final = 0.1
@@ -68,7 +65,7 @@ ROUND_S: Final = 0.1
 """Seconds of steps after which a round ends, so that models that have changed meanwhile get their turn."""
 
 STEPS_SHARE: Final = 4
-"""A round of very many models ends only after this many times as long as its beginning took."""
+"""A round takes at least this many times as long as its beginning, which is long with very many models."""
 
 LONG_STEP_S: Final = 0.5
 """CPU seconds of a step that keeps others waiting."""
@@ -80,10 +77,9 @@ LARGE_MODEL: Final = 10_000_000
 """Rows times attributes times classes from which on a model grows in a process of its own, however long its steps."""
 
 BYTES_OF_LARGE: Final = 100
-"""A model is large already with one in so many of the bytes that it may take: what it takes is measured there alone."""
-STORE_RETRY_S: Final = (
-    5.0  # at the latest, where the store took nothing: space returns, and someone waits for the tree
-)
+"""A model is large from one in this many of the bytes that it may take: only processes of models are measured."""
+STORE_RETRY_S: Final = 5.0
+"""Longest time, in seconds, until a model is tried again after the store took nothing: somebody waits for its tree."""
 
 
 class Grower:
@@ -113,7 +109,7 @@ class Grower:
         learners: LearnerPool | None = None,
         notify: Callable[[str], object] = lambda _: None,
         notify_damage: Callable[[str, str], object] = lambda *_: None,
-        share: GrowerShare | OneModelShare | None = None,
+        share: SoleShare | None = None,
         apart: ModelProcesses | None = None,
     ) -> None:
         self._store = store
@@ -123,7 +119,7 @@ class Grower:
         self._learners = LearnerPool(store.url) if learners is None else learners
         self._notify = notify
         self._notify_damage = notify_damage
-        self._share = share
+        self._share = SoleShare() if share is None else share
         self._apart = apart
         self._members: Sequence[str] = ()  # of the last round
         self._models: dict[int, LogFolder] = {}  # by key, as the others
@@ -141,9 +137,9 @@ class Grower:
     def run_round(self) -> bool:
         """Give models that may have something to do a step, in the order of their turns; return whether any had.
 
-        A step is short: a chunk of the log, a tree that follows it. What takes long is learned elsewhere, and costs a
-        step when it begins and one when it has ended. A round ends early rather than keep others waiting: the models
-        that are left come in the next one, in the order of then.
+        A step is short: a chunk of the log, or a tree that follows it. Slow learning happens elsewhere, and takes one
+        step to begin and one to end. A round ends early so that nobody waits; the remaining models come in the next
+        one.
         """
         begun = time.monotonic()
         self._follow_changes()
@@ -184,8 +180,7 @@ class Grower:
         self._busy.discard(key)
         self._drop_folder(key)
         self._forget_turns(key)
-        if self._share is not None:
-            self._share.return_later(key)
+        self._share.return_later(key)
         return True
 
     def _is_large(self, record: ModelRecord, most_bytes: int) -> bool:
@@ -198,75 +193,56 @@ class Grower:
         return record.instance_count * self._sizes[key] >= most or self._long_steps.get(key, 0) >= LONG_STEPS
 
     def _follow_processes(self) -> None:
-        """Follow what has become of the processes of large models."""
+        """Follow the processes of large models: one that takes too much memory is grown no further, which is said."""
         if self._apart is None:
             return
         for exceeded in self._apart.collect_exceeded():
-            self._stop_growing(exceeded, self._apart.most_bytes)
+            key, model, most_bytes = exceeded.key, exceeded.name, self._apart.most_bytes
+            with suppress(NotFound, Fenced):  # it is deleted, or another's to grow
+                record = self._store.get_model(model)
+                if record.key == key:
+                    fence, report = self._share.get_fence(key, model), with_stop(record.report, most_bytes)
+                    self._store.replace_report(model, report, key=key, fence=fence)
+                    _log.error(
+                        "model %s takes %.0f MB and is grown no further: %s",
+                        *(model, exceeded.used_bytes / 1e6, stop_text(most_bytes)),
+                    )
+            self._apart.drop_model(key)
         before, self._damaged_apart = self._damaged_apart, self._apart.damaged
         for name in {*before, *self._damaged_apart}:
             if (reason := self._damaged_apart.get(name, "")) != before.get(name):
                 self._notify_damage(name, reason)
 
-    def _stop_growing(self, exceeded: ExceededModel, most_bytes: int) -> None:
-        """Grow a model no further, and say so: in the log, and in what its status shows."""
-        key, name = exceeded.key, exceeded.name
-        with suppress(NotFound, Fenced):  # it is deleted, or another's to grow
-            record = self._store.get_model(name)
-            if record.key == key:
-                fence = None if self._share is None else self._share.get_fence(key, name)
-                report = with_stop(record.report, most_bytes)
-                self._store.replace_report(name, report, key=key, fence=fence)
-                _log.error(
-                    "model %s takes %.0f MB and is grown no further: %s",
-                    name,
-                    exceeded.used_bytes / 1e6,
-                    stop_text(most_bytes),
-                )
-        if self._apart is not None:
-            self._apart.drop_model(key)
-
     def _follow_changes(self) -> None:
         """Read which models changed; those that failed wait for their time."""
-        if self._share is not None and (members := self._share.members) is not self._members:
-            self._end_processes_of_others()
+        if (members := self._share.members) is not self._members:
+            for key in self._apart.keys if self._apart is not None else ():
+                if not self._share.is_responsible(key):
+                    self._forget_model(key)
             self._share.release_others()  # first: where the store fails, it is tried again
             self._members, self._seen = members, 0  # what belonged to others until now has changed as well
         for change in self._store.changes(self._seen):
             self._seen = change.number
             if change.tree_version is None:
                 self._forget_gone(change.key)
-            elif not self._is_owned(change.key):
+            elif not self._share.is_responsible(change.key):
                 self._forget_model(change.key)
             elif self._apart is not None and change.key in self._apart:
                 self._apart.note_change(change.key)
-            elif change.key not in self._failures and not self._is_resting(change):
-                self._busy.add(change.key)
-
-    def _end_processes_of_others(self) -> None:
-        """End the processes of models that belong to other growers now."""
-        for key in self._apart.keys if self._apart is not None else ():
-            if not self._is_owned(key):
-                self._forget_model(key)
-
-    def _is_resting(self, change: Change) -> bool:
-        """Return whether the model waits for its time to wake, and the change consists only of rows."""
-        folding = self._models.get(change.key)
-        return folding is not None and folding.is_resting(change)
-
-    def _is_owned(self, key: int) -> bool:
-        return self._share is None or self._share.is_responsible(key)
+            elif change.key not in self._failures:
+                folding = self._models.get(change.key)
+                if folding is None or not folding.is_resting(change):  # else it waits for its time to wake
+                    self._busy.add(change.key)
 
     @property
     def is_settled(self) -> bool:
         """True if the growers that share the store are those of the last round, and no process has ended since."""
         if self._apart is not None and self._apart.has_news:
             return False
-        return self._share is None or self._share.members is self._members
+        return self._share.members is self._members
 
     def _forget_model(self, key: int) -> None:
-        if self._share is not None:
-            self._share.return_later(key)
+        self._share.return_later(key)
         self._busy.discard(key)
         self._drop_folder(key)
         if self._apart is not None:
@@ -289,8 +265,7 @@ class Grower:
         self._forget_model(key)
         if saved is not None:  # its process is gone by now, and writes it no more
             saved.remove_file()
-        if self._share is not None:
-            self._share.drop_model(key)
+        self._share.drop_model(key)
 
     def _forget_damage(self, key: int) -> None:
         if (name := self._damaged.pop(key, None)) is not None:
@@ -313,8 +288,11 @@ class Grower:
             folding = self._folder_of(record)
             if folding.run_step(record, others_behind):
                 self._busy.add(key)
-        except Fenced:
-            self._leave_to_other(record)
+        except Fenced:  # the other gives the model back in a moment, if it is to be grown here
+            _log.debug("model %s is grown by another grower", record.name)
+            self._forget_model(key)
+            if self._share.is_responsible(key):
+                self._wake_at[key] = time.monotonic() + TAKE_RETRY_S
         except Exception as error:
             self._retry_later(record, error)
         else:
@@ -327,13 +305,6 @@ class Grower:
         self._recent.add_seconds(key, computed, now)
         self._long_steps[key] = self._long_steps.get(key, 0) + 1 if computed >= LONG_STEP_S else 0
         return now - begun
-
-    def _leave_to_other(self, record: ModelRecord) -> None:
-        """Another grower has the model. It gives it back in a moment, where the model is to be grown here."""
-        _log.debug("model %s is grown by another grower", record.name)
-        self._forget_model(record.key)
-        if self._is_owned(record.key):
-            self._wake_at[record.key] = time.monotonic() + TAKE_RETRY_S
 
     def close(self) -> None:
         """End the processes that learn, and those of large models."""
@@ -374,13 +345,12 @@ class Grower:
                 folding = RelearningFolder(self._store, record, *pace, learners=self._learners)
             else:
                 folding = LogFolder(self._store, record, *pace)
-            if self._share is not None:
-                folding.fence = partial(self._share.get_fence, record.key, record.name)
+            folding.fence = partial(self._share.get_fence, record.key, record.name)
             self._models[record.key] = folding
         return folding
 
     def _retry_later(self, record: ModelRecord, error: Exception) -> None:
-        """Log it and try again later, each time twice as late. A model that is gone meanwhile is no failure."""
+        """Log the error and try again later, after twice the time. A model that was deleted meanwhile is no failure."""
         try:
             gone = self._store.get_model(record.name).key != record.key
         except NotFound:
@@ -493,25 +463,33 @@ def main() -> None:
                 apart.set_log_level(line)
 
     end_with_parent(on_line)
-    memory_release.keep_small()
+    keep_small()
     signal.signal(signal.SIGHUP, signal.SIG_IGN)  # so does the end of a terminal
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)  # a process of one model adds to that of its grower
     output = private_output()
-    pulse = HeartbeatWriter(output.fileno(), partial(_learning_queue, learners, apart))
+
+    def learning_queue() -> LearningQueue:
+        queue = learners.learning_queue()
+        if apart is None:
+            return queue
+        return LearningQueue((*queue.learning, *apart.working), (*queue.waiting, *apart.waiting))
+
+    pulse = HeartbeatWriter(output.fileno(), learning_queue)
     store = Store.open(arguments.url)
-    share: GrowerShare | OneModelShare | None = None
+    share: SoleShare | None = None
     group = None
     if arguments.only is not None:
         share = one = OneModelShare(store, member, arguments.only)
     else:
         remove_orphaned_files(store)
         if store.may_be_shared:
-            share = group = GrowerShare(store, member, _process_place(), arguments.ttl_s)
+            place = f"{socket.gethostname()[:100]}, process {os.getpid()}"
+            share = group = GrowerShare(store, member, place, arguments.ttl_s)
             group.start()
             signal.signal(
                 signal.SIGTERM, lambda *_: sys.exit()
-            )  # so that it leaves, and others need not wait
+            )  # it leaves the group, and others need not wait
     grower = Grower(
         store,
         arguments.keep_trees,
@@ -523,18 +501,12 @@ def main() -> None:
         share=share,
         apart=apart,
     )
+    run = partial(run_grower, store, arguments.poll_ms / 1000, grower, learners, pulse)
     try:
         if arguments.only is None:
-            run_grower(store, arguments.poll_ms / 1000, grower, learners, pulse)
+            run()
         else:
-            is_work_left = run_grower(
-                store,
-                arguments.poll_ms / 1000,
-                grower,
-                learners,
-                pulse,
-                lambda: one.is_gone or is_leaving.is_set(),
-            )
+            is_work_left = run(lambda: one.is_gone or is_leaving.is_set())
             if not one.is_gone:
                 grower.save_growth()
                 sys.exit(WORK_LEFT if is_work_left else NO_WORK_LEFT)
@@ -542,19 +514,6 @@ def main() -> None:
         grower.close()
         if group is not None:
             group.close()
-
-
-def _learning_queue(learners: LearnerPool, apart: ModelProcesses | None) -> LearningQueue:
-    """Return which models grow in other processes, and which wait for one."""
-    queue = learners.learning_queue()
-    if apart is None:
-        return queue
-    return LearningQueue((*queue.learning, *apart.working), (*queue.waiting, *apart.waiting))
-
-
-def _process_place() -> str:
-    """Return the host and the process id of this process, in words."""
-    return f"{socket.gethostname()[:100]}, process {os.getpid()}"
 
 
 if __name__ == "__main__":

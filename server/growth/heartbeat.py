@@ -1,7 +1,7 @@
 """Heartbeats of the grower: lines of JSON on a separate pipe, which its server reads.
 
-The loop of the grower writes them: the model before each step, unless it was the same model within the last
-second, and one line a second while there is nothing to do. So a hanging grower has reported the model.
+The loop of the grower writes them: the model before each step, unless it was the same model within the last second, and
+one line a second while there is nothing to do. So the last heartbeat of a hanging grower names the model.
 """
 
 from __future__ import annotations

@@ -1,25 +1,23 @@
 """The learners of a grower: processes that learn from all evidence, so that the grower continues meanwhile.
 
-A few at most, each with one model at a time. Models wait for one in the order in which they came, and come again at the
-end: none keeps another from learning, whatever it costs. A process ends at once when nobody wants any more what it
-learns.
+There are few, each with one model at a time. Models wait for a process in the order of their arrival, and join the end
+of the queue again, so that no model keeps another from learning. A process ends at once when its result is no longer
+wanted.
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
-import subprocess
 import sys
 import threading
 from collections import deque
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import IO, Final
 
+from quercus.server.growth.child_process import ChildProcess
 from quercus.server.growth.heartbeat import LearningQueue
-from quercus.server.growth.learner_process import encode_order
-from quercus.server.growth.relearning import LearningTask
+from quercus.server.growth.relearning import LearnedTrees, LearningTask
 from quercus.server.telemetry import logs
 
 LEARNERS: Final = 4
@@ -28,29 +26,9 @@ LEARNERS: Final = 4
 IDLE_LEARNERS: Final = 1
 """Number of idle processes that stay for the next model, which then starts a second earlier."""
 
-END_S: Final = 5.0
-
 
 class LearningFailedError(Exception):
     """A model could not be learned; the text says why."""
-
-
-@dataclass(frozen=True, eq=False)
-class LearningOutcome:
-    """The outcome of a learning task.
-
-    Attributes
-    ----------
-    snapshot : the trees as they are stored.
-    nodes : number of nodes of all trees.
-    cost_s : CPU time, in seconds.
-    report : the stored report about the model, beside its trees.
-    """
-
-    snapshot: bytes
-    nodes: int
-    cost_s: float
-    report: bytes
 
 
 @dataclass(eq=False)
@@ -64,69 +42,41 @@ class RunningTask:
     """
 
     task: LearningTask
-    outcome: LearningOutcome | LearningFailedError | None = None
+    outcome: LearnedTrees | LearningFailedError | None = None
 
-    def get_outcome(self) -> LearningOutcome:
+    def get_outcome(self) -> LearnedTrees:
         """Return the outcome of learning; raise ``LearningFailedError`` if there is none."""
-        if isinstance(self.outcome, LearningOutcome):
+        if isinstance(self.outcome, LearnedTrees):
             return self.outcome
         raise self.outcome or LearningFailedError("it has not ended yet")
 
 
-class _LearnerProcess:
-    """One process.
-
-    Parameters
-    ----------
-    command : command that starts the process.
-    news : set when a learning has ended.
-    """
-
-    def __init__(self, command: list[str], news: threading.Event) -> None:
+class _LearnerProcess(ChildProcess):
+    def __init__(self, command: Sequence[str], news: threading.Event) -> None:
         self.learning: RunningTask | None = None
-        self.ended = False
-        self._news = news
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        self._reader = threading.Thread(target=self._read_answers, name="quercus-learner", daemon=True)
-        self._reader.start()
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
+        super().__init__(command, news)
 
     def start_learning(self, learning: RunningTask) -> None:
         self.learning = learning
-        self.send_line(encode_order(learning.task))
-        if self.ended:  # its reader may have found that out before there was anything to end
+        self.send_line(json.dumps(asdict(learning.task)))
+        if self.has_ended:  # its reader may have found that out before there was anything to end
             self._finish_learning(LearningFailedError("the learner has ended"))
 
-    def send_line(self, line: str) -> None:
-        with contextlib.suppress(
-            BrokenPipeError, ValueError
-        ):  # it has just ended, which its reader finds out
-            os.write(_pipe_of(self._process.stdin).fileno(), line.encode())
-
-    def kill_process(self) -> None:
+    def kill(self) -> None:
         """Kill the process: its outcome is not wanted any more."""
         self.learning = None
-        self.ended = True
-        self._process.kill()
+        self.has_ended = True
+        self.process.kill()
 
-    def join(self) -> None:
-        """Wait until it is gone."""
-        self._reader.join(END_S)
-
-    def _read_answers(self) -> None:
-        """Read its answers. In a thread: one that stops in the middle of an answer must not stop the grower."""
-        with self._process as process:
-            answers = _pipe_of(process.stdout)
-            while (outcome := _read_answer(answers)) is not None:
+    def _read_output(self) -> None:
+        with self.process as process:
+            while process.stdout is not None and (outcome := _read_answer(process.stdout)) is not None:
                 self._finish_learning(outcome)
-            self.ended = True
+            self.has_ended = True
             process.kill()  # it has closed its output: whatever it does is of no use
         self._finish_learning(LearningFailedError(f"the learner ended with code {process.returncode}"))
 
-    def _finish_learning(self, outcome: LearningOutcome | LearningFailedError) -> None:
+    def _finish_learning(self, outcome: LearnedTrees | LearningFailedError) -> None:
         learning, self.learning = self.learning, None
         if learning is not None:
             learning.outcome = outcome
@@ -155,7 +105,7 @@ class LearnerPool:
     @property
     def pids(self) -> list[int]:
         """The processes."""
-        return [each.pid for each in self._processes]
+        return [each.process.pid for each in self._processes]
 
     def learning_queue(self) -> LearningQueue:
         """Return which models learn, and which wait for a process, the next one first."""
@@ -177,7 +127,7 @@ class LearnerPool:
             self._running.remove(learning)
         for each in self._processes:
             if each.learning is learning:
-                each.kill_process()
+                each.kill()
         self._assign_waiting()
 
     def collect_ended(self) -> set[int]:
@@ -195,42 +145,38 @@ class LearnerPool:
     def set_log_level(self, level: str) -> None:
         """Set the log level of the processes."""
         for each in self._processes:
-            each.send_line(f"{level}\n")
+            each.send_line(level)
 
     def close(self) -> None:
         """End all of them."""
         self._waiting.clear()
         for each in self._processes:
-            each.kill_process()
+            each.kill()
         for each in self._processes:
             each.join()
 
     def _assign_waiting(self) -> None:
-        self._processes = [each for each in self._processes if not each.ended]
+        self._processes = [each for each in self._processes if not each.has_ended]
         idle = [each for each in self._processes if each.learning is None]
         while self._waiting and (idle or len(self._processes) < self._most):
             learning = self._waiting.popleft()
             self._running.append(learning)
             try:
-                free = idle.pop() if idle else self._start_process()
+                if not idle:
+                    options = ["--log-level", logs.current_level(), "--log-format", self._log_format]
+                    command = [sys.executable, "-m", "quercus.server.growth.learner_process", self._url]
+                    idle.append(_LearnerProcess([*command, *options], self._news))
+                    self._processes.append(idle[0])
             except OSError as error:  # no memory or no process to be had: perhaps later
                 learning.outcome = LearningFailedError(f"no learner can be started: {error}")
                 self._news.set()
                 continue
-            free.start_learning(learning)
+            idle.pop().start_learning(learning)
         for each in idle[IDLE_LEARNERS:]:
-            each.kill_process()
-
-    def _start_process(self) -> _LearnerProcess:
-        command = [sys.executable, "-m", "quercus.server.growth.learner_process", self._url]
-        started = _LearnerProcess(
-            [*command, "--log-level", logs.current_level(), "--log-format", self._log_format], self._news
-        )
-        self._processes.append(started)
-        return started
+            each.kill()
 
 
-def _read_answer(answers: IO[bytes]) -> LearningOutcome | LearningFailedError | None:
+def _read_answer(answers: IO[bytes]) -> LearnedTrees | LearningFailedError | None:
     """Read one answer of a learner; None at the end, or where it ended within an answer."""
     try:
         said = json.loads(answers.readline())
@@ -241,10 +187,4 @@ def _read_answer(answers: IO[bytes]) -> LearningOutcome | LearningFailedError | 
         return None
     if trouble := said.get("trouble"):
         return LearningFailedError(trouble)
-    return LearningOutcome(data, said["nodes"], said["cost_s"], bytes.fromhex(said["report"]))
-
-
-def _pipe_of(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None:
-        raise RuntimeError("the process was not started with a pipe")
-    return stream
+    return LearnedTrees(data, said["nodes"], bytes.fromhex(said["report"]), said["cost_s"])

@@ -13,12 +13,9 @@ import logging
 import os
 import queue
 import signal
-import time
-from dataclasses import asdict
 from typing import Any, BinaryIO, Final
 
-from quercus.server.growth import memory_release
-from quercus.server.growth.child_process import end_with_parent, private_output
+from quercus.server.growth.child_process import end_with_parent, keep_small, private_output
 from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
 from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
@@ -26,35 +23,26 @@ from quercus.specification.server import LOG_LEVELS
 from quercus.storage import NotFound, Store
 
 _log = logging.getLogger("quercus.server.growth.learner_process")  # also when it is run as __main__
-NICENESS: Final = (
-    5  # more than the grower's: where they compete for a core, trees that follow the log come first
-)
+NICENESS: Final = 5  # more than the grower's, whose trees follow the log and have priority
 
 
 def run_tasks(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: BinaryIO) -> None:
     """Learn for ever."""
     while True:
         task = tasks.get()
-        started = time.process_time()
         said: dict[str, Any] = {}
         data = b""
         try:
             learned = learn_model(store, task)
             data = learned.snapshot
-            said |= {"nodes": learned.nodes, "report": learned.report.hex()}
+            said |= {"nodes": learned.nodes, "report": learned.report.hex(), "cost_s": learned.cost_s}
         except (NotFound, ReplacedError):
             said["trouble"] = f"model {task.model} is gone"
         except Exception as error:
             _log.exception("model %s cannot be learned", task.model)
             said["trouble"] = f"{type(error).__name__}: {error}"
-        said |= {"bytes": len(data), "cost_s": time.process_time() - started}
-        answers.write(json.dumps(said).encode() + b"\n" + data)
+        answers.write(json.dumps(said | {"bytes": len(data)}).encode() + b"\n" + data)
         answers.flush()
-
-
-def encode_order(task: LearningTask) -> str:
-    """Return a task as the line that a learner hears."""
-    return json.dumps(asdict(task)) + "\n"
 
 
 def main() -> None:
@@ -76,7 +64,7 @@ def main() -> None:
 
     end_with_parent(on_line)
     answers = private_output()
-    memory_release.keep_small()
+    keep_small()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
     os.nice(NICENESS)
     run_tasks(Store.open(arguments.url), tasks, answers)

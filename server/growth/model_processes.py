@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import subprocess
 import threading
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from quercus.server.growth.child_process import ChildProcess
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.telemetry import logs
 from quercus.specification.pauses import growing_pause_s
@@ -29,14 +29,13 @@ PROCESSES: Final = 4
 """Most models that grow in processes of their own at once."""
 
 TURN_S: Final = 60.0
-"""Seconds that a process works at least, where other models wait for one; then it ends with the step that it takes."""
+"""Seconds that a process works at least while other models wait for one; then it ends after the current step."""
 
 MEMORY_POLL_S: Final = 0.1
 """Seconds between two looks at the memory of the processes."""
 
 FIRST_RETRY_S: Final = 0.5
 LAST_RETRY_S: Final = 60.0
-END_S: Final = 5.0
 
 LEAVE: Final = "leave"
 """The line that tells a process to end because another model is to have its turn."""
@@ -57,43 +56,24 @@ class ExceededModel:
     used_bytes: int
 
 
-class _ModelProcess:
-    """One process.
-
-    Parameters
-    ----------
-    command : command that starts it.
-    name : name of its model.
-    news : set when it has ended.
-    """
-
+class _ModelProcess(ChildProcess):
     def __init__(self, command: Sequence[str], name: str, news: threading.Event) -> None:
         self.name = name
         self.started_at = time.monotonic()
         self.beat = Heartbeat(at=name)
         self.used_bytes = 0  # when it was killed for that
         self.is_leaving = False
-        self.has_ended = False
-        self._news = news
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)  # noqa: S603
-        self._reader = threading.Thread(target=self._read_heartbeats, name="quercus-model", daemon=True)
-        self._reader.start()
+        super().__init__(command, news)
 
     @property
     def may_leave(self) -> bool:
         """True if it has had its turn, or has nothing to do."""
         return not self.is_leaving and (not self.beat.at or time.monotonic() >= self.started_at + TURN_S)
 
-    def send_line(self, line: str) -> None:
-        """Write to its standard input; one that has just ended hears nothing."""
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            if self.process.stdin is not None:
-                os.write(self.process.stdin.fileno(), f"{line}\n".encode())
-
     def kill(self) -> None:
         """Kill it, and wait until it is gone."""
         self.process.kill()
-        self._reader.join(END_S)
+        self.join()
 
     def held_bytes(self) -> int:
         """Return the memory that it and the processes that learn for it hold now, see `private_bytes`."""
@@ -103,7 +83,7 @@ class _ModelProcess:
             pids += map(int, children.split())
         return sum(map(private_bytes, pids))
 
-    def _read_heartbeats(self) -> None:
+    def _read_output(self) -> None:
         with self.process as process:
             if process.stdout is not None:
                 for line in process.stdout:
@@ -256,7 +236,11 @@ class ModelProcesses:
                 _log.error("no process for model %s can be started (%s); trying again later", name, error)
                 continue
             _log.info("model %s grows in a process of its own, %d", name, self._running[key].process.pid)
-            self._watch_memory()
+            if self.most_bytes and self._watcher is None:
+                self._watcher = threading.Thread(
+                    target=self._kill_exceeding, name="quercus-memory", daemon=True
+                )
+                self._watcher.start()
         for process in self._giving_way():
             process.is_leaving = True
             process.send_line(LEAVE)
@@ -278,12 +262,6 @@ class ModelProcesses:
         for each in self._running.values():
             each.kill()
         self._running.clear()
-
-    def _watch_memory(self) -> None:
-        """Begin to watch the memory of the processes."""
-        if self.most_bytes and self._watcher is None:
-            self._watcher = threading.Thread(target=self._kill_exceeding, name="quercus-memory", daemon=True)
-            self._watcher.start()
 
     def _kill_exceeding(self) -> None:
         """Kill each process that takes more memory than a model may, also in the middle of a step."""

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from quercus.server.growth.engines import learns_again, tree_engine
-from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.server.wire.models import specification_of
 from quercus.storage import CorruptStore, ModelRecord, Store
 
 MAX_EVENTS: Final = 100_000
@@ -72,9 +72,15 @@ def compare_regrown(
         When trees differ.
     """
     with Store.open(source_url) as source, Store.open(target_url) as target:
-        grown = [record for record in _models(target) if record.sequence_committed]
+        models: list[ModelRecord] = []
+        while page := target.list_models(models[-1].name if models else ""):
+            models += page
+        grown = [record for record in models if record.sequence_committed]
         short = [record for record in grown if record.sequence_committed <= MAX_EVENTS]
-        chosen = _spread(short, most)
+        spread = (
+            np.linspace(0, len(short) - 1, min(most, len(short))).round().astype(int)
+        )  # first and last too
+        chosen = [short[number] for number in spread.tolist()]
         for record in chosen:
             notify(record.name)
             trees = [
@@ -85,16 +91,3 @@ def compare_regrown(
                     f"model {record.name}: the trees of the moved log differ from those of the old one"
                 )
     return RegrownModels(tuple(record.name for record in chosen), len(grown) - len(short))
-
-
-def _models(store: Store) -> list[ModelRecord]:
-    models: list[ModelRecord] = []
-    while page := store.list_models(models[-1].name if models else ""):
-        models += page
-    return models
-
-
-def _spread(models: Sequence[ModelRecord], most: int) -> list[ModelRecord]:
-    """Return at most so many of the models, the first and the last among them."""
-    numbers = np.linspace(0, len(models) - 1, min(most, len(models))).round().astype(int)
-    return [models[number] for number in numbers.tolist()]

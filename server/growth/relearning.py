@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -10,16 +11,22 @@ import numpy as np
 
 from quercus.belief.codec import decode
 from quercus.belief.contour import is_vacuous
-from quercus.server.growth.accuracy_counter import MAX_JUDGED_ROWS
-from quercus.server.growth.grown_trees import GrownTrees, Names, full_attributes, specification_of
-from quercus.server.growth.log_events import LabelUpdate, LogEvents
+from quercus.server.growth.engines import (
+    MAX_JUDGED_ROWS,
+    GrownTrees,
+    LabelUpdate,
+    LogEvents,
+    Names,
+    full_attributes,
+)
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
+from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.attributes import MISSING_NAME, THRESHOLD_SIDES, Nominal
 from quercus.specification.model import Specification
-from quercus.storage import Event, InstanceColumns, ModelRecord, Store
+from quercus.storage import Event, InstanceColumns, Store
 from quercus.trees import (
     AccuracyBlock,
     AverageConfidence,
@@ -53,11 +60,20 @@ class ReplacedError(Exception):
 
 
 class LearnedTrees(NamedTuple):
-    """Learned trees in their stored form, their number of nodes, and the report about the model."""
+    """Learned trees.
+
+    Attributes
+    ----------
+    snapshot : the trees as they are stored.
+    nodes : number of nodes of all trees.
+    report : the stored report about the model, beside its trees.
+    cost_s : CPU time that the learning took, in seconds.
+    """
 
     snapshot: bytes
     nodes: int
     report: bytes
+    cost_s: float
 
 
 def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
@@ -68,42 +84,32 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
     NotFound, ReplacedError
         When the model is gone.
     """
+    started = time.process_time()
     record = store.get_model(task.model)
     if record.key != task.key:
         raise ReplacedError
     learner = RelearningEngine(specification_of(record.initial_specification))
-    before = _newest_trees(store, record)
-    last = 0
+    # the trees that are served, and the event up to which they were learned
+    before: LearnedModel | None = None
+    before_as_of = last = 0
+    if record.tree_version and is_readable((newest := store.snapshot(record.name)).data):
+        served = TreeClassifier.of(record.key, newest, specification_of(record.specification))
+        before, before_as_of = served.model, newest.as_of
     while last < task.as_of:
-        until = before.as_of if last < before.as_of else task.as_of
+        until = before_as_of if last < before_as_of else task.as_of
         rows = min(GROWTH_ROWS, until - last)
         segment = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
         if not segment.parts or store.get_model(task.model).key != task.key:
             raise ReplacedError
         learner.fold_events(segment.parts)
         last = segment.last
-        if last == before.as_of:
-            learner.begin_counting(before.model)
+        if last == before_as_of:
+            learner.begin_counting(before)
     grown = learner.grown_trees(store.vocabulary(task.model))
     accuracy = learner.with_new_labels(accuracy_in(record.report))
     report = encode_report(accuracy, confidence=grown.confidence, other_names=grown.other_names)
-    return LearnedTrees(grown.encode(), grown.node_count, report)
-
-
-class NewestTrees(NamedTuple):
-    """The trees that are served, and the event up to which they were learned; None and 0 where there are none."""
-
-    model: LearnedModel | None
-    as_of: int
-
-
-def _newest_trees(store: Store, record: ModelRecord) -> NewestTrees:
-    if record.tree_version:
-        snapshot = store.snapshot(record.name)
-        if is_readable(snapshot.data):
-            made = TreeClassifier.of(record.key, snapshot, specification_of(record.specification))
-            return NewestTrees(made.model, snapshot.as_of)
-    return NewestTrees(None, 0)
+    snapshot = grown.encode()
+    return LearnedTrees(snapshot, grown.node_count, report, time.process_time() - started)
 
 
 class RelearningEngine:

@@ -3,8 +3,8 @@
 Layout, little-endian: eight bytes that name the format, the length of the directory as uint64, the CRC-32 of the
 directory as uint32, and the directory as JSON: a head, and name, type, shape, room and CRC-32 of each column. The
 columns follow. Spaces behind the directory and zeros behind a column fill up to a multiple of 64 bytes. Behind a column
-that grows there is room for more rows, a hole, which takes no space on the disk: who maps the file into memory appends
-there, and copies nothing.
+that grows there is room for more rows, a hole that takes no space on the disk: a reader that maps the file into memory
+appends there without copying.
 
 A file is written beside its place and renamed into it; the checksums reveal damage by a power cut.
 """

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from quercus import __version__
-from quercus.server.growth.engines import QueryEngine
+from quercus.server.growth.engines import TreeEngine
 from quercus.server.growth.saved_columns import SavedEngine, UnreadableFileError, read_columns, write_columns
 from quercus.storage import ModelRecord, Store, StoreError
 
@@ -47,13 +47,7 @@ class FoldedPart:
 
 
 class SavedGrowth:
-    """The file of one model.
-
-    Parameters
-    ----------
-    store : open in this process.
-    record : record of the model.
-    """
+    """The file of one model."""
 
     def __init__(self, store: Store, record: ModelRecord) -> None:
         self._store = store
@@ -64,7 +58,7 @@ class SavedGrowth:
         self._cost_s = 0.0  # of the last file
         self._saved_at = -math.inf
 
-    def restore_engine(self, engine: QueryEngine) -> FoldedPart:
+    def restore_engine(self, engine: TreeEngine) -> FoldedPart:
         """Restore an engine that has folded nothing from the file; return the part of the log in the file."""
         if self._path is None:
             return FoldedPart()
@@ -99,7 +93,7 @@ class SavedGrowth:
             return math.inf
         return self._saved_at + SHARE * self._cost_s
 
-    def save_engine(self, engine: QueryEngine, part: FoldedPart) -> None:
+    def save_engine(self, engine: TreeEngine, part: FoldedPart) -> None:
         """Write the file, unless the engine is to grow first.
 
         If it cannot be written, the log has a line about it, and growth continues.

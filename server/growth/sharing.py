@@ -1,8 +1,8 @@
 """The share of one grower among several of a store: which models are its own, and the right to publish their trees.
 
-Every model belongs to the live member for which a hash of both is highest, so that a member who comes or goes moves
-only its own share of the models. A thread renews the membership, also while a step takes long. Who owns a model is a
-question of work alone: what may be published the store decides (`quercus.storage.Fence`).
+Every model belongs to the live member with the highest hash of model and member, so that a member that comes or goes
+moves only its own share of the models. A thread renews the membership, also during a long step. Ownership only divides
+the work: the store decides who may publish (`quercus.storage.Fence`).
 """
 
 from __future__ import annotations
@@ -24,8 +24,36 @@ MEMBERS_POLL_S: Final = 0.2
 """Longest time between two reads of the other members, in seconds."""
 
 
-class GrowerShare:
-    """The models of one grower.
+class SoleShare:
+    """The share of a grower that is the only one of its store: all models, and nobody to be fenced off.
+
+    Attributes
+    ----------
+    members : the live members, this one included; another object whenever they change.
+    """
+
+    members: Sequence[str] = ()
+
+    def is_responsible(self, key: int) -> bool:
+        """Return whether this grower is responsible for a model."""
+        return True
+
+    def get_fence(self, key: int, name: str) -> Fence | None:
+        """Return the right to publish trees of a model; `Fenced` while another member has it."""
+        return None
+
+    def return_later(self, key: int) -> None:
+        """Another has the model, or it is another's now: `release_others` gives it back then."""
+
+    def drop_model(self, key: int) -> None:
+        """The model is gone, and with it what could be given back."""
+
+    def release_others(self) -> None:
+        """Give back the models that belong to other members now."""
+
+
+class GrowerShare(SoleShare):
+    """The models of one grower of several.
 
     Parameters
     ----------
@@ -37,7 +65,6 @@ class GrowerShare:
 
     def __init__(self, store: Store, member: str, place: str, ttl_s: float) -> None:
         self._store, self._member, self._place, self._ttl_s = store, member, place, ttl_s
-        self._members: tuple[str, ...] = ()
         self._fences: dict[int, Fence] = {}
         self._doubtful: set[int] = set()  # models that the store may think are taken by this member
         self._renew_at = 0.0
@@ -45,16 +72,11 @@ class GrowerShare:
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._renew_forever, name="quercus-member", daemon=True)
 
-    @property
-    def members(self) -> Sequence[str]:
-        """The live members, this one included; another object whenever they change."""
-        return self._members
-
     def start(self) -> None:
         """Become a member, and stay one.
 
-        The processes that a server starts one after the other are one member. What an earlier one had taken this one
-        does not know: if it kept them, no other member could take these models, and they would not grow.
+        The growers that a server starts one after the other are one member. The models that an earlier one had taken
+        are released: this one does not know them, and otherwise no member could grow them.
         """
         self._store.release_models(self._member)
         self._renew_and_list()
@@ -69,7 +91,7 @@ class GrowerShare:
 
     def is_responsible(self, key: int) -> bool:
         """Return whether this grower is responsible for a model."""
-        return owner_of(key, self._members) == self._member
+        return owner_of(key, self.members) == self._member
 
     def get_fence(self, key: int, name: str) -> Fence:
         """Return the right to publish trees of a model; `Fenced` while another member has it."""
@@ -119,13 +141,13 @@ class GrowerShare:
             self._store.renew_grower(self._member, self._place, self._ttl_s)
             self._renew_at = now + self._ttl_s / RENEWALS
         found = tuple(each.member for each in self._store.live_growers())
-        if found != self._members:
-            if self._members:
-                _log.info("%d growers share the store now, there were %d", len(found), len(self._members))
-            self._members = found
+        if found != self.members:
+            if self.members:
+                _log.info("%d growers share the store now, there were %d", len(found), len(self.members))
+            self.members = found
 
 
-class OneModelShare:
+class OneModelShare(SoleShare):
     """The share of a grower that grows one model alone, for the member that owns it.
 
     Parameters
@@ -134,8 +156,6 @@ class OneModelShare:
     member : identity of the grower that owns the model.
     key : the model.
     """
-
-    members: Sequence[str] = ()
 
     def __init__(self, store: Store, member: str, key: int) -> None:
         self._store, self._member, self._key = store, member, key
@@ -164,9 +184,6 @@ class OneModelShare:
         """The model is gone."""
         self.is_gone |= key == self._key
 
-    def release_others(self) -> None:
-        """Do nothing: the owner gives the model back."""
-
 
 def owner_of(key: int, members: Iterable[str]) -> str | None:
     """Return the member to which a model belongs; None when there is none.
@@ -179,8 +196,8 @@ def owner_of(key: int, members: Iterable[str]) -> str | None:
     >>> all(owner_of(key, members) in (owner_of(key, members[:2]), "eve") for key in range(100))
     True
     """
-    return max(members, key=lambda member: _owner_weight(key, member), default=None)
-
-
-def _owner_weight(key: int, member: str) -> bytes:
-    return hashlib.blake2b(f"{key}/{member}".encode(), digest_size=8).digest()
+    return max(
+        members,
+        key=lambda member: hashlib.blake2b(f"{key}/{member}".encode(), digest_size=8).digest(),
+        default=None,
+    )

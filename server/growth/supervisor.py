@@ -13,8 +13,8 @@ import uuid
 from typing import Final
 
 from quercus.server.config import Config
-from quercus.server.gate.throttle import memory_of_machine
 from quercus.server.growth.heartbeat import Heartbeat
+from quercus.server.machine import memory_of_machine
 from quercus.server.wire.limits import MODEL_MEMORY_SHARE
 from quercus.storage import without_secrets
 from quercus.v1 import admin_pb2
@@ -27,24 +27,19 @@ HEALTHY_S: Final = 10.0
 
 STOP_S: Final = 5.0
 SILENCE_S: Final = 30.0
-"""A grower without a heartbeat for this time is not well: it hangs, or is stopped. A step of a model takes a second or
-two at most, ten times as long where the machine is busy."""
+"""A grower without a heartbeat for this time hangs, or is stopped. A step of a model takes two seconds at most, ten
+times as long on a busy machine."""
 
 TICK_S: Final = 1.0
-"""Length in seconds of the periods of listening in which silence is counted. A period in which this process stood still
-counts once at most, however long, and heartbeats that the grower sent meanwhile are read first."""
+"""Length in seconds of the periods in which silence is counted. A period in which this process stood still counts once,
+however long, and heartbeats that the grower sent meanwhile are read first."""
 
 LOADING_S: Final = 60.0
 """Additional time for the first heartbeat of a grower that was just started."""
 
 
 class Supervisor:
-    """Runs one grower process.
-
-    Parameters
-    ----------
-    config : configuration of the server.
-    """
+    """Runs one grower process."""
 
     def __init__(self, config: Config) -> None:
         self.member = uuid.uuid4().hex

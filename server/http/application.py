@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import json
 import logging
+import re
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from functools import cache
+from string import Template
 from typing import Final
 
 import grpc
@@ -16,12 +20,11 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from quercus import __version__
 from quercus.server.http.calls import Failure, Gate
-from quercus.server.http.connect import HTTP_METHODS, JSON_TYPE, ConnectCalls, error_response
+from quercus.server.http.connect import HTTP_METHODS, JSON_TYPE, answer_call, error_response
 from quercus.server.http.health import LIVE, READY, Parts, health_response
-from quercus.server.http.hosts import HostCheck
-from quercus.server.http.index import index_page
-from quercus.server.http.inference import InferenceCalls, path_of
+from quercus.server.http.inference import answer_inference, path_of
 from quercus.server.http.openapi import document
 from quercus.server.wire.errors import Unavailable
 
@@ -46,8 +49,6 @@ _SAFE_HEADERS: Final = {
 
 Page = Callable[[Headers, QueryParams], Awaitable[Response]]
 """Answers a request to read something."""
-
-Answer = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 def application(
@@ -83,7 +84,7 @@ def application(
 
 
 class _Checked:
-    """Refuses requests under other names, adds the headers of security, and answers for faults."""
+    """Refuses requests under other host names, adds security headers, and answers after internal errors."""
 
     def __init__(self, inner: ASGIApp, hosts: HostCheck, is_encrypted: bool) -> None:
         self._inner = inner
@@ -125,8 +126,7 @@ class _Paths:
     """Finds what answers at a path."""
 
     def __init__(self, gate: Gate, pages: Mapping[str, Page], parts: Parts) -> None:
-        self._calls = ConnectCalls(gate)
-        self._inference = InferenceCalls(gate)
+        self._gate = gate
         self._pages: dict[str, Page] = {
             **pages,
             "/": _index,
@@ -141,18 +141,19 @@ class _Paths:
         method = HTTP_METHODS.get(path)
         if method is not None:
             if scope["method"] in method.verbs:
-                await self._calls.answer(method, scope, receive, send)
+                await answer_call(self._gate, method, scope, receive, send)
             else:
                 await _other_verb(scope, method.verbs)(scope, receive, send)
         elif path in self._pages:
             await (await self._page(scope))(scope, receive, send)
         elif (inference := path_of(path)) is not None:
             if scope["method"] in inference.verbs:
-                await self._inference.answer(inference, scope, receive, send)
+                await answer_inference(self._gate, inference, scope, receive, send)
             else:
                 await _other_verb(scope, inference.verbs)(scope, receive, send)
         else:
-            await _nothing_at(path)(scope, receive, send)
+            text = f"there is nothing at {path[:200]}: the page / says what there is"
+            await error_response(Failure(grpc.StatusCode.NOT_FOUND, text))(scope, receive, send)
 
     async def _page(self, scope: Scope) -> Response:
         if scope["method"] not in READ:
@@ -163,10 +164,6 @@ class _Paths:
             return error_response(failure)
         except Unavailable as error:  # the process that writes is being started again
             return error_response(Failure(grpc.StatusCode.UNAVAILABLE, str(error)))
-
-
-async def _index(_: Headers, __: QueryParams) -> Response:
-    return HTMLResponse(index_page())
 
 
 @cache
@@ -191,6 +188,65 @@ def _other_verb(scope: Scope, verbs: Sequence[str]) -> JSONResponse:
     return error_response(failure, {"Allow": ", ".join(verbs)})
 
 
-def _nothing_at(path: str) -> JSONResponse:
-    text = f"there is nothing at {path[:200]}: the page / says what there is"
-    return error_response(Failure(grpc.StatusCode.NOT_FOUND, text))
+_PORT: Final = re.compile(r":[0-9]{1,5}$")
+
+
+class HostCheck:
+    """The host names under which requests are answered: addresses, names of this machine, and those that are given.
+
+    With DNS rebinding, a foreign page makes its own name resolve to this server; the browser then sends that name in
+    the header Host. It is neither an address nor a name of this machine.
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        own = ("localhost", socket.gethostname())
+        self._names = frozenset(each.strip().lower() for each in (*own, *names) if each.strip())
+
+    def is_allowed(self, hosts: Sequence[str]) -> bool:
+        """Return whether a request with these headers Host, which must be one, is answered.
+
+        Examples
+        --------
+        >>> check = HostCheck(["quercus.example"])
+        >>> [check.is_allowed([host]) for host in ("127.0.0.1:9464", "[::1]:9464", "LOCALHOST", "quercus.example:80")]
+        [True, True, True, True]
+        >>> [check.is_allowed([host]) for host in ("evil.example:9464", "127.0.0.1.evil.example", "")]
+        [False, False, False]
+        >>> check.is_allowed([]), check.is_allowed(["localhost", "localhost"])
+        (False, False)
+        """
+        if len(hosts) != 1:
+            return False
+        name = _PORT.sub("", hosts[0]).lower()
+        if name in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name.removeprefix("[").removesuffix("]"))
+        except ValueError:
+            return False
+        return True
+
+
+_PAGE: Final = Template("""<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<title>Quercus</title>
+<style>body{font:16px/1.5 system-ui,sans-serif;max-width:46em;margin:2em auto;padding:0 1em;color-scheme:light dark}
+pre{overflow:auto;padding:.7em;border:1px solid}</style>
+<h1>Quercus $version</h1>
+<p>A server of trees that learn from streams. This port answers calls by HTTP; gRPC has a port of its own.</p>
+<pre>curl "$$URL/quercus.v1.ModelService/ListModels" -H 'Content-Type: application/json' -d '{}'</pre>
+<p>Where the server asks for a token, add <code>-H "Authorization: Bearer $$QUERCUS_TOKEN"</code>.</p>
+<ul>
+<li><a href="/openapi.json">/openapi.json</a>: all calls and their messages (OpenAPI 3.1)</li>
+<li><a href="/v2">/v2</a>: the Open Inference Protocol, with which clients of Triton and KServe classify</li>
+<li><a href="/livez">/livez</a>, <a href="/readyz">/readyz</a>: whether the server is well</li>
+<li><a href="/metrics">/metrics</a>: metrics for Prometheus</li>
+</ul>
+</html>
+""")
+
+
+async def _index(_: Headers, __: QueryParams) -> Response:
+    return HTMLResponse(_PAGE.substitute(version=__version__))

@@ -1,4 +1,4 @@
-"""Calls that come by HTTP: they pass the interceptors and handlers of gRPC's port, with headers as metadata."""
+"""Calls by HTTP: they pass the interceptors and handlers of the gRPC port, with headers as metadata."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def invalid_request(message: str, http_status: int = 0) -> Failure:
 
 
 def peer_of(scope: Scope) -> str:
-    """Return the address of a caller as gRPC writes it, so that a caller is the same by both.
+    """Return the address of a caller as gRPC writes it, so that a caller counts as one on both ports.
 
     Examples
     --------
@@ -120,7 +120,7 @@ class HttpContext(LineContext):
 
 
 class Gate:
-    """The way of a call: admitted first, then read, then served, as one that comes by gRPC.
+    """Admits, reads and serves calls, in this order, as the gRPC port does.
 
     Parameters
     ----------

@@ -153,48 +153,31 @@ class _Asked:
         return JsonMessage(data) if self.is_json else data
 
 
-class ConnectCalls:
-    """Answers calls of methods.
-
-    Parameters
-    ----------
-    gate : the way of calls.
-    """
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-
-    async def answer(self, method: HttpMethod, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one call."""
-        headers = Headers(scope=scope)
-        context: HttpContext | None = None
-        lines = _Lines(method, scope, receive, send)
-        try:
-            asked = _read_head(method, scope, headers)
-            context = HttpContext(scope, timeout_of(headers), lines.write)
-            lines.context = context
-            data = await self._gate.call(
-                method.path, context, receive, asked.encode, asked.given, length_of(headers)
-            )
-            if method.descriptor.server_streaming:
-                await lines.end()
-                return
-            response = await _response_of(method, data, asked.is_json)
-            response.headers.update(answer_headers(context))
-        except ClientLeft:
+async def answer_call(gate: Gate, method: HttpMethod, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer one call of a method."""
+    headers = Headers(scope=scope)
+    context: HttpContext | None = None
+    lines = _Lines(method, send)
+    try:
+        asked = _read_head(method, scope, headers)
+        context = HttpContext(scope, timeout_of(headers), lines.write)
+        lines.context = context
+        data = await gate.call(method.path, context, receive, asked.encode, asked.given, length_of(headers))
+        if method.descriptor.server_streaming:
+            await lines.end()
             return
-        except Failure as failure:
-            if lines.have_begun:
-                await lines.end(failure)
-                return
-            response = error_response(failure, answer_headers(context))
-        await response(scope, receive, send)
-
-
-async def _response_of(method: HttpMethod, data: bytes, is_json: bool) -> Response:
-    if not is_json:
-        return Response(data, media_type=PROTO_TYPE)
-    return Response(await _json_of(method, data), media_type=JSON_TYPE)
+        response = Response(data, media_type=PROTO_TYPE)
+        if asked.is_json:
+            response = Response(await _json_of(method, data), media_type=JSON_TYPE)
+        response.headers.update(answer_headers(context))
+    except ClientLeft:
+        return
+    except Failure as failure:
+        if lines.have_begun:
+            await lines.end(failure)
+            return
+        response = error_response(failure, answer_headers(context))
+    await response(scope, receive, send)
 
 
 async def _json_of(method: HttpMethod, data: bytes) -> bytes:
@@ -212,7 +195,7 @@ def answer_headers(context: HttpContext | None) -> dict[str, str]:
 class _Lines:
     """A stream of responses as lines of JSON; it begins with the first message."""
 
-    def __init__(self, method: HttpMethod, scope: Scope, receive: Receive, send: Send) -> None:
+    def __init__(self, method: HttpMethod, send: Send) -> None:
         self._method = method
         self._send = send
         self.context: HttpContext | None = None

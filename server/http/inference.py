@@ -99,47 +99,38 @@ def path_of(path: str) -> InferencePath | None:
     return InferencePath(_OF_MODEL[found[3]], found[1], found[2] or "")
 
 
-class InferenceCalls:
-    """Answers requests below ``/v2``.
-
-    Parameters
-    ----------
-    gate : the way of calls.
-    """
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-
-    async def answer(self, path: InferencePath, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
-        headers = Headers(scope=scope)
-        context: HttpContext | None = None
-        wishes = _Wishes()
-        try:
-            is_infer = path.name == "ModelInfer"
-            json_length = _read_head(headers) if is_infer else None
-            context = HttpContext(scope, timeout_of(headers))
-            data = await self._gate.call(
-                f"{SERVICE}/{path.name}",
-                context,
-                receive,
-                lambda body: InferRequest(body, path, json_length, wishes),
-                None if is_infer else path.request,
-                length_of(headers),
-            )
-            if is_infer and len(data) > INLINE_JSON_BYTES:
-                response = await asyncio.to_thread(_infer_response, data, wishes)
-            elif is_infer:
-                response = _infer_response(data, wishes)
-            else:
-                response = _said(path, HTTP_METHODS[f"{SERVICE}/{path.name}"].response.FromString(data))
-            response.headers.update(answer_headers(context))
-        except ClientLeft:
-            return
-        except Failure as failure:
-            body = {"error": failure.message, **error_body(failure)}  # clients of the protocol read `error`
-            response = error_response(failure, answer_headers(context), body)
-        await response(scope, receive, send)
+async def answer_inference(
+    gate: Gate, path: InferencePath, scope: Scope, receive: Receive, send: Send
+) -> None:
+    """Answer one request below ``/v2``."""
+    headers = Headers(scope=scope)
+    context: HttpContext | None = None
+    wishes = _Wishes()
+    try:
+        is_infer = path.name == "ModelInfer"
+        json_length = _read_head(headers) if is_infer else None
+        context = HttpContext(scope, timeout_of(headers))
+        data = await gate.call(
+            f"{SERVICE}/{path.name}",
+            context,
+            receive,
+            lambda body: InferRequest(body, path, json_length, wishes),
+            None if is_infer else path.request,
+            length_of(headers),
+        )
+        if is_infer and len(data) > INLINE_JSON_BYTES:
+            response = await asyncio.to_thread(_infer_response, data, wishes)
+        elif is_infer:
+            response = _infer_response(data, wishes)
+        else:
+            response = _said(path, HTTP_METHODS[f"{SERVICE}/{path.name}"].response.FromString(data))
+        response.headers.update(answer_headers(context))
+    except ClientLeft:
+        return
+    except Failure as failure:
+        body = {"error": failure.message, **error_body(failure)}  # clients of the protocol read `error`
+        response = error_response(failure, answer_headers(context), body)
+    await response(scope, receive, send)
 
 
 def _read_head(headers: Headers) -> int | None:

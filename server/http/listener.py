@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn in the event loop of the server, with bounds on what a connection may keep waiting."""
+"""The HTTP port: uvicorn in the event loop of the server, with bounds on what a connection may keep waiting."""
 
 from __future__ import annotations
 
@@ -8,19 +8,22 @@ import logging
 import math
 import socket
 import ssl
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 import uvicorn
+from starlette.datastructures import Headers, QueryParams
+from starlette.responses import Response
 from starlette.types import ASGIApp
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MAX_HEADER_BYTES: Final = 16 * 1024
-"""Longest headers of a request; as much as metadata of a call by gRPC."""
-
-ARRIVAL_S: Final = 10.0
-"""Longest time of a handshake, until the headers of a request have arrived, and until the rest of a refused one has."""
+from quercus.client import http_serving
+from quercus.server.config import Config
+from quercus.server.gate.listening import HTTP, hold_port
+from quercus.server.gate.tls import Certificates
+from quercus.server.http.application import application
+from quercus.server.http.calls import Gate
+from quercus.server.http.health import Parts
+from quercus.server.workers.line import FindHandler
 
 IDLE_S: Final = 75
 """Time after which a connection without requests is closed; clients connect again."""
@@ -28,35 +31,6 @@ IDLE_S: Final = 75
 START_POLL_S: Final = 0.01
 NO_FILES_S: Final = 0.1
 """Pause where the process may open no more files."""
-
-
-class TimedProtocol(H11Protocol):
-    """HTTP/1.1 on a connection that is closed when a request does not arrive in time."""
-
-    _arriving: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first request."""
-        super().connection_made(transport)
-        self._arriving = self.loop.call_later(ARRIVAL_S, transport.close)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
-        self._stop_waiting()
-        super().connection_lost(exc)
-
-    def data_received(self, data: bytes) -> None:
-        """Take a part of a request: the first of one starts its time, its whole headers end it."""
-        if self._arriving is None and (self.cycle is None or self.cycle.response_complete):
-            self._arriving = self.loop.call_later(ARRIVAL_S, self.transport.close)
-        super().data_received(data)
-        if self.cycle is not None and not self.cycle.response_complete:
-            self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        if self._arriving is not None:
-            self._arriving.cancel()
-            self._arriving = None
 
 
 class _Uvicorn(uvicorn.Server):
@@ -75,7 +49,7 @@ class _Uvicorn(uvicorn.Server):
         self._context = context
         self._max_connections = max_connections
         self._accepting: list[asyncio.Task[None]] = []
-        self._greeting: set[asyncio.Task[None]] = set()
+        self._greeting: dict[asyncio.Task[None], http_serving.TimedProtocol] = {}
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -104,21 +78,24 @@ class _Uvicorn(uvicorn.Server):
             except OSError:
                 await asyncio.sleep(NO_FILES_S)
                 continue
-            if len(self.server_state.connections) + len(self._greeting) >= self._max_connections:
+            # a connection is among those of uvicorn before the task that greeted it has ended
+            made = self.server_state.connections
+            count = len(made) + sum(each not in made for each in self._greeting.values())
+            if count >= self._max_connections:
                 connection.close()
                 continue
-            task = loop.create_task(self._greet(connection))
-            self._greeting.add(task)
-            task.add_done_callback(self._greeting.discard)
+            protocol = http_serving.TimedProtocol(
+                config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+            )
+            task = loop.create_task(self._greet(connection, protocol))
+            self._greeting[task] = protocol
+            task.add_done_callback(self._greeting.pop)
 
-    async def _greet(self, connection: socket.socket) -> None:
-        make = partial(
-            TimedProtocol, config=self.config, server_state=self.server_state, app_state=self.lifespan.state
-        )
-        wait_s = None if self._context is None else ARRIVAL_S
+    async def _greet(self, connection: socket.socket, protocol: http_serving.TimedProtocol) -> None:
+        wait_s = None if self._context is None else http_serving.ARRIVAL_S
         with contextlib.suppress(OSError):  # the client has gone, or speaks no TLS
             await asyncio.get_running_loop().connect_accepted_socket(
-                make, connection, ssl=self._context, ssl_handshake_timeout=wait_s
+                lambda: protocol, connection, ssl=self._context, ssl_handshake_timeout=wait_s
             )
 
 
@@ -151,7 +128,7 @@ class HttpServer:
             lifespan="off",
             ws="none",
             timeout_keep_alive=IDLE_S,
-            h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+            h11_max_incomplete_event_size=http_serving.MAX_HEADER_BYTES,
         )
         self._server = _Uvicorn(config, context, max_connections)
         self._task: asyncio.Task[None] | None = None
@@ -172,3 +149,52 @@ class HttpServer:
             await self._task
         for each in self._sockets:
             each.close()
+
+
+ReadMetrics = Callable[[str], Awaitable[tuple[str, bytes]]]
+"""Returns type and text of the page of metrics for a header Accept."""
+
+
+def listen(
+    config: Config,
+    find: FindHandler,
+    parts: Parts,
+    metrics: ReadMetrics,
+    certificates: Certificates | None,
+    *,
+    max_connections: int,
+    shares_port: bool,
+) -> HttpServer:
+    """Bind the HTTP port; the server that is returned answers once it is started.
+
+    Parameters
+    ----------
+    config : configuration of the server.
+    find : finds the handler of a call behind the interceptors of gRPC's port.
+    parts : what is wrong with each part of the server.
+    metrics : reads the page of metrics.
+    certificates : of the server; None: without TLS.
+    max_connections : at a time.
+    shares_port : whether other processes, workers of the same server, listen on the port too.
+
+    Raises
+    ------
+    BadStart
+        When the port is taken.
+    """
+    sockets, _ = hold_port(config.http_host, config.http_port, HTTP, shared=shares_port)
+
+    async def metrics_page(headers: Headers, _: QueryParams) -> Response:
+        kind, text = await metrics(headers.get("accept", ""))
+        return Response(text, headers={"Content-Type": kind})
+
+    answers = application(
+        Gate(find, config.max_message_bytes),
+        {"/metrics": metrics_page},
+        parts,
+        names=config.names,
+        origins=config.origins,
+        is_encrypted=certificates is not None,
+    )
+    context = None if certificates is None else certificates.context
+    return HttpServer(answers, sockets, context, max_connections)

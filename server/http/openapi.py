@@ -1,8 +1,11 @@
-"""The description of the HTTP port for programs: OpenAPI 3.1, made from the descriptors of the protocol."""
+"""The description of the HTTP port for programs: OpenAPI 3.1, from the descriptors of the protocol and its comments."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
 from typing import Any, Final
 
 import grpc
@@ -11,7 +14,6 @@ from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescript
 from quercus import __version__
 from quercus.server.gate.guard import OPEN_PREFIX
 from quercus.server.gate.rpcs import RPCS
-from quercus.server.http.comments import protocol_comments
 from quercus.server.http.connect import (
     HTTP_METHODS,
     HTTP_STATUS,
@@ -119,37 +121,29 @@ def document() -> Json:
 def _operations(method: HttpMethod, schemas: Json) -> Json:
     request = _reference(method.descriptor.input_type, schemas)
     response = _reference(method.descriptor.output_type, schemas)
-    kinds = (LINES_TYPE,) if method.descriptor.server_streaming else (JSON_TYPE,)
-    answers = {
-        "200": {
-            "description": _answer_text(method),
-            "content": {kind: {"schema": response} for kind in kinds},
-        },
-        **_errors(method.path),
+    answer: Json = {
+        "description": "The response.",
+        "content": {JSON_TYPE: {"schema": response}, PROTO_TYPE: {"schema": {}}},
     }
-    shared = {"tags": [method.descriptor.containing_service.name], "responses": answers} | _words(method)
+    if method.descriptor.server_streaming:
+        answer = {
+            "description": 'A message a line. If the call fails after the first, the last line is {"error": ...}.',
+            "content": {LINES_TYPE: {"schema": response}},
+        }
+    comment = protocol_comments().get(method.descriptor.full_name, "")
+    roles = ", ".join(sorted(RPCS[method.path].roles))
+    shared = {
+        "tags": [method.descriptor.containing_service.name],
+        "responses": {"200": answer, **_errors(method.path)},
+        "description": f"{comment} Roles: {roles}.".strip(),
+    }
     name = method.path.rpartition(".")[2].replace("/", "_")
     body = {"required": True, "content": {JSON_TYPE: {"schema": request}}}
-    if not method.descriptor.server_streaming:
-        answers["200"]["content"][PROTO_TYPE] = {"schema": {}}
     found: Json = {"post": {"operationId": name, "requestBody": body, **shared}}
     if is_reading(method.descriptor):
         message = {"name": "message", "in": "query", "content": {JSON_TYPE: {"schema": request}}}
         found["get"] = {"operationId": f"{name}_GET", "parameters": [message], **shared}
     return found
-
-
-def _words(method: HttpMethod) -> Json:
-    """Return what a method does, and who may call it."""
-    comment = protocol_comments().get(method.descriptor.full_name, "")
-    roles = ", ".join(sorted(RPCS[method.path].roles))
-    return {"description": f"{comment} Roles: {roles}.".strip()}
-
-
-def _answer_text(method: HttpMethod) -> str:
-    if method.descriptor.server_streaming:
-        return 'A message a line. If the call fails after the first, the last line is {"error": ...}.'
-    return "The response."
 
 
 def _errors(path: str) -> Json:
@@ -174,7 +168,7 @@ def _name(full_name: str) -> str:
 
 
 def _reference(descriptor: Descriptor, schemas: Json) -> Json:
-    """Return the schema of a message, which is described among the others if it is none of protobuf's own."""
+    """Return the schema of a message; one that is not protobuf's own is added to `schemas`."""
     if descriptor.full_name in _WELL_KNOWN:
         return dict(_WELL_KNOWN[descriptor.full_name])
     name = _name(descriptor.full_name)
@@ -209,20 +203,15 @@ def _value(field: FieldDescriptor, schemas: Json) -> Json:
 def _enumeration(descriptor: EnumDescriptor, schemas: Json) -> Json:
     name = _name(descriptor.full_name)
     if name not in schemas:
-        said = protocol_comments()
-        scope = descriptor.full_name.rpartition(".")[0]
-        meanings = list(_meanings(descriptor, scope, said))
-        schemas[name] = {"type": "string", "enum": [value.name for value in descriptor.values]}
-        if meanings:
+        comments = {
+            value.name: protocol_comments().get(f"{descriptor.full_name}.{value.name}")
+            for value in descriptor.values
+        }
+        schemas[name] = {"type": "string", "enum": list(comments)}
+        if any(comments.values()):
+            meanings = (f"{value}: {comment}" for value, comment in comments.items() if comment)
             schemas[name]["description"] = "\n".join(meanings)
     return {"$ref": f"#/components/schemas/{name}"}
-
-
-def _meanings(descriptor: EnumDescriptor, scope: str, said: Mapping[str, str]) -> Iterator[str]:
-    for value in descriptor.values:
-        comment = said.get(f"{descriptor.full_name}.{value.name}")
-        if comment:
-            yield f"{value.name}: {comment}"
 
 
 # Other paths
@@ -347,3 +336,56 @@ _PAGES: Final[Json] = {
     "/openapi.json": _page("openapi", "This description.", JSON_TYPE),
     "/": _page("index", "What is here, for people.", "text/html"),
 }
+
+
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
+_BLOCK: Final = re.compile(r"(message|enum|service|oneof|rpc)\s+(\w+)")
+_FIELD: Final = re.compile(r"(?:(?:repeated|optional)\s+)?(?:map<[^>]*>|[\w.]+)\s+(\w+)\s*=\s*\d+")
+_VALUE: Final = re.compile(r"(\w+)\s*=\s*-?\d+\s*[;\[]")
+_PACKAGE: Final = re.compile(r"package\s+([\w.]+)\s*;")
+
+
+def comments_of(text: str) -> dict[str, str]:
+    r"""Return the comment before each part of a file, by its full name.
+
+    Examples
+    --------
+    >>> comments_of("package a;\n// A thing.\nmessage T {\n  // Its\n  // name.\n  string n = 1;\n}\n")
+    {'a.T': 'A thing.', 'a.T.n': 'Its name.'}
+    """
+    found: dict[str, str] = {}
+    package, before = "", []
+    scopes: list[str | None] = []  # None: braces that name nothing
+    for line in text.splitlines():
+        words = line.strip()
+        if words.startswith("//"):
+            before.append(words.removeprefix("//").strip())
+            continue
+        code = _STRING.sub('""', words)
+        block = _BLOCK.match(code)
+        field = _FIELD.match(code) or _VALUE.match(code)
+        named = block[2] if block is not None else field[1] if field is not None else None
+        if (given := _PACKAGE.match(code)) is not None:
+            package = given[1]
+        elif named is not None and before and None not in scopes:
+            found[".".join([package, *filter(None, scopes), named])] = " ".join(before)
+        before = []
+        for brace in re.findall(r"[{}]", code):
+            if brace == "}":
+                scopes.pop()
+            elif block is None or block[1] == "rpc":
+                scopes.append(None)
+            else:
+                scopes.append("" if block[1] == "oneof" else block[2])  # its fields are those of the message
+    return found
+
+
+@cache
+def protocol_comments() -> Mapping[str, str]:
+    """Return the comments of all files of the protocol, by full names."""
+    found: dict[str, str] = {}
+    for package in ("quercus.v1", "quercus.inference"):
+        for file in files(package).iterdir():
+            if file.name.endswith(".proto"):
+                found |= comments_of(file.read_text(encoding="utf-8"))
+    return found

@@ -18,34 +18,31 @@ from quercus.server.wire.names import parse_query
 from quercus.server.wire.request_checks import check_labeller, took_s
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Amendment, AnswerOutcome, AnswerRequest, LeaseClaim, ModelReplaced, Words
-from quercus.v1 import instance_pb2, query_pb2
+from quercus.v1 import instance_pb2
+from quercus.v1 import query_pb2 as pb
 
 T = TypeVar(
     "T",
-    query_pb2.AnswerQueryResponse,
-    query_pb2.RefuseQueryResponse,
-    query_pb2.CorrectAnswerResponse,
-    query_pb2.UndoAnswerResponse,
+    pb.AnswerQueryResponse,
+    pb.RefuseQueryResponse,
+    pb.CorrectAnswerResponse,
+    pb.UndoAnswerResponse,
     instance_pb2.StateEvidenceResponse,
 )
 
 
-async def answer_query(
-    core: ServiceCore, request: query_pb2.AnswerQueryRequest
-) -> query_pb2.AnswerQueryResponse:
+async def answer_query(core: ServiceCore, request: pb.AnswerQueryRequest) -> pb.AnswerQueryResponse:
     """Store an answer, combined with the evidence of the instance."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt_call(schema: ModelSchema) -> query_pb2.AnswerQueryResponse | None:
+    async def attempt(schema: ModelSchema) -> pb.AnswerQueryResponse:
         label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
         words = Words(encode(label), declared, request.comment, took, request.shown)
         done = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), words)
-        if done is None:
-            return None
-        response = query_pb2.AnswerQueryResponse(
+        response = pb.AnswerQueryResponse(
             name=request.name,
             committed_sequence=done.sequence,
             conflict=done.conflict,
@@ -57,43 +54,79 @@ async def answer_query(
             response.ignorance = done.together.ignorance
         return response
 
-    return await with_schema(core, model, attempt_call)
+    return await with_schema(core, model, attempt)
 
 
-async def refuse_query(
-    core: ServiceCore, request: query_pb2.RefuseQueryRequest
-) -> query_pb2.RefuseQueryResponse:
+async def refuse_query(core: ServiceCore, request: pb.RefuseQueryRequest) -> pb.RefuseQueryResponse:
     """Store a refusal. If the query already has an answer, the refusal is stored as a vacuous answer."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     took = took_s(request.took) if request.HasField("took") else None
 
-    async def attempt_call(schema: ModelSchema) -> query_pb2.RefuseQueryResponse | None:
+    async def attempt(schema: ModelSchema) -> pb.RefuseQueryResponse:
         words = Words(None, None, request.comment, took, request.shown)
         done = await _settle_query(core, schema, LeaseClaim(model, number, request.lease_token), words)
-        if done is None:
-            return None
-        return query_pb2.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
+        return pb.RefuseQueryResponse(name=request.name, committed_sequence=done.sequence)
 
-    return await with_schema(core, model, attempt_call)
+    return await with_schema(core, model, attempt)
 
 
-async def _settle_query(
-    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, words: Words
-) -> AnswerOutcome | None:
-    """Store an answer; None: it is another model."""
-    request = AnswerRequest(claim, words, await known_model(core, schema))
+async def correct_answer(
+    core: ServiceCore, request: pb.CorrectAnswerRequest, labeller: str
+) -> pb.CorrectAnswerResponse:
+    """Put another answer into the place of the labeller's own."""
+    model, number = parse_query(request.name)
+    check_labeller(labeller)
+
+    async def attempt(schema: ModelSchema) -> pb.CorrectAnswerResponse:
+        label = await _decode_label(core, request, model, number, schema)
+        declared = request.reliability if request.HasField("reliability") else None
+        change = Amendment(labeller, encode(label), declared, request.comment, corrects_all())
+        done = await _amend_answer(core, schema, number, change)
+        return pb.CorrectAnswerResponse(
+            name=request.name, committed_sequence=done.sequence, conflict=done.conflict
+        )
+
+    return await with_schema(core, model, attempt)
+
+
+async def undo_answer(
+    core: ServiceCore, request: pb.UndoAnswerRequest, labeller: str
+) -> pb.UndoAnswerResponse:
+    """Take an answer or a refusal back."""
+    model, number = parse_query(request.name)
+    check_labeller(labeller)
+
+    async def attempt(schema: ModelSchema) -> pb.UndoAnswerResponse:
+        change = Amendment(labeller, None, None, request.comment, corrects_all())
+        done = await _amend_answer(core, schema, number, change)
+        return pb.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
+
+    return await with_schema(core, model, attempt)
+
+
+async def with_schema(core: ServiceCore, model: str, attempt: Callable[[ModelSchema], Awaitable[T]]) -> T:
+    """Try with the schema that is known, and once more if it was that of a former model of this name."""
+    schema = await core.catalogue.schema(model)
     try:
-        done: AnswerOutcome = await core.run_grouped(request)
-    except ModelReplaced:
-        return None
-    core.estimates.note_wanted(schema.key, done.estimated)
+        done = await attempt(schema)
+    except (InvalidInput, ModelReplaced) as error:
+        former, schema = schema, await core.catalogue.reload_schema(model)
+        if isinstance(error, InvalidInput) and schema.key == former.key:
+            raise
+        try:
+            done = await attempt(schema)
+        except ModelReplaced:
+            raise Unavailable(
+                f"model {model} was just replaced by another of its name: send it again"
+            ) from None
+    done.model_uid = schema.uid
     return done
 
 
 async def _decode_label(
     core: ServiceCore,
-    request: query_pb2.AnswerQueryRequest | query_pb2.CorrectAnswerRequest,
+    request: pb.AnswerQueryRequest | pb.CorrectAnswerRequest,
     model: str,
     number: int,
     schema: ModelSchema,
@@ -106,84 +139,18 @@ async def _decode_label(
         raise
 
 
-async def correct_answer(
-    core: ServiceCore, request: query_pb2.CorrectAnswerRequest, labeller: str
-) -> query_pb2.CorrectAnswerResponse:
-    """Put another answer into the place of the labeller's own."""
-    model, number = parse_query(request.name)
-    check_labeller(labeller)
-
-    async def attempt_call(schema: ModelSchema) -> query_pb2.CorrectAnswerResponse | None:
-        label = await _decode_label(core, request, model, number, schema)
-        declared = request.reliability if request.HasField("reliability") else None
-        change = Amendment(labeller, encode(label), declared, request.comment, corrects_all())
-        done = await _amend_answer(core, schema, number, change)
-        return (
-            None
-            if done is None
-            else query_pb2.CorrectAnswerResponse(
-                name=request.name, committed_sequence=done.sequence, conflict=done.conflict
-            )
-        )
-
-    return await with_schema(core, model, attempt_call)
-
-
-async def undo_answer(
-    core: ServiceCore, request: query_pb2.UndoAnswerRequest, labeller: str
-) -> query_pb2.UndoAnswerResponse:
-    """Take an answer or a refusal back."""
-    model, number = parse_query(request.name)
-    check_labeller(labeller)
-
-    async def attempt_call(schema: ModelSchema) -> query_pb2.UndoAnswerResponse | None:
-        change = Amendment(labeller, None, None, request.comment, corrects_all())
-        done = await _amend_answer(core, schema, number, change)
-        return (
-            None
-            if done is None
-            else query_pb2.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
-        )
-
-    return await with_schema(core, model, attempt_call)
-
-
-async def with_schema(
-    core: ServiceCore, model: str, attempt: Callable[[ModelSchema], Awaitable[T | None]]
-) -> T:
-    """Try with the schema that is known, and once more when it was of a former model of this name."""
-    schema = await core.catalogue.schema(model)
-    done: T | None
-    try:
-        done = await _attempt_twice(attempt, schema)
-    except InvalidInput:
-        if (await core.catalogue.reload_schema(model)).key == schema.key:
-            raise
-        done = None
-    if done is None:
-        done = await _attempt_twice(attempt, await core.catalogue.reload_schema(model))
-    if done is None:
-        raise Unavailable(f"model {model} was just replaced by another of its name: send it again")
-    return done
-
-
-async def _attempt_twice(
-    attempt: Callable[[ModelSchema], Awaitable[T | None]], schema: ModelSchema
-) -> T | None:
-    done = await attempt(schema)
-    if done is not None:
-        done.model_uid = schema.uid
+async def _settle_query(
+    core: ServiceCore, schema: ModelSchema, claim: LeaseClaim, words: Words
+) -> AnswerOutcome:
+    done: AnswerOutcome = await core.run_grouped(AnswerRequest(claim, words, await known_model(core, schema)))
+    core.estimates.note_wanted(schema.key, done.estimated)
     return done
 
 
 async def _amend_answer(
     core: ServiceCore, schema: ModelSchema, number: int, change: Amendment
-) -> AnswerOutcome | None:
-    """Store a correction; None: it is another model."""
+) -> AnswerOutcome:
     known = await known_model(core, schema)
-    try:
-        done = await core.write(core.store.amend, schema.model, number, change, known)
-    except ModelReplaced:
-        return None
+    done = await core.write(core.store.amend, schema.model, number, change, known)
     core.estimates.note_wanted(schema.key, done.estimated)
     return done

@@ -1,31 +1,42 @@
-"""Leases as the query services use them: taken in turn, of one model or of any, and given back."""
+"""Leases for the query service: searched for in one model or in all, taken in turn, and given back."""
 
 from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
-from typing import Final, TypeAlias
+from itertools import groupby, islice
+from typing import TypeAlias
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling.leasing import InstanceFilter
 from quercus.server.core.fair_queue import QueuedRequest, fair_share
+from quercus.server.core.leasable_models import LeasableModel, mark_of
+from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import Principal, current_caller
+from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.displays import encode_display
+from quercus.server.wire.instances import encode_query
 from quercus.server.wire.limits import MAX_FILTER
-from quercus.server.wire.names import not_found, parse_model, parse_query
-from quercus.server.wire.queries import encode_queries
+from quercus.server.wire.names import ANY, not_found, parse_model, parse_query
 from quercus.server.wire.request_checks import check_labeller, check_sequence, delay_s, lease_s
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Eviction, Leased, LeaseRequest, QueryDetails, QueryRecord, Store
-from quercus.v1 import model_pb2, query_pb2
-
-ANY: Final = "-"
-"""Model id that stands for any model."""
+from quercus.storage import (
+    CorruptStore,
+    Idle,
+    Leased,
+    LeaseRequest,
+    NotFound,
+    QueryDetails,
+    QueryRecord,
+    Store,
+)
+from quercus.v1 import model_pb2
+from quercus.v1 import query_pb2 as pb
 
 
 @dataclass(frozen=True)
@@ -96,35 +107,25 @@ class LeasedQueries:
 
     model: str
     leased: Leased
-    queries: tuple[query_pb2.Query, ...] = ()
+    queries: tuple[pb.Query, ...] = ()
     again_s: float = math.inf
     """Seconds after which another attempt may succeed without any event."""
 
 
-@dataclass(frozen=True)
-class LeaseOrder:
-    """A labeller's request for queries of one model."""
+LeaseTurn: TypeAlias = QueuedRequest[tuple[LeaseOptions, int], LeasedQueries]
+"""A labeller's place in the line of a model, with its options and how many queries it wants."""
 
-    options: LeaseOptions
-    limit: int
-
-
-LeaseTurn: TypeAlias = QueuedRequest[LeaseOrder, LeasedQueries]
 _TurnRequest: TypeAlias = tuple[LeaseTurn, LeaseRequest]
 
 
 def decode_lease_options(
-    request: query_pb2.LeaseQueriesRequest | query_pb2.StreamQueriesRequest,
+    request: pb.LeaseQueriesRequest | pb.StreamQueriesRequest,
 ) -> LeaseOptions:
     """Return the options of a request; ``InvalidInput`` names an invalid field."""
     model = ANY if request.model == f"models/{ANY}" else parse_model(request.model, "model")
     wanted = request.filter
-    for name, count in (
-        ("classes", len(wanted.classes)),
-        ("values", len(wanted.values)),
-        ("tags", len(wanted.tags)),
-    ):
-        if count > MAX_FILTER:
+    for name in ("classes", "values", "tags"):
+        if (count := len(getattr(wanted, name))) > MAX_FILTER:
             raise InvalidInput(f"filter.{name}", f"has {count} entries, at most {MAX_FILTER} are allowed")
     if wanted.tags and model != ANY:
         raise InvalidInput("filter.tags", f"are for models/{ANY}; {shown(request.model)} is one model")
@@ -139,9 +140,9 @@ def decode_lease_options(
 
 
 async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: int) -> LeasedQueries:
-    """Lease in turn; when the caller is gone before it has the queries they are given back."""
-    order = LeaseOrder(options, limit)
-    turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, order, partial(_serve_turns, core))
+    """Lease in turn; if the caller leaves before it has the queries, they are given back."""
+    serve = partial(_serve_turns, core)
+    turn: LeaseTurn = core.fair_queue.join_line(model, options.labeller, (options, limit), serve)
     try:
         return await turn.outcome
     except asyncio.CancelledError:
@@ -151,28 +152,15 @@ async def lease_of(core: ServiceCore, options: LeaseOptions, model: str, limit: 
 
 
 async def _serve_turns(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> None:
-    """Lease for all whose turn it is, in order, and give each its queries."""
-    for part in _split_requests(await _lease_requests(core, model, turns)):
-        await _serve_together(core, model, part)
-
-
-def _split_requests(requests: Sequence[_TurnRequest]) -> Iterator[Sequence[_TurnRequest]]:
-    """Yield the requests in parts; one with a filter is alone, since it reads all queries while other writes wait."""
-    part: list[_TurnRequest] = []
-    for each in requests:
-        if each[1].filter is None:
-            part.append(each)
-            continue
-        if part:
-            yield part
-        part = []
-        yield [each]
-    if part:
-        yield part
+    """Lease for all turns, in order, and give each its queries."""
+    requests = await _lease_requests(core, model, turns)
+    # one with a filter is alone, since it reads all queries while other writes wait
+    for _, part in groupby(requests, lambda each: None if each[1].filter is None else id(each)):
+        await _serve_together(core, model, [*part])
 
 
 async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_TurnRequest]) -> None:
-    """Lease in one transaction for those who have not gone meanwhile."""
+    """Lease in one transaction for all callers who still wait."""
     requests = [each for each in requests if not each[0].outcome.done()]
     futures = core.writer.queue_grouped([request for _, request in requests])
     served: list[tuple[LeaseTurn, Leased]] = []
@@ -205,15 +193,15 @@ async def _serve_together(core: ServiceCore, model: str, requests: Sequence[_Tur
 async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTurn]) -> list[_TurnRequest]:
     """Return the store's lease request of each turn, limited to its fair share; turns with invalid filters fail."""
     there = math.inf
-    if any(turn.others and turn.asked.limit > 1 for turn in turns):
+    if any(turn.others and turn.asked[1] > 1 for turn in turns):
         there = (await core.read(core.store.get_model, model)).queries_open
-    filters = any(turn.asked.options.filter != QueryFilter() for turn in turns)
+    filters = any(turn.asked[0].filter != QueryFilter() for turn in turns)
     schema = await core.catalogue.reload_schema(model) if filters else None
     requests = []
     for turn in turns:
         if turn.outcome.done():  # the caller is gone
             continue
-        options, limit = turn.asked.options, turn.asked.limit
+        options, limit = turn.asked
         only = None
         if schema is not None and options.filter != QueryFilter():
             try:
@@ -235,14 +223,12 @@ async def _lease_requests(core: ServiceCore, model: str, turns: Sequence[LeaseTu
     return requests
 
 
-async def take_back(
-    core: ServiceCore, request: query_pb2.ReturnQueryRequest
-) -> query_pb2.ReturnQueryResponse:
+async def take_back(core: ServiceCore, request: pb.ReturnQueryRequest) -> pb.ReturnQueryResponse:
     """Take a query back from its holder."""
     model, number = parse_query(request.name)
     check_lease_token(request.lease_token)
     store, token = core.store, request.lease_token
-    How = query_pb2.ReturnQueryRequest.How
+    How = pb.ReturnQueryRequest.How
     match request.how:
         case How.HOW_UNSPECIFIED:
             await core.write(store.release, model, number, token)
@@ -253,21 +239,7 @@ async def take_back(
             await core.write(store.postpone, model, number, token, delay, request.comment)
         case _:
             raise InvalidInput("how", f"is {request.how}, must be 0 (release), 1 (skip) or 2 (postpone)")
-    return query_pb2.ReturnQueryResponse(name=request.name)
-
-
-async def end_lease(
-    core: ServiceCore, request: query_pb2.ReleaseLeaseRequest
-) -> query_pb2.ReleaseLeaseResponse:
-    """End a lease of its holder; the history records by whom and why."""
-    model, number = parse_query(request.name)
-    if request.labeller:
-        check_labeller(request.labeller)
-    operator = current_caller()
-    by = f"by {operator.name}" if operator is not None else "by an operator"
-    why = f"{by}: {request.comment}" if request.comment else by
-    await core.write(core.store.evict, model, number, Eviction(why, request.labeller))
-    return query_pb2.ReleaseLeaseResponse(name=request.name)
+    return pb.ReturnQueryResponse(name=request.name)
 
 
 def check_lease_token(token: str) -> None:
@@ -279,7 +251,7 @@ def check_lease_token(token: str) -> None:
 
 
 def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
-    """Release a lease without waiting; one that is settled or gone meanwhile is no error."""
+    """Release a lease without waiting; one that has ended meanwhile is no error."""
     done = core.writer.queue_write(partial(core.store.release, model, number, token))
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 
@@ -289,7 +261,7 @@ def _give_back_all(core: ServiceCore, model: str, leased: Leased) -> None:
         give_back(core, model, query.number, query.token)
 
 
-def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
+def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[pb.Query, ...]:
     """Convert queries to the wire for their holder: with displays, and without withheld parts."""
     details = _details_of(store, model, records)
     queries = _encode_details(records, details)
@@ -297,6 +269,10 @@ def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tupl
     for record, query in zip(records, queries, strict=True):
         if "reason" in withheld:
             query.ClearField("reason")
+        if "guess" in withheld:
+            told = [fact for fact in query.reason.facts if not fact.HasField("shares")]
+            del query.reason.facts[:]
+            query.reason.facts.extend(told)
         if "belief" in withheld:
             query.ClearField("contour")
         if (display := encode_display(details.displays.get(record.instance))) is not None:
@@ -304,7 +280,7 @@ def for_holder(store: Store, model: str, records: Sequence[QueryRecord]) -> tupl
     return queries
 
 
-def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[query_pb2.Query, ...]:
+def with_instances(store: Store, model: str, records: Sequence[QueryRecord]) -> tuple[pb.Query, ...]:
     """Convert queries to the wire, reading their instances."""
     return _encode_details(records, _details_of(store, model, records)) if records else ()
 
@@ -313,6 +289,110 @@ def _details_of(store: Store, model: str, records: Sequence[QueryRecord]) -> Que
     return store.query_details(model, sorted({record.instance for record in records}))
 
 
-def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[query_pb2.Query, ...]:
+def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[pb.Query, ...]:
     schema = ModelSchema.of(details.model, details.vocabulary)
-    return tuple(encode_queries(records, details.histories, schema, details.policy.answers_per_query))
+    wanted = details.policy.answers_per_query
+    return tuple(
+        encode_query(record, details.histories[record.instance], schema, wanted) for record in records
+    )
+
+
+_REPORTED_REASONS = (
+    Idle.GROWING, Idle.HANDS_FULL, Idle.HOUR_SPENT, Idle.NOT_FOR_YOU, Idle.ALL_LEASED, Idle.SHARE_SPENT,
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SearchMark:
+    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`."""
+
+    mark: tuple[int, ...]
+    patience_s: float
+
+
+@dataclass(frozen=True)
+class _ModelWithoutQueries:
+    """A model that had nothing for this labeller: its state, the reason, and when that may change without an event."""
+
+    mark: tuple[int, ...]
+    leased: Leased
+    again_at: float  # monotonic
+
+    def is_current(self, leasable: LeasableModel) -> bool:
+        return self.mark == leasable.change_mark and time.monotonic() < self.again_at
+
+
+class QuerySearch:
+    """One call or stream of a labeller: looks, leases, and waits until another try makes sense."""
+
+    def __init__(self, core: ServiceCore, options: LeaseOptions) -> None:
+        self._core = core
+        self._options = options
+        self._tried: dict[int, _ModelWithoutQueries] = {}  # by the key of the model
+
+    @property
+    def change_stamp(self) -> int:
+        """A stamp that differs after every relevant change: take it before a read, then wait for another."""
+        if self._options.model == ANY:
+            return self._core.leasable_models.change_stamp
+        return self._core.changes.change_stamp(self._options.model)
+
+    async def wait_for_change(self, seen: int, timeout_s: float) -> bool:
+        """Wait for a change later than `seen`; False when the time was up first."""
+        if self._options.model == ANY:
+            return await self._core.leasable_models.wait_for_change(seen, timeout_s)
+        return await self._core.changes.wait_for_change(self._options.model, seen, timeout_s)
+
+    async def current_mark(self, *, fresh: bool) -> SearchMark:
+        """Return the present state of the model, or of all leasable models."""
+        if self._options.model == ANY:
+            await self._core.leasable_models.list_leasable(fresh=fresh)
+            return SearchMark((self._core.leasable_models.change_stamp,), STATUS_POLL_S)
+        status = await self._core.model_statuses.get_status(self._options.model, fresh=fresh)
+        return SearchMark(mark_of(status.record), status.patience_s)
+
+    async def lease_queries(self, limit: int) -> LeasedQueries:
+        """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
+        if self._options.model != ANY:
+            return await lease_of(self._core, self._options, self._options.model, limit)
+        options = self._options
+        leasable_models = [
+            each
+            for each in await self._core.leasable_models.list_leasable()
+            if not self._core.damaged.has_damage(each.record.name, each.record.key)
+            and options.may_touch(each.record.name)
+            and options.filter.tags <= set(each.policy.tags)
+        ]
+        self._tried = {
+            each.record.key: tried
+            for each in leasable_models
+            if (tried := self._tried.get(each.record.key)) is not None and tried.is_current(each)
+        }
+        untried = [each for each in leasable_models if each.record.key not in self._tried]
+        if untried:
+            last = await self._core.read(Store.last_leased, self._core.store, options.labeller)
+            untried.sort(key=lambda each: (last.get(each.record.key, 0), each.record.name))
+        for leasable in untried:
+            found = await self._try_model(leasable, limit)
+            if found is not None and found.queries:
+                return found
+        reasons = (each.leased for each in self._tried.values() if each.leased.idle in _REPORTED_REASONS)
+        told = next(reasons, Leased([], Idle.NOTHING_TO_ASK, 0))
+        again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)
+        return LeasedQueries(ANY, told, again_s=max(0.0, again_at - time.monotonic()))
+
+    async def _try_model(self, leasable: LeasableModel, limit: int) -> LeasedQueries | None:
+        try:
+            found = await lease_of(self._core, self._options, leasable.record.name, limit)
+        except NotFound:  # deleted at this moment
+            return None
+        except (CorruptStore, *UNREADABLE):
+            if not await self._core.damaged.find_damage(leasable.record.name):
+                raise
+            return None
+        if not found.queries:
+            again_at = time.monotonic() + found.again_s
+            self._tried[leasable.record.key] = _ModelWithoutQueries(
+                leasable.change_mark, found.leased, again_at
+            )
+        return found

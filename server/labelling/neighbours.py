@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
@@ -18,9 +15,10 @@ from quercus.server.wire.names import instance_name, parse_query
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.storage import Event, FailedPrecondition, QueryState, Store
+from quercus.storage import FailedPrecondition, QueryState, Store
 from quercus.trees import TreeModel
-from quercus.v1 import model_pb2, query_pb2
+from quercus.v1 import model_pb2
+from quercus.v1 import query_pb2 as pb
 
 SEARCHED_ROWS: Final = 1_000
 MAX_NEIGHBOURS: Final = 20
@@ -28,96 +26,75 @@ DEFAULT_NEIGHBOURS: Final = 5
 DIFFERING: Final = 3
 
 
-@dataclass(frozen=True)
-class _KnownRow:
-    id: str
-    values: Floats
-    class_index: int
-
-
-async def list_neighbours(
-    core: ServiceCore, request: query_pb2.ListNeighboursRequest
-) -> query_pb2.ListNeighboursResponse:
+async def list_neighbours(core: ServiceCore, request: pb.ListNeighboursRequest) -> pb.ListNeighboursResponse:
     """Return the neighbours of a query's row, for its holder."""
-    model, number = parse_query(request.name)
+    model, _ = parse_query(request.name)
     check_lease_token(request.lease_token)
     if not 0 <= request.limit <= MAX_NEIGHBOURS:
         raise InvalidInput("limit", f"is {request.limit}, must be 0 to {MAX_NEIGHBOURS}")
-    asked = _Asked(model, number, request.lease_token, request.limit or DEFAULT_NEIGHBOURS)
-    classifier, _ = await core.catalogue.classifier_and_schema(model)
-    found = await core.read(_find_neighbours, core.store, asked, classifier)
-    if found is None:
-        core.catalogue.forget_model(model)
+    for _ in range(2):
         classifier, _ = await core.catalogue.classifier_and_schema(model)
-        found = await core.read(_find_neighbours, core.store, asked, classifier)
-    if found is None:
-        raise asked.lease_ended_error
-    return found
+        found = await core.read(_find_neighbours, core.store, request, classifier)
+        if found is not None:
+            return found
+        core.catalogue.forget_model(model)  # another has its name
+    raise _lease_ended_error(request.name)
 
 
-@dataclass(frozen=True)
-class _Asked:
-    model: str
-    number: int
-    token: str
-    limit: int
-
-    @property
-    def lease_ended_error(self) -> FailedPrecondition:
-        """The error where the caller does not hold the query."""
-        return FailedPrecondition(
-            f"the lease of query {self.number} of {self.model} has ended, or is not yours"
-        )
+def _lease_ended_error(name: str) -> FailedPrecondition:
+    model, number = parse_query(name)
+    return FailedPrecondition(f"the lease of query {number} of {model} has ended, or is not yours")
 
 
 def _find_neighbours(
-    store: Store, asked: _Asked, classifier: TreeClassifier
-) -> query_pb2.ListNeighboursResponse | None:
+    store: Store, request: pb.ListNeighboursRequest, classifier: TreeClassifier
+) -> pb.ListNeighboursResponse | None:
     """Return the neighbours; None if another model than the classifier's has the name."""
-    specification = model_pb2.Specification.FromString(store.get_model(asked.model).specification)
+    model, number = parse_query(request.name)
+    specification = model_pb2.Specification.FromString(store.get_model(model).specification)
     if "neighbours" in specification.presentation.withheld:
-        raise FailedPrecondition(
-            f"the model {asked.model} withholds neighbours, because they may bias labellers"
-        )
-    query = store.get_query(asked.model, asked.number)
-    holder = store.holder(asked.model, asked.number, asked.token)
+        raise FailedPrecondition(f"the model {model} withholds neighbours, because they may bias labellers")
+    query = store.get_query(model, number)
+    holder = store.holder(model, number, request.lease_token)
     if query.state is not QueryState.LEASED or not holder or holder != query.labeller:
-        raise asked.lease_ended_error
-    rows = [*store.newest_rows(asked.model, SEARCHED_ROWS), query.instance]
-    histories = store.history(asked.model, sorted(set(rows)))
-    schema = ModelSchema.read(store, asked.model)  # after the rows: it names all their values
+        raise _lease_ended_error(request.name)
+    rows = [*store.newest_rows(model, SEARCHED_ROWS), query.instance]
+    histories = store.history(model, sorted(set(rows)))
+    schema = ModelSchema.read(store, model)  # after the rows: it names all their values
     if schema.key != classifier.key:  # the read rows may belong to another model, too
         return None
     own = stored_values(histories.pop(query.instance)[0])
-    known = _known_rows(histories.values(), schema)
-    response = query_pb2.ListNeighboursResponse()
-    if not known:
+    ids, values, classes = [], [], []  # of the rows whose labels leave one class
+    for history in histories.values():
+        possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0).tolist()
+        if len(possible) == 1:
+            ids.append(history[0].id)
+            values.append(stored_values(history[0]))
+            classes.append(schema.frame.classes[possible[0]])
+    response = pb.ListNeighboursResponse()
+    if not ids:
         return response
-    others = np.stack([row.values for row in known])
+    others = np.stack(values)
     apart = _attribute_distances(own, others, schema)
-    same = _same_leaf(own, others, classifier)
+    same = np.zeros(
+        len(others), dtype=bool
+    )  # which end in the leaf of the row; none if there are several trees
+    if isinstance(classifier.model, TreeModel):
+        both = np.vstack([own, others])
+        leaves = classifier.model.flat.route(classifier.model.encoder.codes(both), both)
+        same = np.asarray(leaves[1:] == leaves[0])
     mean = apart.mean(axis=1)
-    for at in np.lexsort((mean, ~same))[: asked.limit].tolist():
+    for at in np.lexsort((mean, ~same))[: request.limit or DEFAULT_NEIGHBOURS].tolist():
         largest = np.argsort(-apart[at], kind="stable")[:DIFFERING]
         response.neighbours.add(
-            instance=instance_name(asked.model, known[at].id),
-            values=encode_row(known[at].values, schema),
-            class_name=schema.frame.classes[known[at].class_index],
+            instance=instance_name(model, ids[at]),
+            values=encode_row(values[at], schema),
+            class_name=classes[at],
             same_leaf=bool(same[at]),
             distance=float(mean[at]),
             differing=[schema.columns[k].name for k in largest.tolist() if apart[at, k] > 0],
         )
     return response
-
-
-def _known_rows(histories: Iterable[Sequence[Event]], schema: ModelSchema) -> list[_KnownRow]:
-    """Return the rows whose labels leave one class."""
-    found = []
-    for history in histories:
-        possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0)
-        if possible.size == 1:
-            found.append(_KnownRow(str(history[0].id), stored_values(history[0]), int(possible[0])))
-    return found
 
 
 def _attribute_distances(own: Floats, others: Floats, schema: ModelSchema) -> Floats:
@@ -136,13 +113,3 @@ def _attribute_distances(own: Floats, others: Floats, schema: ModelSchema) -> Fl
         both = np.isnan(values) & np.isnan(own[k])
         apart[:, k] = np.where(missing, 1.0, np.where(both, 0.0, apart[:, k]))
     return apart
-
-
-def _same_leaf(own: Floats, others: Floats, classifier: TreeClassifier) -> NDArray[np.bool_]:
-    """Return which of `others` (n, K) end in the leaf of `own`; none if there are several trees."""
-    model = classifier.model
-    if not isinstance(model, TreeModel):
-        return np.zeros(len(others), dtype=bool)
-    rows = np.vstack([own, others])
-    leaves = model.flat.route(model.encoder.codes(rows), rows)
-    return np.asarray(leaves[1:] == leaves[0])

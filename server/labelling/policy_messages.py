@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import Field, asdict, fields, replace
+from dataclasses import asdict, fields, replace
 from enum import IntEnum
 from typing import Any, Final
 
@@ -13,12 +13,12 @@ from quercus.labelling.crowds.labellers import LabellerAgreement
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
 from quercus.storage import HistoryRow, LabellerCounts, Policy, check_policy
-from quercus.v1 import query_pb2
+from quercus.v1 import query_pb2 as pb
 
 CHANGEABLE: Final = tuple(field.name for field in fields(Policy))
 
 
-def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
+def policy_rule(request: pb.UpdateLabellingPolicyRequest) -> Callable[[Policy], Policy]:
     """Return what makes the next policy of the one there is: the fields of the mask change, without one all do.
 
     Raises
@@ -42,7 +42,7 @@ def policy_rule(request: query_pb2.UpdateLabellingPolicyRequest) -> Callable[[Po
     return lambda current: replace(current, **changes) if changes else whole
 
 
-def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
+def decode_policy(message: pb.LabellingPolicy) -> Policy:
     """Convert a policy to the store's form; omitted fields get their defaults.
 
     Raises
@@ -57,55 +57,41 @@ def decode_policy(message: query_pb2.LabellingPolicy) -> Policy:
         if descriptor.is_repeated:
             given[field.name] = tuple(dict.fromkeys(value))
         elif message.HasField(field.name) if descriptor.has_presence else value:  # type: ignore[arg-type]
-            given[field.name] = _of_its_kind(field, value)
+            if isinstance(field.default, IntEnum):
+                kinds = type(field.default)
+                if value not in set(kinds):
+                    raise InvalidInput(field.name, f"is {value}, must be 1 to {max(kinds)}")
+                value = kinds(value)
+            given[field.name] = value
     policy = Policy(**given)
     check_policy(policy)
     return policy
 
 
-def _of_its_kind(field: Field[Any], value: Any) -> Any:
-    if not isinstance(field.default, IntEnum):
-        return value
-    kinds = type(field.default)
-    if value not in set(kinds):
-        raise InvalidInput(field.name, f"is {value}, must be 1 to {max(kinds)}")
-    return kinds(value)
-
-
-def encode_policy(model: str, policy: Policy) -> query_pb2.LabellingPolicy:
+def encode_policy(model: str, policy: Policy) -> pb.LabellingPolicy:
     """Convert a policy to the wire: the names of the fields and the numbers of the choices are the store's."""
-    return query_pb2.LabellingPolicy(model=model_name(model), **asdict(policy))
+    return pb.LabellingPolicy(model=model_name(model), **asdict(policy))
 
 
 def encode_labeller(
     counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
-) -> query_pb2.LabellerStatistics:
+) -> pb.LabellerStatistics:
     """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
-    found = query_pb2.LabellerStatistics(
-        name=counts.labeller,
-        answered=counts.answered,
-        refused=counts.refused,
-        skipped=counts.skipped,
-        postponed=counts.postponed,
-        expired=counts.expired,
-        corrected=counts.corrected,
-        undone=counts.undone,
-        held=counts.held,
+    numbers = asdict(counts)
+    name, times_s = numbers.pop("labeller"), numbers.pop("times_s")
+    standing = standings.get(name)
+    return pb.LabellerStatistics(
+        name=name,
+        **numbers,
         stated=stated,
+        **({} if standing is None else asdict(standing)),
+        median=to_duration(statistics.median(times_s)) if times_s else None,
     )
-    standing = standings.get(counts.labeller)
-    if standing is not None:
-        found.agreement, found.reliability = standing.agreement, standing.reliability
-        found.agreement_deviation = standing.agreement_deviation
-        found.reliability_deviation = standing.reliability_deviation
-    if counts.times_s:
-        found.median.CopyFrom(to_duration(statistics.median(counts.times_s)))
-    return found
 
 
-def encode_step(model: str, row: HistoryRow) -> query_pb2.QueryStep:
+def encode_step(model: str, row: HistoryRow) -> pb.QueryStep:
     """Convert a step of a query to the wire."""
-    return query_pb2.QueryStep(
+    return pb.QueryStep(
         query=query_name(model, row.query),
         kind=int(row.step),  # type: ignore[arg-type]  # the store's numbers are the wire's
         state=int(row.state),  # type: ignore[arg-type]

@@ -13,16 +13,15 @@ from quercus.server.core.catalogue import check_reached
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import labeller_of
 from quercus.server.labelling import answering, leasing
-from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.errors import error_fields
 from quercus.server.wire.limits import MIN_PAUSE_S
-from quercus.server.wire.names import parse_query
+from quercus.server.wire.names import ANY, parse_query
 from quercus.server.wire.request_checks import check_count, empty_stream
 from quercus.storage import FailedPrecondition, Idle, NotFound, QueryState, StorageError, Store
-from quercus.v1 import query_pb2
+from quercus.v1 import query_pb2 as pb
 
-Request = query_pb2.StreamQueriesRequest
-Response = query_pb2.StreamQueriesResponse
+Request = pb.StreamQueriesRequest
+Response = pb.StreamQueriesResponse
 Place = tuple[str, int]  # model and number of a query
 
 
@@ -38,15 +37,10 @@ class QueryStream:
     A reader task takes requests, a leaser task leases while there are credits; both put responses into one
     bounded queue, so a client that stops reading stops only its own stream. Queries still leased
     when the stream ends are returned. An answer that cannot be taken is reported, and the stream continues.
-
-    Parameters
-    ----------
-    core : common part of all services.
     """
 
     def __init__(self, core: ServiceCore) -> None:
         self._core = core
-        self._lease_options: leasing.LeaseOptions | None = None
         self._key = 0  # of the model the stream was opened for
         self._credits = 0
         self._held: dict[Place, _HeldQuery] = {}
@@ -80,79 +74,63 @@ class QueryStream:
     # Requests
 
     async def _read_requests(self, requests: AsyncIterator[Request]) -> None:
-        async for request in self._core.requests_until_stop(requests):
-            if self._lease_options is None:
-                self._lease_options = await self._open_stream(request)
-            else:
-                self._check_same(request, self._lease_options)
-            self._grant_credits(request.credits)
-            await self._run_actions(request, self._lease_options)
+        core, most = self._core, self._core.config.max_leases
+        options: leasing.LeaseOptions | None = None
+        async for request in core.requests_until_stop(requests):
+            if options is None:
+                options = leasing.decode_lease_options(request)
+                if options.model != ANY:
+                    # NotFound now rather than at the first credit; read anew, because another server may have
+                    # replaced it
+                    self._key = (await core.catalogue.reload_schema(options.model)).key
+                    await core.read(check_reached, core.store, options.model, options.min_sequence)
+            for field, given, first in (
+                ("model", request.model, f"models/{options.model}"),
+                ("labeller", request.labeller, options.labeller),
+            ):
+                if given and given != first:
+                    raise InvalidInput(
+                        field, f"is {shown(given)}, but the stream is of {shown(first)}: open another"
+                    )
+            check_count(request.credits, "credits", 0, most)
+            if self._credits + request.credits > most:
+                raise InvalidInput(
+                    "credits", f"adds {request.credits} to {self._credits}, must not exceed {most} in all"
+                )
+            self._credits += request.credits
+            await self._run_actions(request, options)
             if not self._opened.done():
-                self._opened.set_result(self._lease_options)
+                self._opened.set_result(options)
             self._wake.set()
-        if self._lease_options is None:
+        if options is None:
             raise empty_stream("a first message with model and labeller")
         await self._out.put(None)
-
-    async def _open_stream(self, request: Request) -> leasing.LeaseOptions:
-        options = leasing.decode_lease_options(request)
-        if options.model != leasing.ANY:
-            # NotFound now rather than at the first credit; read anew, because another server may have replaced it
-            self._key = (await self._core.catalogue.reload_schema(options.model)).key
-            await self._core.read(check_reached, self._core.store, options.model, options.min_sequence)
-        return options
-
-    def _check_same(self, request: Request, options: leasing.LeaseOptions) -> None:
-        for field, given, first in (
-            ("model", request.model, f"models/{options.model}"),
-            ("labeller", request.labeller, options.labeller),
-        ):
-            if given and given != first:
-                raise InvalidInput(
-                    field, f"is {shown(given)}, but the stream is of {shown(first)}: open another"
-                )
-
-    def _grant_credits(self, credits_: int) -> None:
-        most = self._core.config.max_leases
-        check_count(credits_, "credits", 0, most)
-        if self._credits + credits_ > most:
-            raise InvalidInput(
-                "credits", f"adds {credits_} to {self._credits}, must not exceed {most} in all"
-            )
-        self._credits += credits_
 
     async def _run_actions(self, request: Request, options: leasing.LeaseOptions) -> None:
         """Run the actions of a request, one after another."""
         core = self._core
-        if request.HasField("answer"):
-            await self._run_action("answered", request.answer, answering.answer_query)
-        if request.HasField("refusal"):
-            await self._run_action("refused", request.refusal, answering.refuse_query)
-        if request.HasField("returned"):
-            await self._run_action("returned", request.returned, leasing.take_back)
-        if request.HasField("correction"):
-            await self._run_action(
-                "corrected",
-                request.correction,
-                lambda _, part: answering.correct_answer(
-                    core, part, labeller_of(part.labeller or options.labeller)
-                ),
-            )
-        if request.HasField("undo"):
-            await self._run_action(
-                "undone",
-                request.undo,
-                lambda _, part: answering.undo_answer(
-                    core, part, labeller_of(part.labeller or options.labeller)
-                ),
-            )
+
+        def correct(core: ServiceCore, part: pb.CorrectAnswerRequest) -> Awaitable[Any]:
+            return answering.correct_answer(core, part, labeller_of(part.labeller or options.labeller))
+
+        def undo(core: ServiceCore, part: pb.UndoAnswerRequest) -> Awaitable[Any]:
+            return answering.undo_answer(core, part, labeller_of(part.labeller or options.labeller))
+
+        actions: tuple[tuple[str, str, Callable[[ServiceCore, Any], Awaitable[Any]]], ...] = (
+            ("answer", "answered", answering.answer_query),
+            ("refusal", "refused", answering.refuse_query),
+            ("returned", "returned", leasing.take_back),
+            ("correction", "corrected", correct),
+            ("undo", "undone", undo),
+        )
+        for field, event, do in actions:
+            if request.HasField(field):  # type: ignore[arg-type]  # the names are fields
+                await self._run_action(event, getattr(request, field), do)
         if request.heartbeat:
             extended = await core.write(_extend_all, core.store, dict(self._held), options.lease_s)
             now = time.monotonic()
-            for (
-                place,
-                held,
-            ) in self._held.items():  # one that is not held any more is noticed now: _drop_expired
+            # one that is not held any more is noticed now: `_drop_expired`
+            for place, held in self._held.items():
                 ends = now + options.lease_s if place in extended else min(held.ends, now)
                 self._held[place] = _HeldQuery(held.token, ends)
 
@@ -163,26 +141,26 @@ class QueryStream:
         try:
             done = await do(self._core, part)
         except Exception as error:
-            failed = _failure_event(part.name, error)
-            if failed is None:
+            is_refused = isinstance(error, FailedPrecondition | NotFound) or not isinstance(
+                error, StorageError
+            )
+            fields = error_fields(error) if is_refused else None
+            if fields is None:
                 raise
-            await self._out.put(Response(failed=failed))
-            if isinstance(error, FailedPrecondition):  # perhaps it is held no longer: look
-                self._look_at(part.name)
+            await self._out.put(Response(failed=pb.StreamError(name=part.name, **fields)))
+            if isinstance(error, FailedPrecondition):  # perhaps it is held no longer: `_drop_expired` looks
+                place = parse_query(part.name)
+                if place in self._held:
+                    self._held[place] = _HeldQuery(self._held[place].token, time.monotonic())
             return
         self._held.pop(parse_query(part.name), None)
         await self._out.put(Response(**{event: done}))
-
-    def _look_at(self, name: str) -> None:
-        place = parse_query(name)
-        if place in self._held:
-            self._held[place] = _HeldQuery(self._held[place].token, time.monotonic())
 
     # Leases
 
     async def _lease_forever(self) -> None:
         options = await self._opened
-        search = QuerySearch(self._core, options)
+        search = leasing.QuerySearch(self._core, options)
         tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
         again_at = float("inf")
@@ -194,7 +172,7 @@ class QueryStream:
             room = self._credits - len(self._held)
             state = await search.current_mark(fresh=fresh)
             fresh = False
-            if options.model != leasing.ANY and state.mark[0] != self._key:
+            if options.model != ANY and state.mark[0] != self._key:
                 raise FailedPrecondition(
                     f"model {options.model} was deleted, and another has its name: open another stream"
                 )
@@ -202,7 +180,13 @@ class QueryStream:
                 tried = (room, state.mark)
                 found = await search.lease_queries(room)
                 again_at = time.monotonic() + found.again_s
-                await self._send_queries(found)
+                now = time.monotonic()
+                for record in found.leased.queries:
+                    self._held[found.model, record.number] = _HeldQuery(
+                        record.token, now + (record.left_s or 0.0)
+                    )
+                for query in found.queries:
+                    await self._out.put(Response(query=query))
                 if found.queries:
                     tried = told = None  # when they come back all may look as it does now
                     continue  # there may be more: of another model, or after others had their turn
@@ -211,13 +195,6 @@ class QueryStream:
                     await self._out.put(Response(idle=int(told)))  # type: ignore[arg-type]
             patience = min(state.patience_s, max(again_at - time.monotonic(), MIN_PAUSE_S))
             await self._wait_for_work(search, seen, patience)
-
-    async def _send_queries(self, found: leasing.LeasedQueries) -> None:
-        now = time.monotonic()
-        for record in found.leased.queries:
-            self._held[found.model, record.number] = _HeldQuery(record.token, now + (record.left_s or 0.0))
-        for query in found.queries:
-            await self._out.put(Response(query=query))
 
     async def _drop_expired(self, options: leasing.LeaseOptions) -> None:
         """Stop counting the queries whose lease ended; one that was extended meanwhile stays."""
@@ -236,7 +213,7 @@ class QueryStream:
             else:
                 self._held.pop(place, None)
 
-    async def _wait_for_work(self, search: QuerySearch, seen: int, patience: float) -> None:
+    async def _wait_for_work(self, search: leasing.QuerySearch, seen: int, patience: float) -> None:
         """Wait until the store changes, a lease may have ended, or the client granted credits or answered."""
         held = min((held.ends for held in self._held.values()), default=float("inf")) - time.monotonic()
         waits = {
@@ -260,13 +237,3 @@ def _extend_all(store: Store, held: dict[Place, _HeldQuery], duration_s: float) 
         except (FailedPrecondition, NotFound):
             continue  # it had ended: a late answer gets its own error
     return extended
-
-
-def _failure_event(name: str, error: Exception) -> query_pb2.StreamError | None:
-    """Return the message about a failed request; None: the stream must end."""
-    fields = error_fields(error)
-    if fields is None or (
-        isinstance(error, StorageError) and not isinstance(error, FailedPrecondition | NotFound)
-    ):
-        return None
-    return query_pb2.StreamError(name=name, **fields)

@@ -1,4 +1,4 @@
-"""The labellers of a model as they are estimated from the log: once for all who ask at the same state of it."""
+"""The labellers of a model, estimated from its log once for all calls at the same state of the log."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quercus.storage import KnownModel, Reliability, Store
 
 
 async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
-    """Return the labellers of a model, by the newest answers of all: a function of the log, and estimated once."""
+    """Return the labellers of a model, estimated from the newest answers in its log."""
     newest = await core.read(_newest_answer, core.store, schema.model)
     make = partial(_make_estimate, core.store, schema)
     crowd: Crowd = await core.estimates.get_estimate(schema.key, newest, make)
@@ -19,10 +19,10 @@ async def crowd_of_model(core: ServiceCore, schema: ModelSchema) -> Crowd:
 
 
 async def known_model(core: ServiceCore, schema: ModelSchema) -> KnownModel:
-    """Return what the store is told of a model, with its labellers if its policy takes reliabilities from them.
+    """Return what the store needs to know of a model, with its labellers if its policy estimates their reliability.
 
-    The policy is the last one that was heard of. Where the store has another one meanwhile, it does without these
-    labellers, or reads them itself.
+    The server goes by the policy that it saw last. If the policy has changed since, the store ignores these labellers,
+    or estimates them itself.
     """
     estimated = core.estimates.wanted.get(schema.key)
     if estimated is None:

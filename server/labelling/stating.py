@@ -20,24 +20,23 @@ from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.bounds import MAX_STATEMENTS
 from quercus.specification.names import check_id
-from quercus.storage import KnownModel, ModelReplaced, Statement, StatementBatch, Store, check_comment
-from quercus.v1 import instance_pb2
+from quercus.storage import KnownModel, Statement, StatementBatch, Store, check_comment
+from quercus.v1 import instance_pb2 as pb
 
 
-async def state_evidence(
-    core: ServiceCore, request: instance_pb2.StateEvidenceRequest
-) -> instance_pb2.StateEvidenceResponse:
+async def state_evidence(core: ServiceCore, request: pb.StateEvidenceRequest) -> pb.StateEvidenceResponse:
     """Store statements, all or none."""
     model = parse_model(request.model, "model")
     check_id(request.request_id, "request_id")
     count = len(request.statements)
     if not 1 <= count <= MAX_STATEMENTS:
         raise InvalidInput("statements", f"are {count:,}, must be 1 to {MAX_STATEMENTS:,}")
-    labellers = [
-        _labeller_of_statement(i, each, request.labeller) for i, each in enumerate(request.statements)
-    ]
+    labellers = []
+    for i, each in enumerate(request.statements):  # before all else, so that nobody labels in another name
+        with field_prefix(f"statements[{i}]"):
+            labellers.append(check_labeller(labeller_of(each.labeller or request.labeller)))
 
-    async def attempt_call(schema: ModelSchema) -> instance_pb2.StateEvidenceResponse | None:
+    async def attempt(schema: ModelSchema) -> pb.StateEvidenceResponse:
         spoken = await core.convert_message(request, _decode_statements, request, labellers, schema)
         crowd = None
         if await core.read(is_estimated, core.store, model):
@@ -45,55 +44,41 @@ async def state_evidence(
         batch = StatementBatch(request.request_id, spoken)
         known = KnownModel(schema.frame.size, schema.key, crowd)
         planned = await core.read(core.store.plan_statements, model, batch, known)
-        try:
-            done = await core.write(core.store.state, model, batch, known, planned)
-        except ModelReplaced:
-            return None
-        return instance_pb2.StateEvidenceResponse(
+        done = await core.write(core.store.state, model, batch, known, planned)
+        return pb.StateEvidenceResponse(
             committed_sequence=done.committed_sequence,
             statements_stored=done.stored,
             statements_known=done.known,
         )
 
-    return await with_schema(core, model, attempt_call)
-
-
-def _labeller_of_statement(i: int, statement: instance_pb2.Statement, labeller: str) -> str:
-    """Return the labeller of a statement; called first, so that nobody labels in another name."""
-    with field_prefix(f"statements[{i}]"):
-        return check_labeller(labeller_of(statement.labeller or labeller))
+    return await with_schema(core, model, attempt)
 
 
 def _decode_statements(
-    request: instance_pb2.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
+    request: pb.StateEvidenceRequest, labellers: Sequence[str], schema: ModelSchema
 ) -> list[Statement]:
-    return [
-        _decode_statement(f"statements[{i}]", each, labeller, schema)
-        for i, (each, labeller) in enumerate(zip(request.statements, labellers, strict=True))
-    ]
-
-
-def _decode_statement(
-    field: str, given: instance_pb2.Statement, labeller: str, schema: ModelSchema
-) -> Statement:
-    if given.retract and given.HasField("label"):
-        raise InvalidInput(
-            f"{field}.label", "is given, but retract takes back what was stated: leave out one"
-        )
-    label = None if given.retract else encode(decode_label(given.label, schema.frame, f"{field}.label"))
-    declared = given.reliability if given.HasField("reliability") else None
-    with field_prefix(field):
-        check_declared(declared)
-        check_comment(given.comment)
-    instance = check_id(given.instance_id, f"{field}.instance_id")
-    return Statement(instance, labeller, label, declared, given.comment)
+    found = []
+    for i, (given, labeller) in enumerate(zip(request.statements, labellers, strict=True)):
+        field = f"statements[{i}]"
+        if given.retract and given.HasField("label"):
+            raise InvalidInput(
+                f"{field}.label", "is given, but retract takes back what was stated: leave out one"
+            )
+        label = None if given.retract else encode(decode_label(given.label, schema.frame, f"{field}.label"))
+        declared = given.reliability if given.HasField("reliability") else None
+        with field_prefix(field):
+            check_declared(declared)
+            check_comment(given.comment)
+        instance = check_id(given.instance_id, f"{field}.instance_id")
+        found.append(Statement(instance, labeller, label, declared, given.comment))
+    return found
 
 
 def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[Statement]) -> Crowd:
     """Return the labellers of a model and of a request.
 
-    Estimates rest on the newest answers in the log and on all statements of the request, so that the first file of a
-    crowd is weighed by all of itself.
+    The estimate uses the newest answers in the log and all statements of the request, so that the first file of a crowd
+    is weighed by its own statements.
     """
     places = store.places(schema.model, list(dict.fromkeys(each.instance for each in spoken)))
     events = [*store.opinions(schema.model, MAX_LABELS), *statement_events(spoken, places)]

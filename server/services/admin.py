@@ -8,33 +8,26 @@ import time
 from typing import Any, Final
 
 from quercus import __version__
-from quercus.server.core.damaged_models import MOST_NAMED, DamagedModels
+from quercus.server.core.damaged_models import MOST_NAMED
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
-from quercus.server.gate.throttle import resident_bytes
 from quercus.server.growth.supervisor import Supervisor
+from quercus.server.machine import resident_bytes
 from quercus.server.telemetry import logs
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.models import check_head, to_duration
 from quercus.server.wire.reports import stop_text, stopped_above
 from quercus.server.workers.board import Board
-from quercus.server.workers.level import give_level
 from quercus.specification.server import LOG_LEVEL
-from quercus.storage import NotFound, Store, StoreBusy, StoreError
-from quercus.v1 import admin_pb2, admin_pb2_grpc
+from quercus.storage import NotFound, StoreBusy, StoreError
+from quercus.v1 import admin_pb2 as pb
+from quercus.v1 import admin_pb2_grpc
 
 _log = logging.getLogger(__name__)
 
 
 class AdminService(admin_pb2_grpc.AdminServiceServicer):
-    """Thin: look, convert.
-
-    Parameters
-    ----------
-    core : common part of all services.
-    supervisor : supervisor of the grower.
-    board : numbers of all workers of the server.
-    """
+    """Collects the state of the server."""
 
     def __init__(self, core: ServiceCore, supervisor: Supervisor, board: Board) -> None:
         self._core = core
@@ -44,13 +37,11 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             board.tally(name) for name in ("under_way", "memory", "waiting")
         )
 
-    async def GetStatus(  # noqa: N802
-        self, request: admin_pb2.GetStatusRequest, context: Any
-    ) -> admin_pb2.GetStatusResponse:
+    async def GetStatus(self, request: pb.GetStatusRequest, context: Any) -> pb.GetStatusResponse:
         """Return the status of the server, also while the store cannot be used."""
         core, config = self._core, self._core.config
         only_read = f"can only be read: {core.writer.trouble}" if core.writer.trouble else ""
-        status = admin_pb2.GetStatusResponse(
+        status = pb.GetStatusResponse(
             version=__version__,
             uptime=to_duration((time.monotonic_ns() - self._board.get("started")) / 1e9),
             store_revision=core.store.revision,
@@ -65,20 +56,17 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         )
         principal = current_caller() or EVERYBODY
         if not core.changes.trouble:
-            await core.read(_read_status, core.store, core.damaged, principal, status)
-            await core.read(_read_growers, core.store, self._supervisor.member, status)
+            await core.read(_read_status, core, self._supervisor.member, principal, status)
         for name, reason in (self._supervisor.damaged | core.damaged.reasons).items():
             status.damaged[name] = reason
         if principal.models is not None:
             _restrict_status(status, principal)
         return status
 
-    async def GetCaller(  # noqa: N802
-        self, request: admin_pb2.GetCallerRequest, context: Any
-    ) -> admin_pb2.GetCallerResponse:
+    async def GetCaller(self, request: pb.GetCallerRequest, context: Any) -> pb.GetCallerResponse:
         """Return the caller and its permissions."""
         principal = current_caller() or EVERYBODY
-        return admin_pb2.GetCallerResponse(
+        return pb.GetCallerResponse(
             name=principal.name,
             roles=sorted(principal.roles),
             all_models=principal.models is None,
@@ -87,23 +75,21 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             methods=allowed_methods(principal),
         )
 
-    async def SetLogLevel(  # noqa: N802
-        self, request: admin_pb2.SetLogLevelRequest, context: Any
-    ) -> admin_pb2.SetLogLevelResponse:
+    async def SetLogLevel(self, request: pb.SetLogLevelRequest, context: Any) -> pb.SetLogLevelResponse:
         """Log more, or less, from now on."""
         LOG_LEVEL.check(request.level, "level")
         previous = logs.current_level()
-        give_level(self._board, request.level)
+        self._board.give_level(request.level)
         self._supervisor.set_log_level(request.level)
         _log.warning("the log level is %s now, it was %s", request.level, previous)
-        return admin_pb2.SetLogLevelResponse(previous=previous)
+        return pb.SetLogLevelResponse(previous=previous)
 
 
 _OF_ALL: Final = ("store_bytes", "calls", "writes_waiting", "memory_bytes", "growers")
 """Fields whose numbers tell of models that a caller may not touch."""
 
 
-def _restrict_status(status: admin_pb2.GetStatusResponse, principal: Principal) -> None:
+def _restrict_status(status: pb.GetStatusResponse, principal: Principal) -> None:
     """Leave out whatever tells of models that the caller may not touch."""
     status.restricted = True
     for field in _OF_ALL:
@@ -118,15 +104,11 @@ def _restrict_status(status: admin_pb2.GetStatusResponse, principal: Principal) 
         del status.damaged[name]
 
 
-def _read_growers(store: Store, own: str, status: admin_pb2.GetStatusResponse) -> None:
+def _read_status(core: ServiceCore, own: str, principal: Principal, status: pb.GetStatusResponse) -> None:
+    """Read the growers, the totals of the models that the caller may touch, and which of all cannot be read."""
+    store, damaged = core.store, core.damaged
     for each in store.live_growers() if store.may_be_shared else ():
         status.growers.add(place=each.place, models=each.models, own=each.member == own)
-
-
-def _read_status(
-    store: Store, damaged: DamagedModels, principal: Principal, status: admin_pb2.GetStatusResponse
-) -> None:
-    """Read the totals of the models that the caller may touch, and which of all have a head that cannot be read."""
     damaged.forget_deleted()
     status.store_bytes = store.size_bytes()
     lag_s = 0.0

@@ -13,21 +13,18 @@ from quercus.server.wire.rows import decode_rows, known_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.trees import UncertainValues
-from quercus.v1 import classify_pb2, classify_pb2_grpc
+from quercus.v1 import classify_pb2 as pb
+from quercus.v1 import classify_pb2_grpc
 
 
 class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
-    """Thin: convert, route, convert."""
+    """Converts rows, classifies them with the newest tree, and converts the result."""
 
-    async def Classify(  # noqa: N802
-        self, request: classify_pb2.ClassifyRequest, context: Any
-    ) -> classify_pb2.ClassifyResponse:
+    async def Classify(self, request: pb.ClassifyRequest, context: Any) -> pb.ClassifyResponse:
         """Classify one batch."""
         return await self._classify_batch(request)
 
-    async def ClassifyStream(  # noqa: N802
-        self, request_iterator: Any, context: Any
-    ) -> AsyncIterator[classify_pb2.ClassifyResponse]:
+    async def ClassifyStream(self, request_iterator: Any, context: Any) -> AsyncIterator[pb.ClassifyResponse]:
         """Classify batch after batch, in order, each with the tree that is newest then."""
         empty = True
         async for request in self._core.requests_until_stop(request_iterator):
@@ -36,7 +33,7 @@ class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
         if empty:
             raise empty_stream("at least one batch of rows")
 
-    async def _classify_batch(self, request: classify_pb2.ClassifyRequest) -> classify_pb2.ClassifyResponse:
+    async def _classify_batch(self, request: pb.ClassifyRequest) -> pb.ClassifyResponse:
         model = parse_model(request.model, "model")
         response = await self._core.answer_by_tree(
             request, _classify_request, model, check_sequence(request.min_sequence)
@@ -46,11 +43,11 @@ class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
 
 
 def _classify_request(
-    request: classify_pb2.ClassifyRequest,
+    request: pb.ClassifyRequest,
     schema: ModelSchema,
     classifier: TreeClassifier,
     sizes: MessageLimits,
-) -> classify_pb2.ClassifyResponse:
+) -> pb.ClassifyResponse:
     if not (request.want_paths or request.want_masses):
         row = known_row(request.rows, schema)
         if row is not None:
@@ -61,6 +58,6 @@ def _classify_request(
     )
     if not rows.unseen:
         return response
-    counted = classify_pb2.ClassifyResponse(unseen=rows.unseen)
+    counted = pb.ClassifyResponse(unseen=rows.unseen)
     counted.MergeFrom(response)  # a copy: other calls share the response
     return counted

@@ -30,23 +30,23 @@ _MIN_SEQUENCE: Final = "min_sequence"
 
 
 class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServicer):
-    """Thin: tensors to rows, the same classifier as `ClassifyService`, its answer to tensors."""
+    """Converts tensors to rows, classifies them as `ClassifyService` does, and converts the result to tensors."""
 
-    async def ServerLive(self, request: pb.ServerLiveRequest, context: Any) -> pb.ServerLiveResponse:  # noqa: N802
-        """The server is there."""
+    async def ServerLive(self, request: pb.ServerLiveRequest, context: Any) -> pb.ServerLiveResponse:
+        """Return that the server is live."""
         return pb.ServerLiveResponse(live=True)
 
-    async def ServerReady(self, request: pb.ServerReadyRequest, context: Any) -> pb.ServerReadyResponse:  # noqa: N802
+    async def ServerReady(self, request: pb.ServerReadyRequest, context: Any) -> pb.ServerReadyResponse:
         """Return whether the store can be read."""
         return pb.ServerReadyResponse(ready=not self._core.changes.trouble)
 
-    async def ServerMetadata(  # noqa: N802
+    async def ServerMetadata(
         self, request: pb.ServerMetadataRequest, context: Any
     ) -> pb.ServerMetadataResponse:
         """Return name and version."""
         return pb.ServerMetadataResponse(name="quercus", version=__version__)
 
-    async def ModelReady(self, request: pb.ModelReadyRequest, context: Any) -> pb.ModelReadyResponse:  # noqa: N802
+    async def ModelReady(self, request: pb.ModelReadyRequest, context: Any) -> pb.ModelReadyResponse:
         """Return whether the model has a tree, which can classify."""
         model = check_model_id(request.name, "name")
         try:
@@ -59,9 +59,7 @@ class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServi
         _check_version(request.version, classifier.version)
         return pb.ModelReadyResponse(ready=True)
 
-    async def ModelMetadata(  # noqa: N802
-        self, request: pb.ModelMetadataRequest, context: Any
-    ) -> pb.ModelMetadataResponse:
+    async def ModelMetadata(self, request: pb.ModelMetadataRequest, context: Any) -> pb.ModelMetadataResponse:
         """Return inputs and outputs."""
         model = check_model_id(request.name, "name")
         algorithm, version = await self._core.read(_read_head, self._core.store, model)
@@ -72,7 +70,7 @@ class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServi
             response.versions.append(str(version))
         return describe_model(response, schema)
 
-    async def ModelInfer(self, request: pb.ModelInferRequest, context: Any) -> pb.ModelInferResponse:  # noqa: N802
+    async def ModelInfer(self, request: pb.ModelInferRequest, context: Any) -> pb.ModelInferResponse:
         """Classify the rows of a request."""
         model = check_model_id(request.model_name, "model_name")
         if len(request.id) > MAX_ID:

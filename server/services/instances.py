@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.core.service_core import OnCore
+from quercus.labelling.history import stored_values
+from quercus.server.core.model_status import STATUS_POLL_S
+from quercus.server.core.service_core import STOPPING, OnCore
 from quercus.server.labelling import stating
-from quercus.server.services import watching
 from quercus.server.wire.displays import decode_displays, encode_display
-from quercus.server.wire.errors import error_fields
-from quercus.server.wire.instances import encode_instance
+from quercus.server.wire.errors import Unavailable, error_fields
+from quercus.server.wire.instances import encode_evidence, encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.names import (
@@ -27,23 +28,29 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults, encode_refusals, kept_rows
 from quercus.server.wire.request_checks import empty_stream
-from quercus.server.wire.rows import count_rows, decode_rows
+from quercus.server.wire.rows import count_rows, decode_rows, encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import are_ids, check_id
 from quercus.storage import (
     AlreadyExists,
     AppendedBatch,
+    BeyondLog,
     ConflictingRows,
+    EventKind,
     FailedPrecondition,
     Push,
     Stale,
     Store,
 )
-from quercus.v1 import instance_pb2, instance_pb2_grpc, values_pb2
+from quercus.v1 import instance_pb2 as pb
+from quercus.v1 import instance_pb2_grpc, values_pb2
 
 _log = logging.getLogger(__name__)
-_Batch = instance_pb2.PushInstancesRequest | instance_pb2.PushBatchRequest
+_Batch = pb.PushInstancesRequest | pb.PushBatchRequest
 _Outcome = dict[str, Any]  # fields of an acknowledgement
+PAGE_EVENTS: Final = 500
+PAGE_VALUES: Final = 50_000
+"""Values of rows that a message of `WatchEvents` has at most: by name they take some 30 bytes each."""
 BATCH_ID_KEY: Final = "quercus-batch-id-bin"
 """Trailing metadata of a failed stream of pushes: the batch_id of the batch that failed."""
 BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
@@ -51,16 +58,16 @@ BATCH_ERRORS: Final = (InvalidInput, AlreadyExists)
 
 
 class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
-    """Thin: convert, call, convert."""
+    """Converts requests, calls the writer or the store, and converts their results."""
 
-    async def PushInstances(  # noqa: N802
+    async def PushInstances(
         self, request_iterator: Any, context: Any
-    ) -> AsyncIterator[instance_pb2.PushInstancesResponse]:
+    ) -> AsyncIterator[pb.PushInstancesResponse]:
         """Store batch after batch; each acknowledgement is sent after the commit, in order.
 
-        Batches are read ahead, at most ``push_window`` of them, so that several share a commit. A wrong row is refused
-        by itself where the client asked for that, and a batch that is wrong as a whole has an error in its place; else
-        it ends the stream, after the acknowledgements of those before it.
+        Up to ``push_window`` batches are read ahead, so that several share a commit. If the client asked for it,
+        invalid rows are refused one by one, and a batch that is invalid as a whole gets an error in place of its
+        acknowledgement. Otherwise an error ends the stream, after the acknowledgements of the batches before it.
         """
         acks: asyncio.Queue[_PendingAcknowledgement | None] = asyncio.Queue(self._core.config.push_window)
         reader = asyncio.create_task(self._read_batches(request_iterator, acks))
@@ -74,18 +81,14 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                         metadata = (*context.trailing_metadata(), (BATCH_ID_KEY, ack.batch_id.encode()))
                         context.set_trailing_metadata(metadata)
                         raise
-                    yield instance_pb2.PushInstancesResponse(
-                        batch_id=ack.batch_id, error=instance_pb2.BatchError(**fields)
-                    )
+                    yield pb.PushInstancesResponse(batch_id=ack.batch_id, error=pb.BatchError(**fields))
                 else:
                     self._count_rows(stored)
-                    yield instance_pb2.PushInstancesResponse(batch_id=ack.batch_id, **stored)
+                    yield pb.PushInstancesResponse(batch_id=ack.batch_id, **stored)
         finally:
             reader.cancel()
 
-    async def PushBatch(  # noqa: N802
-        self, request: instance_pb2.PushBatchRequest, context: Any
-    ) -> instance_pb2.PushBatchResponse:
+    async def PushBatch(self, request: pb.PushBatchRequest, context: Any) -> pb.PushBatchResponse:
         """Store one batch; the response is sent after the commit."""
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.schema(model)
@@ -98,21 +101,26 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             # the remembered values belong to an earlier model of this name
             stored = await (await self._queue_batch(model, again.key, request, request.continue_on_error))
         self._count_rows(stored)
-        return instance_pb2.PushBatchResponse(batch_id=request.batch_id, **stored)
+        return pb.PushBatchResponse(batch_id=request.batch_id, **stored)
 
     def _count_rows(self, stored: _Outcome) -> None:
         self._core.rows_pushed += stored["rows_stored"] + stored["rows_known"]
 
     async def _read_batches(
         self,
-        requests: AsyncIterator[instance_pb2.PushInstancesRequest],
+        requests: AsyncIterator[pb.PushInstancesRequest],
         acks: asyncio.Queue[_PendingAcknowledgement | None],
     ) -> None:
         name, key, batch_id, goes_on = "", None, "", False
         try:
             async for request in self._core.requests_until_stop(requests):
                 batch_id, goes_on = request.batch_id, goes_on or (not name and request.continue_on_error)
-                name = _same_model(name, request.model)
+                if request.model and name and request.model != name:
+                    raise InvalidInput(
+                        "model",
+                        f"is {shown(request.model)}, but the stream is of {shown(name)}: open another stream",
+                    )
+                name = request.model or name
                 model = parse_model(name, "model")
                 if key is None:  # read anew: another server may have replaced the model
                     key = (await self._core.catalogue.reload_schema(model)).key
@@ -134,16 +142,16 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     async def _queue_batch(
         self, model: str, key: int, request: _Batch, row_by_row: bool
     ) -> Awaitable[_Outcome]:
-        """Queue one batch. One with new nominal values is awaited: others may have given the same numbers."""
+        """Queue one batch; wait for one with new nominal values, since others may have taken the same numbers."""
         schema = await self._core.catalogue.schema(model)
         generated = request.batch_id or ("" if request.ids else uuid.uuid4().hex)
         sizes = self._core.config.message_limits
         conflicts: dict[
             int, Exception
-        ] = {}  # rows whose id is stored with other content: they teach no names
+        ] = {}  # by row whose id is stored with other content: it teaches no names
         for _ in range(NEW_VALUE_ATTEMPTS):
             if schema.key != key or request.model_uid not in {"", schema.uid}:
-                raise FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
+                raise _replaced_error(model)
             faults = RowFaults(conflicts) if row_by_row else WHOLE
             try:
                 push, unseen = await self._core.convert_message(
@@ -174,31 +182,52 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             return _QueuedBatch(pending, len(push.ids), faults, unseen)
         raise Stale(f"the nominal values of model {model} keep changing")
 
-    async def ListInstances(  # noqa: N802
-        self, request: instance_pb2.ListInstancesRequest, context: Any
-    ) -> instance_pb2.ListInstancesResponse:
+    async def ListInstances(self, request: pb.ListInstancesRequest, context: Any) -> pb.ListInstancesResponse:
         """Return a page of instances, oldest first."""
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
         after = read_number_token("instances", request.page_token)
         return await self._core.read(_list_page, self._core.store, model, after, size)
 
-    async def StateEvidence(  # noqa: N802
-        self, request: instance_pb2.StateEvidenceRequest, context: Any
-    ) -> instance_pb2.StateEvidenceResponse:
+    async def StateEvidence(self, request: pb.StateEvidenceRequest, context: Any) -> pb.StateEvidenceResponse:
         """Store what labellers say unasked."""
         return await stating.state_evidence(self._core, request)
 
-    async def WatchEvents(  # noqa: N802
-        self, request: instance_pb2.WatchEventsRequest, context: Any
-    ) -> AsyncIterator[instance_pb2.WatchEventsResponse]:
-        """Send the log after a number, then each new event."""
-        async for response in watching.watch_events(self._core, request):
-            yield response
+    async def WatchEvents(
+        self, request: pb.WatchEventsRequest, context: Any
+    ) -> AsyncIterator[pb.WatchEventsResponse]:
+        """Send the log behind a number, page by page, then each new event."""
+        core = self._core
+        model, after = parse_model(request.model, "model"), request.after_sequence
+        if after < 0:
+            raise InvalidInput("after_sequence", f"is {after}, must not be negative")
+        for i, kind in enumerate(request.kinds):
+            if not 1 <= kind <= max(EventKind):
+                raise InvalidInput(
+                    f"kinds[{i}]", f"is {kind}, must be a kind of event, 1 to {max(EventKind):d}"
+                )
+        record = (await core.model_statuses.get_status(model, fresh=True)).record
+        if request.model_uid not in {"", record.uid}:
+            raise _replaced_error(model)
+        if after > record.sequence_committed:
+            raise BeyondLog("after_sequence", after, model, record.sequence_committed)
+        columns = (await core.catalogue.schema(model)).columns if request.include_values else ()
+        most = max(1, min(PAGE_EVENTS, PAGE_VALUES // max(1, len(columns))))
+        key = record.key
+        while not core.stopping.is_set():
+            seen = core.changes.change_stamp(model)
+            record = (await core.model_statuses.get_status(model)).record
+            if record.key != key:
+                raise _replaced_error(model)
+            if record.sequence_committed > after:
+                page = await core.read(_read_events, core.store, model, key, request, after, most)
+                after = page.sequence
+                yield page
+            else:
+                await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
+        raise Unavailable(STOPPING)
 
-    async def GetInstance(  # noqa: N802
-        self, request: instance_pb2.GetInstanceRequest, context: Any
-    ) -> instance_pb2.Instance:
+    async def GetInstance(self, request: pb.GetInstanceRequest, context: Any) -> pb.Instance:
         """Return one instance with everything said about it."""
         model, instance = parse_instance(request.name)
         return await self._core.read(_read_instance, self._core.store, model, instance)
@@ -215,7 +244,7 @@ class _PendingAcknowledgement:
 
 @dataclass(frozen=True)
 class _QueuedBatch:
-    """A batch on its way to the store, of which `rows` rows are written; its outcome can be awaited."""
+    """A queued batch, of which `rows` rows are written; await its outcome."""
 
     written: Awaitable[AppendedBatch]
     rows: int
@@ -250,7 +279,7 @@ class _FailedBatch:
 
 
 def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
-    """Say, once for each, which attributes have just learned the last value that they may have."""
+    """Log each attribute that has just learned the last value that it may have."""
     if now.key != before.key:  # another model has taken the name
         return
     for old, new in zip(before.columns, now.columns, strict=True):
@@ -264,18 +293,10 @@ def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
             )
 
 
-def _same_model(name: str, given: str) -> str:
-    if given and name and given != name:
-        raise InvalidInput(
-            "model", f"is {shown(given)}, but the stream is of {shown(name)}: open another stream"
-        )
-    return given or name
-
-
 def _decode_push(
     request: _Batch, schema: ModelSchema, generated: str, sizes: MessageLimits, faults: RowFaults
 ) -> tuple[Push, Sequence[values_pb2.UnseenNames]]:
-    """Convert a batch, without the rows that `faults` receives, and count its names that the model has never seen."""
+    """Convert a batch without the rows that `faults` receives, and count the names that the model has never seen."""
     count = count_rows(request.rows, schema, sizes)
     ids = _ids_of_push(request, count, generated, faults)
     labels = decode_labels(
@@ -312,17 +333,44 @@ def _ids_of_push(request: _Batch, count: int, generated: str, faults: RowFaults)
     return ids
 
 
-def _list_page(store: Store, model: str, after: int, size: int) -> instance_pb2.ListInstancesResponse:
+def _replaced_error(model: str) -> FailedPrecondition:
+    return FailedPrecondition(f"model {model} was deleted, and another has its name: start again")
+
+
+def _read_events(
+    store: Store, model: str, key: int, request: pb.WatchEventsRequest, after: int, most: int
+) -> pb.WatchEventsResponse:
+    events = store.read_events(model, after, most)
+    schema = ModelSchema.read(store, model)  # after the events: it names all their values
+    if schema.key != key:  # the events may belong to another model
+        raise _replaced_error(model)
+    response = pb.WatchEventsResponse(sequence=events[-1].sequence if events else after, model_uid=schema.uid)
+    kinds = set(map(int, request.kinds))
+    for event in events:
+        if kinds and event.kind not in kinds:
+            continue
+        shows_values = request.include_values and event.kind is EventKind.INSTANCE
+        response.events.add(
+            kind=int(event.kind),
+            instance_id=event.id,
+            evidence=encode_evidence(event, schema),
+            conflict=event.conflict,
+            values=encode_row(stored_values(event), schema) if shows_values else None,
+        )
+    return response
+
+
+def _list_page(store: Store, model: str, after: int, size: int) -> pb.ListInstancesResponse:
     details = store.page_details(model, after, size + 1)
     page = list(details.histories)[:size]
     schema = ModelSchema.of(details.model, details.vocabulary)
-    return instance_pb2.ListInstancesResponse(
+    return pb.ListInstancesResponse(
         instances=[encode_instance(details.histories[sequence], schema) for sequence in page],
         next_page_token=make_page_token("instances", page[-1]) if len(details.histories) > size else "",
     )
 
 
-def _read_instance(store: Store, model: str, instance: str) -> instance_pb2.Instance:
+def _read_instance(store: Store, model: str, instance: str) -> pb.Instance:
     details = store.instance_details(model, instance)
     ((sequence, history),) = details.histories.items()
     found = encode_instance(history, ModelSchema.of(details.model, details.vocabulary))

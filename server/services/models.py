@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
 from typing import Any
@@ -14,8 +14,8 @@ from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
 from quercus.server.labelling.reliability import known_model
 from quercus.server.transfer.stored_contents import UNREADABLE
+from quercus.server.wire.algorithms import encode_learners
 from quercus.server.wire.errors import ResourceExhausted
-from quercus.server.wire.learners import encode_learners
 from quercus.server.wire.models import (
     check_sizes,
     encode_model,
@@ -25,13 +25,14 @@ from quercus.server.wire.models import (
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
 from quercus.specification.bounds import check_model_id
 from quercus.storage import CorruptStore, KnownModel, ModelRecord, ModelReplaced, NotFound, Store
-from quercus.v1 import model_pb2, model_pb2_grpc
+from quercus.v1 import model_pb2 as pb
+from quercus.v1 import model_pb2_grpc
 
 
 class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
-    """Thin: convert, call, convert."""
+    """Converts requests, calls the store, and converts its results."""
 
-    async def CreateModel(self, request: model_pb2.CreateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
+    async def CreateModel(self, request: pb.CreateModelRequest, context: Any) -> pb.Model:
         """Store a new model."""
         model = check_model_id(request.model_id, "model_id")
         sizes = self._core.config.message_limits
@@ -51,13 +52,11 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         self._core.catalogue.forget_model(model)
         return encode_model(record, {})
 
-    async def GetModel(self, request: model_pb2.GetModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
+    async def GetModel(self, request: pb.GetModelRequest, context: Any) -> pb.Model:
         """Return one model."""
         return await self._core.read(_read_model, self._core.store, parse_model(request.name))
 
-    async def ListModels(  # noqa: N802
-        self, request: model_pb2.ListModelsRequest, context: Any
-    ) -> model_pb2.ListModelsResponse:
+    async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
         """Return a page of models, in order of name."""
         size = page_size(request.page_size)
         after = read_token("models", request.page_token)
@@ -66,13 +65,11 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         damaged = self._core.damaged
         return await self._core.read(_list_page, self._core.store, after, size, granted, damaged)
 
-    async def ListLearners(  # noqa: N802
-        self, request: model_pb2.ListLearnersRequest, context: Any
-    ) -> model_pb2.ListLearnersResponse:
+    async def ListLearners(self, request: pb.ListLearnersRequest, context: Any) -> pb.ListLearnersResponse:
         """Return the learners with their parameters."""
-        return model_pb2.ListLearnersResponse(learners=encode_learners())
+        return pb.ListLearnersResponse(learners=encode_learners())
 
-    async def UpdateModel(self, request: model_pb2.UpdateModelRequest, context: Any) -> model_pb2.Model:  # noqa: N802
+    async def UpdateModel(self, request: pb.UpdateModelRequest, context: Any) -> pb.Model:
         """Change the fields of the mask; the change is an event of the log."""
         model, store = parse_model(request.name), self._core.store
         if "budget" not in request.update_mask.paths:
@@ -84,7 +81,7 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
             known = await known_model(self._core, await self._core.catalogue.reload_schema(model))
             return await self._core.write(_update_in_store, store, model, request, known)
 
-    async def DeleteModel(self, request: model_pb2.DeleteModelRequest, context: Any) -> empty_pb2.Empty:  # noqa: N802
+    async def DeleteModel(self, request: pb.DeleteModelRequest, context: Any) -> empty_pb2.Empty:
         """Remove a model and all that belongs to it."""
         model = parse_model(request.name)
         await self._core.write(self._core.store.delete_model, model)
@@ -102,36 +99,30 @@ def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: i
     return store.create_model(model, data, budget=budget, admit=check_model_count)
 
 
-def _read_model(store: Store, model: str) -> model_pb2.Model:
+def _read_model(store: Store, model: str) -> pb.Model:
     return encode_model(store.get_model(model), store.vocabulary(model))
 
 
 def _list_page(
     store: Store, after: str, size: int, granted: frozenset[str] | None, damaged: DamagedModels
-) -> model_pb2.ListModelsResponse:
+) -> pb.ListModelsResponse:
     if granted is None:
         records = store.list_models(after, size + 1)
     else:
         records = list(islice(_granted_records(store, after, granted), size + 1))
     page = records[:size]
-    return model_pb2.ListModelsResponse(
-        models=list(_encode_records(store, page, damaged)),
-        next_page_token=make_page_token("models", page[-1].name) if len(records) > size else "",
+    response = pb.ListModelsResponse(
+        next_page_token=make_page_token("models", page[-1].name) if len(records) > size else ""
     )
-
-
-def _encode_records(
-    store: Store, records: Sequence[ModelRecord], damaged: DamagedModels
-) -> Iterator[model_pb2.Model]:
-    """Yield models as they travel, without damaged ones and those that were deleted at this moment."""
-    for record in records:
+    for record in page:
         try:
             if not damaged.has_damage(record.name, record.key):
-                yield encode_model(record, store.vocabulary(record.name))
-        except NotFound:
+                response.models.append(encode_model(record, store.vocabulary(record.name)))
+        except NotFound:  # deleted at this moment
             pass
         except (CorruptStore, *UNREADABLE) as error:
             damaged.note_unreadable(record.name, error)
+    return response
 
 
 def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Iterator[ModelRecord]:
@@ -143,12 +134,12 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
 
 
 def _update_in_store(
-    store: Store, model: str, request: model_pb2.UpdateModelRequest, known: KnownModel | None = None
-) -> model_pb2.Model:
+    store: Store, model: str, request: pb.UpdateModelRequest, known: KnownModel | None = None
+) -> pb.Model:
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
-        current = model_pb2.Specification.FromString(stored)
+        current = pb.Specification.FromString(stored)
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 

@@ -21,28 +21,33 @@ from quercus.server.labelling.policy_messages import (
 )
 from quercus.server.labelling.query_stream import QueryStream
 from quercus.server.labelling.reliability import crowd_of_model
-from quercus.server.labelling.searching import QuerySearch
 from quercus.server.wire.limits import MIN_PAUSE_S
 from quercus.server.wire.models import to_timestamp
-from quercus.server.wire.names import make_page_token, page_size, parse_model, parse_query, read_number_token
-from quercus.server.wire.request_checks import check_count, lease_s, wait_s
-from quercus.storage import Idle, LabellerCounts, QueryState, Store
-from quercus.v1 import query_pb2, query_pb2_grpc
+from quercus.server.wire.names import (
+    ANY,
+    make_page_token,
+    page_size,
+    parse_model,
+    parse_query,
+    read_number_token,
+)
+from quercus.server.wire.request_checks import check_count, check_labeller, lease_s, wait_s
+from quercus.storage import Eviction, Idle, LabellerCounts, QueryState, Store
+from quercus.v1 import query_pb2 as pb
+from quercus.v1 import query_pb2_grpc
 
 _FINAL = (Idle.BUDGET_SPENT, Idle.SHARE_SPENT)
 
 
 class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
-    """Thin: convert, call, convert."""
+    """Converts requests, calls `quercus.server.labelling` or the store, and converts their results."""
 
-    async def LeaseQueries(  # noqa: N802
-        self, request: query_pb2.LeaseQueriesRequest, context: Any
-    ) -> query_pb2.LeaseQueriesResponse:
+    async def LeaseQueries(self, request: pb.LeaseQueriesRequest, context: Any) -> pb.LeaseQueriesResponse:
         """Lease queries, waiting for some when there are none."""
         options = leasing.decode_lease_options(request)
         limit = check_count(request.max_queries, "max_queries", 0, self._core.config.max_leases) or 1
         found = await self._wait_for_queries(options, limit, wait_s(request.wait))
-        return query_pb2.LeaseQueriesResponse(
+        return pb.LeaseQueriesResponse(
             queries=found.queries,
             idle=int(found.leased.idle) or None,  # type: ignore[arg-type]  # the store's numbers are the wire's
             budget_left=found.leased.budget_left,
@@ -53,8 +58,8 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
     ) -> leasing.LeasedQueries:
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
-        search = QuerySearch(core, options)
-        if options.model != leasing.ANY:  # most who ask get a query, and need not look what to wait for
+        search = leasing.QuerySearch(core, options)
+        if options.model != ANY:  # most who ask get a query, and need not look what to wait for
             found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:
                 return found
@@ -72,29 +77,23 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
             patience = min(left, state.patience_s, max(again_at - loop.time(), MIN_PAUSE_S))
             await core.wait_or_stop(search.wait_for_change(seen, patience))
 
-    async def StreamQueries(  # noqa: N802
+    async def StreamQueries(
         self, request_iterator: Any, context: Any
-    ) -> AsyncIterator[query_pb2.StreamQueriesResponse]:
+    ) -> AsyncIterator[pb.StreamQueriesResponse]:
         """Send queries as credits allow; take answers and refusals."""
         async with aclosing(QueryStream(self._core).run_stream(request_iterator)) as responses:
             async for response in responses:
                 yield response
 
-    async def AnswerQuery(  # noqa: N802
-        self, request: query_pb2.AnswerQueryRequest, context: Any
-    ) -> query_pb2.AnswerQueryResponse:
+    async def AnswerQuery(self, request: pb.AnswerQueryRequest, context: Any) -> pb.AnswerQueryResponse:
         """Store an answer."""
         return await answering.answer_query(self._core, request)
 
-    async def RefuseQuery(  # noqa: N802
-        self, request: query_pb2.RefuseQueryRequest, context: Any
-    ) -> query_pb2.RefuseQueryResponse:
+    async def RefuseQuery(self, request: pb.RefuseQueryRequest, context: Any) -> pb.RefuseQueryResponse:
         """Store a refusal."""
         return await answering.refuse_query(self._core, request)
 
-    async def ExtendLease(  # noqa: N802
-        self, request: query_pb2.ExtendLeaseRequest, context: Any
-    ) -> query_pb2.ExtendLeaseResponse:
+    async def ExtendLease(self, request: pb.ExtendLeaseRequest, context: Any) -> pb.ExtendLeaseResponse:
         """Extend a live lease."""
         model, number = parse_query(request.name)
         leasing.check_lease_token(request.lease_token)
@@ -102,53 +101,55 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         expires_at = await self._core.write(
             self._core.store.extend, model, number, request.lease_token, seconds
         )
-        return query_pb2.ExtendLeaseResponse(lease_expire_time=to_timestamp(expires_at))
+        return pb.ExtendLeaseResponse(lease_expire_time=to_timestamp(expires_at))
 
-    async def ReturnQuery(  # noqa: N802
-        self, request: query_pb2.ReturnQueryRequest, context: Any
-    ) -> query_pb2.ReturnQueryResponse:
+    async def ReturnQuery(self, request: pb.ReturnQueryRequest, context: Any) -> pb.ReturnQueryResponse:
         """Give a query back."""
         return await leasing.take_back(self._core, request)
 
-    async def ReleaseLease(  # noqa: N802
-        self, request: query_pb2.ReleaseLeaseRequest, context: Any
-    ) -> query_pb2.ReleaseLeaseResponse:
-        """End the lease of any labeller."""
-        return await leasing.end_lease(self._core, request)
+    async def ReleaseLease(self, request: pb.ReleaseLeaseRequest, context: Any) -> pb.ReleaseLeaseResponse:
+        """End the lease of any labeller; the history records by whom and why."""
+        model, number = parse_query(request.name)
+        if request.labeller:
+            check_labeller(request.labeller)
+        operator = current_caller()
+        by = f"by {operator.name}" if operator is not None else "by an operator"
+        why = f"{by}: {request.comment}" if request.comment else by
+        await self._core.write(self._core.store.evict, model, number, Eviction(why, request.labeller))
+        return pb.ReleaseLeaseResponse(name=request.name)
 
-    async def CorrectAnswer(  # noqa: N802
-        self, request: query_pb2.CorrectAnswerRequest, context: Any
-    ) -> query_pb2.CorrectAnswerResponse:
+    async def CorrectAnswer(self, request: pb.CorrectAnswerRequest, context: Any) -> pb.CorrectAnswerResponse:
         """Replace the labeller's own answer."""
         return await answering.correct_answer(self._core, request, labeller_of(request.labeller))
 
-    async def UndoAnswer(  # noqa: N802
-        self, request: query_pb2.UndoAnswerRequest, context: Any
-    ) -> query_pb2.UndoAnswerResponse:
+    async def UndoAnswer(self, request: pb.UndoAnswerRequest, context: Any) -> pb.UndoAnswerResponse:
         """Take an answer or a refusal back."""
         return await answering.undo_answer(self._core, request, labeller_of(request.labeller))
 
-    async def ListNeighbours(  # noqa: N802
-        self, request: query_pb2.ListNeighboursRequest, context: Any
-    ) -> query_pb2.ListNeighboursResponse:
+    async def ListNeighbours(
+        self, request: pb.ListNeighboursRequest, context: Any
+    ) -> pb.ListNeighboursResponse:
         """Return rows of known class that are like the row of a query."""
         return await neighbours.list_neighbours(self._core, request)
 
-    async def ListQueries(  # noqa: N802
-        self, request: query_pb2.ListQueriesRequest, context: Any
-    ) -> query_pb2.ListQueriesResponse:
+    async def ListQueries(self, request: pb.ListQueriesRequest, context: Any) -> pb.ListQueriesResponse:
         """Return a page of queries, in order of number."""
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
         after = read_number_token("queries", request.page_token)
-        states = [_state_filter(state, f"states[{i}]") for i, state in enumerate(request.states)]
+        for i, state in enumerate(request.states):
+            if not 1 <= state <= max(QueryState):
+                raise InvalidInput(
+                    f"states[{i}]", f"is {state}, must be a state of a query, 1 to {max(QueryState)}"
+                )
+        states = [QueryState(state) for state in request.states]
         return await self._core.read(
             _query_page, self._core.store, model, states, after, size, _visible_labeller()
         )
 
-    async def ListQueryHistory(  # noqa: N802
-        self, request: query_pb2.ListQueryHistoryRequest, context: Any
-    ) -> query_pb2.ListQueryHistoryResponse:
+    async def ListQueryHistory(
+        self, request: pb.ListQueryHistoryRequest, context: Any
+    ) -> pb.ListQueryHistoryResponse:
         """Return a page of steps, in the order they were taken."""
         number = None
         if request.name.count("/") > 1:
@@ -159,32 +160,28 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         after = read_number_token("steps", request.page_token)
         return await self._core.read(_history_page, self._core.store, model, number, after, size)
 
-    async def StreamAnswers(  # noqa: N802
-        self, request: query_pb2.StreamAnswersRequest, context: Any
-    ) -> AsyncIterator[query_pb2.Answer]:
+    async def StreamAnswers(self, request: pb.StreamAnswersRequest, context: Any) -> AsyncIterator[pb.Answer]:
         """Send what labellers said, an item each."""
         async for answer in answer_pages.stream_answers(self._core, request, _visible_labeller()):
             yield answer
 
-    async def ListLabellers(  # noqa: N802
-        self, request: query_pb2.ListLabellersRequest, context: Any
-    ) -> query_pb2.ListLabellersResponse:
+    async def ListLabellers(self, request: pb.ListLabellersRequest, context: Any) -> pb.ListLabellersResponse:
         """Return what each labeller did."""
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.reload_schema(model)
         crowd = await crowd_of_model(self._core, schema)
         return await self._core.read(_labeller_page, self._core.store, model, crowd)
 
-    async def GetLabellingPolicy(  # noqa: N802
-        self, request: query_pb2.GetLabellingPolicyRequest, context: Any
-    ) -> query_pb2.LabellingPolicy:
+    async def GetLabellingPolicy(
+        self, request: pb.GetLabellingPolicyRequest, context: Any
+    ) -> pb.LabellingPolicy:
         """Return how a model is labelled."""
         model = parse_model(request.model, "model")
         return encode_policy(model, await self._core.read(self._core.store.policy, model))
 
-    async def UpdateLabellingPolicy(  # noqa: N802
-        self, request: query_pb2.UpdateLabellingPolicyRequest, context: Any
-    ) -> query_pb2.LabellingPolicy:
+    async def UpdateLabellingPolicy(
+        self, request: pb.UpdateLabellingPolicyRequest, context: Any
+    ) -> pb.LabellingPolicy:
         """Change the fields of the mask, or replace the policy."""
         model = parse_model(request.model, "model")
         policy = await self._core.write(self._core.store.set_policy, model, policy_rule(request))
@@ -199,19 +196,13 @@ def _visible_labeller() -> str | None:
     return principal.name
 
 
-def _state_filter(state: int, field: str) -> QueryState:
-    if state not in set(QueryState):
-        raise InvalidInput(field, f"is {state}, must be a state of a query, 1 to {max(QueryState)}")
-    return QueryState(state)
-
-
 def _query_page(
     store: Store, model: str, states: list[QueryState], after: int, size: int, only: str | None
-) -> query_pb2.ListQueriesResponse:
+) -> pb.ListQueriesResponse:
     records = store.list_queries(model, states, after, size + 1)
     page = records[:size]
     shown = [record for record in page if only is None or record.labeller in ("", only)]
-    return query_pb2.ListQueriesResponse(
+    return pb.ListQueriesResponse(
         queries=leasing.with_instances(store, model, shown),
         next_page_token=make_page_token("queries", page[-1].number) if len(records) > size else "",
     )
@@ -219,22 +210,22 @@ def _query_page(
 
 def _history_page(
     store: Store, model: str, number: int | None, after: int, size: int
-) -> query_pb2.ListQueryHistoryResponse:
+) -> pb.ListQueryHistoryResponse:
     if number is not None:
         store.get_query(model, number)  # raises for an unknown query
     rows = store.query_history(model, number, after, size + 1)
     page = rows[:size]
-    return query_pb2.ListQueryHistoryResponse(
+    return pb.ListQueryHistoryResponse(
         steps=[encode_step(model, row) for row in page],
         next_page_token=make_page_token("steps", page[-1].id) if len(rows) > size else "",
     )
 
 
-def _labeller_page(store: Store, model: str, crowd: Crowd) -> query_pb2.ListLabellersResponse:
+def _labeller_page(store: Store, model: str, crowd: Crowd) -> pb.ListLabellersResponse:
     found = crowd.agreements
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}
-    return query_pb2.ListLabellersResponse(
+    return pb.ListLabellersResponse(
         labellers=[
             encode_labeller(asked.get(name) or LabellerCounts(name), found, stated.get(name, 0))
             for name in sorted({*asked, *stated})

@@ -23,20 +23,6 @@ def enable_reflection(names: Sequence[str], server: Any) -> None:
     names : names of the services, without reflection itself.
     server : server of ``grpc.aio``, before its start.
     """
-    _describe_v1()
-    servicer = reflection.aio.ReflectionServicer((*names, V1, reflection.SERVICE_NAME))
-    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
-    method = grpc.stream_stream_rpc_method_handler(
-        servicer.ServerReflectionInfo,
-        reflection_pb2.ServerReflectionRequest.FromString,
-        reflection_pb2.ServerReflectionResponse.SerializeToString,
-    )
-    handler = grpc.method_handlers_generic_handler(V1, {"ServerReflectionInfo": method})
-    server.add_generic_rpc_handlers((handler,))
-
-
-def _describe_v1() -> None:
-    """Put the description of v1 beside that of v1alpha, for tools that ask what reflection itself is."""
     pool = descriptor_pool.Default()
     try:
         pool.FindServiceByName(V1)
@@ -47,3 +33,12 @@ def _describe_v1() -> None:
         pool.AddSerializedFile(
             text_format.Parse(renamed, descriptor_pb2.FileDescriptorProto()).SerializeToString()
         )
+    servicer = reflection.aio.ReflectionServicer((*names, V1, reflection.SERVICE_NAME))
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
+    method = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        reflection_pb2.ServerReflectionRequest.FromString,
+        reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    handler = grpc.method_handlers_generic_handler(V1, {"ServerReflectionInfo": method})
+    server.add_generic_rpc_handlers((handler,))

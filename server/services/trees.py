@@ -14,27 +14,28 @@ from quercus.server.wire.limits import MAX_WATCHED_TREES
 from quercus.server.wire.names import parse_model, parse_tree
 from quercus.server.wire.trees import decode_snapshot, encode_tree_head
 from quercus.storage import FailedPrecondition, Snapshot, Store
-from quercus.v1 import tree_pb2, tree_pb2_grpc
+from quercus.v1 import tree_pb2 as pb
+from quercus.v1 import tree_pb2_grpc
 
 WATCH_POLL_S: Final = 60.0
 """Longest time, in seconds, between two reads of the store by a watch, whatever the change signal says."""
 
 
 class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
-    """Thin: read, convert."""
+    """Reads trees and converts them."""
 
     def __init__(self, core: ServiceCore) -> None:
         super().__init__(core)
-        self._trees: dict[str, tuple[tuple[int, int], asyncio.Future[tree_pb2.Tree]]] = {}
+        self._trees: dict[str, tuple[tuple[int, int], asyncio.Future[pb.Tree]]] = {}
 
-    async def GetTree(self, request: tree_pb2.GetTreeRequest, context: Any) -> tree_pb2.Tree:  # noqa: N802
+    async def GetTree(self, request: pb.GetTreeRequest, context: Any) -> pb.Tree:
         """Return one version, or the newest."""
         model, version = parse_tree(request.name)
         return await self._core.read(_read_tree, self._core.store, model, version, request.member)
 
-    async def WatchTree(  # noqa: N802
-        self, request: tree_pb2.WatchTreeRequest, context: Any
-    ) -> AsyncIterator[tree_pb2.WatchTreeResponse]:
+    async def WatchTree(
+        self, request: pb.WatchTreeRequest, context: Any
+    ) -> AsyncIterator[pb.WatchTreeResponse]:
         """Send the newest tree, then each newer one that is newest when the reader is ready for it."""
         model = parse_model(request.model, "model")
         key, sent = None, 0
@@ -50,14 +51,14 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
                 else:
                     tree = await self._newest_tree(model, (record.key, record.tree_version))
                 sent = tree.version
-                yield tree_pb2.WatchTreeResponse(
+                yield pb.WatchTreeResponse(
                     tree=tree, committed_sequence=record.sequence_committed, model_uid=record.uid
                 )
             else:
                 await self._core.wait_or_stop(self._core.changes.wait_for_change(model, seen, WATCH_POLL_S))
         raise Unavailable(STOPPING)
 
-    async def _newest_tree(self, model: str, version: tuple[int, int]) -> tree_pb2.Tree:
+    async def _newest_tree(self, model: str, version: tuple[int, int]) -> pb.Tree:
         """Read and decode the newest tree once for all who watch the model, at least of this key and version."""
         known = self._trees.pop(model, None)
         if known is None or known[0] != version or (known[1].done() and known[1].exception() is not None):
@@ -67,9 +68,7 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
             del self._trees[next(iter(self._trees))]
         return await asyncio.shield(known[1])
 
-    async def RenderTree(  # noqa: N802
-        self, request: tree_pb2.RenderTreeRequest, context: Any
-    ) -> tree_pb2.RenderTreeResponse:
+    async def RenderTree(self, request: pb.RenderTreeRequest, context: Any) -> pb.RenderTreeResponse:
         """Draw a tree as text, DOT or SVG."""
         model, version = parse_tree(request.name)
         if request.format not in MEDIA_TYPES:
@@ -82,7 +81,7 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
         return await self._core.read(draw_tree, snapshot, request.format, member, depth)
 
 
-def _read_tree(store: Store, model: str, version: int | None, member: int = 0) -> tree_pb2.Tree:
+def _read_tree(store: Store, model: str, version: int | None, member: int = 0) -> pb.Tree:
     return decode_snapshot(model, _read_snapshot(store, model, version), member)
 
 

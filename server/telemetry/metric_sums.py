@@ -1,4 +1,4 @@
-"""Metrics of several processes, added up: to who reads them they are one server."""
+"""Metrics of several processes, added up, so that a server shows as one."""
 
 from __future__ import annotations
 
@@ -16,11 +16,10 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 CUMULATIVE: Final = frozenset({"counter", "histogram"})
-"""Kinds of metrics that never fall: what a process that ended has counted stays in them, else a monitor would take the
-sums to have begun anew."""
+"""Kinds of metrics that never fall: they keep the counts of processes that ended, or a monitor would see a restart."""
 
 BEGINNINGS: Final = frozenset({"process_start_time_seconds"})
-"""Metrics of which the least number counts: the server began when its first process did."""
+"""Metrics whose least value counts: the server started when its first process did."""
 
 Answers = Mapping[int, tuple[int, str]]
 """By worker: the id of its process, and its metrics in the text format of Prometheus."""
@@ -44,7 +43,12 @@ class SumOfWorkers(Collector):
         self._collecting = threading.Lock()
         self._ended: dict[str, _Sums] = {}
         if kept is not None:
-            self._read_kept(kept)
+            with suppress(OSError, ValueError):  # there is none yet
+                found = json.loads(kept.read_text())
+                self._note_ended(found["ended"])
+                self._last = {
+                    int(worker): (process, text) for worker, (process, text) in found["last"].items()
+                }
 
     def describe(self) -> list[Metric]:
         """Return nothing: nobody is asked while the server starts."""
@@ -67,24 +71,16 @@ class SumOfWorkers(Collector):
             self._last[worker] = process, text
         sums = {family.name: _Sums(family) for family in own}
         _add_all(sums, (each.family() for each in self._ended.values()))
-        self._write_kept(kept, [each.family() for each in sums.values() if each.kind in CUMULATIVE])
-        for worker, (_, text) in self._last.items():
-            families = text_string_to_metric_families(text)
-            _add_all(sums, (each for each in families if worker in answers or each.type in CUMULATIVE))
-        return [each.family() for each in sums.values()]
-
-    def _read_kept(self, kept: Path) -> None:
-        with suppress(OSError, ValueError):  # there is none yet
-            found = json.loads(kept.read_text())
-            self._note_ended(found["ended"])
-            self._last = {int(worker): (process, text) for worker, (process, text) in found["last"].items()}
-
-    def _write_kept(self, kept: Path, ended: list[Metric]) -> None:
-        """Write what the next keeper must know: for it, this process is one that has ended."""
+        # what the next keeper must know: for it, this process is one that has ended
+        ended = [each.family() for each in sums.values() if each.kind in CUMULATIVE]
         with suppress(OSError):
             new = kept.with_suffix(".new")
             new.write_text(json.dumps({"ended": _text_of(ended), "last": self._last}))
             new.replace(kept)
+        for worker, (_, text) in self._last.items():
+            families = text_string_to_metric_families(text)
+            _add_all(sums, (each for each in families if worker in answers or each.type in CUMULATIVE))
+        return [each.family() for each in sums.values()]
 
     def _note_ended(self, text: str) -> None:
         """Remember what a process that has ended had counted when it was asked last."""

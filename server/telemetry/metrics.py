@@ -60,6 +60,7 @@ class Metrics:
     ----------
     own : metrics of this process that are added up over the workers.
     registry : metrics of the page.
+    under_way : number of calls that have begun and not ended.
     """
 
     def __init__(
@@ -82,10 +83,10 @@ class Metrics:
         self.received = self._make_counter(table.RECEIVED)
         self.sent = self._make_counter(table.SENT)
         ProcessCollector(registry=self.own)
-        self._under_way = Tally() if under_way is None else under_way
+        self.under_way = under_way = Tally() if under_way is None else under_way
         self.registry = CollectorRegistry()
         self.registry.register(SumOfWorkers(self.own, ask, kept))
-        self.register(table.IN_FLIGHT, self.calls_under_way)
+        self.register(table.IN_FLIGHT, lambda: under_way.total)
         build = Gauge(table.BUILD.name, table.BUILD.sentence, table.BUILD.labels, registry=self.registry)
         build.labels(__version__, platform.python_version()).set(1)
         self.registry.register(_ModelCollector(store))
@@ -104,18 +105,6 @@ class Metrics:
     def own_text(self) -> bytes:
         """Return the metrics that each worker has, of this process, as the page would show them."""
         return generate_latest(self.own)
-
-    def calls_under_way(self) -> int:
-        """Return how many calls have begun and not ended."""
-        return self._under_way.total
-
-    def count_begin(self) -> None:
-        """A call began."""
-        self._under_way.add(1)
-
-    def count_end(self) -> None:
-        """A call ended."""
-        self._under_way.add(-1)
 
     def _make_counter(self, row: MetricRow) -> Counter:
         return Counter(row.name, row.sentence, row.labels, registry=self.own)

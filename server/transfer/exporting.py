@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quercus.belief.frame import Frame
 from quercus.belief.label import contour
 from quercus.labelling.history import known_contour, label_events, stored_label, stored_values
 from quercus.server.wire.labels import label_text
@@ -77,20 +76,15 @@ def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
         None if math.isnan(value) else (value if column.values is None else column.name_of(int(value)))
         for column, value in zip(schema.columns, values, strict=True)
     ]
-    label = _current_label(history, schema.frame)
-    answers = len(label_events(history))
-    conflict = int(any(event.conflict for event in history))
-    return [first.id, *cells, label, *known_contour(history, size).tolist(), answers, conflict]
-
-
-def _current_label(history: Sequence[Event], frame: Frame) -> str:
-    """Return the current label of an instance, else the pushed one; of two vacuous ones the latter."""
-    said = history[0].label
+    said = first.label  # the current label, else the pushed one; of two vacuous ones the latter
     for event in history:
         if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):
-            said = history[0].label if event.label is None else event.label
-    label = stored_label(said or b"", frame.size)
-    if contour(label, frame.size).min() == 1.0:
-        label = stored_label(history[0].label or b"", frame.size)
-    text = label_text(label, frame)
-    return "" if text == NOTHING else text
+            said = first.label if event.label is None else event.label
+    label = stored_label(said or b"", size)
+    if contour(label, size).min() == 1.0:
+        label = stored_label(first.label or b"", size)
+    text = label_text(label, schema.frame)
+    answers = len(label_events(history))
+    conflict = int(any(event.conflict for event in history))
+    shown = "" if text == NOTHING else text
+    return [first.id, *cells, shown, *known_contour(history, size).tolist(), answers, conflict]

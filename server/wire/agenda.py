@@ -12,8 +12,6 @@ from quercus.v1 import query_pb2
 
 MAX_RIVALS = 100  # that a reason names: every cut of every number may be one
 
-Interval = tuple[int, float, float]  # split, and the ends of its gain ratio
-
 
 def encode_asked(asked: QueryPosition) -> bytes:
     """Convert the place of a query in its round to the form in which the log keeps it."""
@@ -46,7 +44,11 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     reason.sentence = found.sentence.replace(CHILD, child)
     for number, code in query.path:
         reason.path.add(attribute=splits[number].attribute, value=splits[number].branches[code])
-    for number, lower, upper in _foremost_rivals(query.rivals):
+    rivals = query.rivals
+    if len(rivals) > MAX_RIVALS:
+        best = sorted(range(len(rivals)), key=lambda at: -rivals[at][2])[:MAX_RIVALS]
+        rivals = tuple(rivals[at] for at in sorted(best))
+    for number, lower, upper in rivals:
         name = splits[number]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
     reason.facts.extend(map(_encode_fact, found.facts))
@@ -65,10 +67,3 @@ def _encode_fact(fact: Fact) -> query_pb2.Fact:
             return query_pb2.Fact(name=fact.name, number=number)
         case text:
             return query_pb2.Fact(name=fact.name, text=text)
-
-
-def _foremost_rivals(rivals: Sequence[Interval]) -> Sequence[Interval]:
-    if len(rivals) <= MAX_RIVALS:
-        return rivals
-    best = sorted(range(len(rivals)), key=lambda at: -rivals[at][2])[:MAX_RIVALS]
-    return [rivals[at] for at in sorted(best)]

@@ -1,20 +1,22 @@
-"""Conversion of algorithms from the wire to the domain. Parameters of the model itself come from the specification."""
+"""Algorithms from the wire to the domain, and the declarations of learners to the wire."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.specification.algorithms import (
     Algorithm,
     algorithm_class,
+    declarations,
     has_base,
     served_parameters,
 )
 from quercus.specification.parameter import Parameter
 from quercus.specification.plugins import LEARNERS, foreign_package
 from quercus.v1 import model_pb2
-from quercus.v1.parameters import parameter_message, parameter_value
+from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
 
 
 def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
@@ -32,7 +34,16 @@ def decode_algorithm(message: model_pb2.Algorithm) -> Algorithm:
     }
     if message.HasField("base"):
         with field_prefix("base"):
-            given["base"] = _decode_base(algorithm, message.base)
+            if not has_base(algorithm):
+                raise InvalidInput("name", f"is {shown(message.base.name)}, but {algorithm.name} has no base")
+            named = model_pb2.Algorithm(name=message.base.name or algorithm().base.name)  # type: ignore[attr-defined]
+            named.MergeFrom(message.base)
+            base = decode_algorithm(named)
+            if not base.is_base:
+                raise InvalidInput(
+                    "name", f"is {shown(message.base.name)}, of which no {algorithm.name} can be made"
+                )
+            given["base"] = base
     return algorithm(**given)
 
 
@@ -48,17 +59,6 @@ def _declared(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> list[
     return [(name, declared[name]) for name in sorted(message.parameters)]
 
 
-def _decode_base(algorithm: type[Algorithm], message: model_pb2.Algorithm) -> Algorithm:
-    if not has_base(algorithm):
-        raise InvalidInput("name", f"is {shown(message.name)}, but {algorithm.name} has no base")
-    named = model_pb2.Algorithm(name=message.name or algorithm().base.name)  # type: ignore[attr-defined]
-    named.MergeFrom(message)
-    base = decode_algorithm(named)
-    if not base.is_base:
-        raise InvalidInput("name", f"is {shown(message.name)}, of which no {algorithm.name} can be made")
-    return base
-
-
 def canonical_algorithm(message: model_pb2.Algorithm) -> model_pb2.Algorithm:
     """Return a checked algorithm whose parameters have values of their declared types."""
     algorithm = algorithm_class(message.name)
@@ -71,3 +71,38 @@ def canonical_algorithm(message: model_pb2.Algorithm) -> model_pb2.Algorithm:
         base.MergeFrom(message.base)
         canonical.base.CopyFrom(canonical_algorithm(base))
     return canonical
+
+
+def encode_learners() -> list[model_pb2.Learner]:
+    """Return the declarations of all learners."""
+    return [
+        model_pb2.Learner(
+            name=each.name,
+            summary=each.summary,
+            parameters=map(_encode_parameter, each.parameters),
+            bases=each.bases,
+            strategies=[
+                model_pb2.Strategy(name=name, summary=summary) for name, summary in each.strategies.items()
+            ],
+            package=each.package,
+        )
+        for each in declarations()
+    ]
+
+
+def _encode_parameter(parameter: Parameter) -> model_pb2.ParameterDeclaration:
+    return model_pb2.ParameterDeclaration(
+        name=parameter.name,
+        description=parameter.description,
+        kind=NUMBER_OF_KIND[parameter.kind],
+        default=parameter_message(parameter.default),
+        lowest=_encode_bound(parameter.lowest),
+        highest=_encode_bound(parameter.highest),
+        excludes_bounds=parameter.excludes_bounds,
+        choices=parameter.choices,
+        meaning_of_none=parameter.meaning_of_none,
+    )
+
+
+def _encode_bound(bound: float) -> model_pb2.Parameter:
+    return parameter_message(bound if math.isfinite(bound) else None)

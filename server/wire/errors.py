@@ -88,12 +88,7 @@ class GrpcStatus:
 
 
 def to_failure(error: BaseException) -> GrpcStatus | None:
-    """Return the status of a domain exception, or None for one that is not expected (a bug).
-
-    Parameters
-    ----------
-    error : the exception a servicer raised.
-    """
+    """Return the status of a domain exception, or None for one that is not expected (a bug)."""
     if is_out_of_memory(error):
         return _exhausted_status(ResourceExhausted(NO_MEMORY, MEMORY_RETRY_S))
     match error:
@@ -112,11 +107,11 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _bad_request(reason))
         case ReadOnlyUntilRestart():
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
-        case ReadOnlyStore():  # writing is tried again so often
+        case ReadOnlyStore():  # the server tries to write again after this time
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error), _retry_in(WRITE_RETRY_S))
         case FailedPrecondition() | UnknownSchema():
             return grpc_status(code_pb2.FAILED_PRECONDITION, str(error))
-        case NoSpace():  # writing is tried again so often
+        case NoSpace():  # the server tries to write again after this time
             return _exhausted_status(ResourceExhausted(str(error), WRITE_RETRY_S))
         case CorruptStore() | UnreadableLabel():
             return grpc_status(code_pb2.DATA_LOSS, str(error))
@@ -144,7 +139,7 @@ def to_failure(error: BaseException) -> GrpcStatus | None:
 
 
 def error_fields(error: Exception) -> dict[str, Any] | None:
-    """Return what messages that carry an error say of one, ``code``, ``message`` and ``field``; None for a bug."""
+    """Return ``code``, ``message`` and ``field`` of an error, for messages that carry one; None for a bug."""
     failure = to_failure(error)
     if failure is None:
         return None
@@ -165,7 +160,7 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def _exhausted_status(error: ResourceExhausted) -> GrpcStatus:
-    """Set the time of the next attempt, for programs and, in milliseconds, for the retries of gRPC clients."""
+    """Say when to try again, both as a detail and as the pushback that gRPC clients obey."""
     if error.retry_s is None:
         return grpc_status(code_pb2.RESOURCE_EXHAUSTED, str(error))
     text = f"{error}; try again in {error.retry_s:.2g} s"

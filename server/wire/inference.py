@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput, shown
 from quercus.inference import open_inference_pb2 as pb
 from quercus.server.wire.limits import MessageLimits
-from quercus.server.wire.rows import column_faults, value_ranges
+from quercus.server.wire.rows import UnseenCounter, column_faults, value_ranges
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.server.wire.tensors import BYTES, InputTensor, decode_tensor, encode_tensor
-from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import canonical_cell, number_of
 from quercus.specification.written_labels import write_set
@@ -115,13 +114,9 @@ def _decode_matrix(
     flat = decode_tensor(tensor, raw, field)
     values = np.array(flat, dtype=np.float64).reshape(-1, width)
     for k, column in enumerate(schema.columns):
-        _check_column(values[:, k], column, field)
+        _check_rows(values[:, k], np.arange(len(values)), column, field)
     values[np.isnan(values)] = np.nan
     return UncertainValues(values, {})
-
-
-def _check_column(values: NDArray[np.float64], column: AttributeColumn, field: str) -> None:
-    _check_rows(values, np.arange(len(values)), column, field)
 
 
 def _check_rows(
@@ -148,7 +143,11 @@ def _decode_columns(
     for i, tensor in enumerate(request.inputs):
         field = f"inputs[{shown(tensor.name)}]"
         if tensor.name not in places:
-            _check_other(tensor.name, places, absent, f"inputs[{i}].name")
+            if absent:  # it may be misspelt; where every attribute has a tensor, others are ignored
+                raise InvalidInput(
+                    f"inputs[{i}].name",
+                    f"is {shown(tensor.name)}, must be an attribute: {', '.join(places)[:400]}",
+                )
             continue
         if tensor.name in seen:
             raise InvalidInput(f"inputs[{i}].name", f"is {shown(tensor.name)}, the same as an earlier one")
@@ -169,9 +168,10 @@ def _decode_columns(
             values[:, k] = _codes_of_numbers(found, schema.columns[k], field)
         else:
             _read_texts(found, schema.columns[k], values[:, k], k, parts, field)
-        texts = [str(cell).encode() for cell in found] if isinstance(found, np.ndarray) else found
-        of_column = {row: ranges for (row, at), ranges in parts.items() if at == k}
-        _count_unseen(texts, schema.columns[k], values[:, k], of_column, unseen)
+        if schema.columns[k].values is not None:
+            texts = [str(cell).encode() for cell in found] if isinstance(found, np.ndarray) else found
+            of_column = {row: ranges for (row, at), ranges in parts.items() if at == k}
+            _count_unseen(texts, schema.columns[k], values[:, k], of_column, unseen)
     if values is None or absent:
         names = ", ".join(shown(name) for name in places if name in absent)
         raise InvalidInput(
@@ -195,21 +195,12 @@ def _count_unseen(
     unseen: UnseenCounter,
 ) -> None:
     """Count the rows of a column of names that have one that the model does not know."""
-    if column.values is None:
-        return
     sets = [row for row, ranges in parts.items() if ranges[-1][0] == column.most]
     for row in sorted([*np.flatnonzero(values == column.most).tolist(), *sets]):
         text = texts[row].decode("utf-8").strip()
         names = [name.strip() for name in text.split("|")] if row in parts else [text]
         strange = [name for name in names if column.index_of(name) is None] or names
         unseen.count_row(column.name, *strange, beyond=column.fills_bucket)
-
-
-def _check_other(name: str, attributes: Iterable[str], absent: Collection[str], field: str) -> None:
-    """Refuse what is no attribute where one is absent, whose misspelt name it may be; else it is left out."""
-    if absent:
-        known = ", ".join(attributes)
-        raise InvalidInput(field, f"is {shown(name)}, must be an attribute: {known[:400]}")
 
 
 def _codes_of_numbers(numbers: NDArray[Any], column: AttributeColumn, field: str) -> list[float]:

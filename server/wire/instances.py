@@ -1,4 +1,4 @@
-"""Instances with the history of their label."""
+"""Instances with the history of their label, and the queries about them, to the wire."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Event, EventKind
-from quercus.v1 import instance_pb2
+from quercus.storage import Event, EventKind, QueryRecord, QueryState
+from quercus.v1 import instance_pb2, query_pb2
 
 
 def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_pb2.Instance:
@@ -45,3 +45,39 @@ def encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
         comment=event.comment,
         took=None if event.took_s is None else to_duration(event.took_s),
     )
+
+
+_ASKED = frozenset({QueryState.OPEN, QueryState.LEASED})
+
+
+def encode_query(
+    record: QueryRecord, history: Sequence[Event], schema: ModelSchema, wanted: int
+) -> query_pb2.Query:
+    """Convert a query to the wire, with its instance and the evidence about it.
+
+    Parameters
+    ----------
+    record : the query.
+    history : everything said about its instance.
+    schema : schema of the model.
+    wanted : answers to each query.
+    """
+    query = query_pb2.Query(
+        name=query_name(schema.model, record.number),
+        state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
+        instance=instance_name(schema.model, record.instance_id),
+        values=encode_row(stored_values(history[0]), schema),
+        contour=encode_contour(known_contour(history, schema.frame.size)),
+        classes=schema.frame.classes,
+        reason=query_pb2.Reason.FromString(record.reason),
+        tree_version=record.tree_version,
+        labeller=record.labeller,
+        lease_token=record.token,
+        answers=record.answers,
+        answers_wanted=max(wanted, 1),
+        place=record.position + 1 if record.state in _ASKED else None,
+    )
+    if record.expires_at is not None:
+        query.lease_expire_time.CopyFrom(to_timestamp(record.expires_at))
+        query.lease_left.CopyFrom(to_duration(record.left_s or 0.0))
+    return query

@@ -1,4 +1,4 @@
-"""Messages as JSON, by the mapping of protobuf: those of callers are read with errors that name the field."""
+"""Messages as JSON in protobuf's mapping, with errors that name the field."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _KNOWN: Final = "\n Available Fields(except extensions): "
 
 
 class EncodedMessage(bytes):
-    """The bytes of a message that came in another encoding than protobuf's own: they carry how they are read."""
+    """The bytes of a message in another encoding than protobuf's own, with the way to read them."""
 
     def read_as(self, kind: type[Message]) -> Message:
         """Return the message.
@@ -72,7 +72,7 @@ class JsonMessage(EncodedMessage):
 
 
 def json_text(data: bytes) -> str:
-    """Return the text of JSON, whose parts are bounded: two bytes of an empty list become some sixty in memory.
+    """Return the text of JSON whose parts are bounded, since two bytes of an empty list take some sixty in memory.
 
     Raises
     ------

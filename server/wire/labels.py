@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 
 import numpy as np
@@ -40,38 +39,36 @@ def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") ->
         Naming the field below `field`, the value and the bound.
     """
     kind = label.WhichOneof("kind")
-    if kind is None:
-        raise InvalidInput(field, "is missing: give vacuous, class_name, class_set, contour or mass")
+    found: Label
     try:
-        return check_label(_decode_kind(kind, label, frame, field), frame.size)
+        match kind:
+            case None:
+                raise InvalidInput(field, "is missing: give vacuous, class_name, class_set, contour or mass")
+            case "vacuous":
+                found = vacuous(frame)
+            case "class_name":
+                found = precise(frame, class_named(label.class_name, frame))
+            case "class_set":
+                found = class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
+            case "contour":
+                values = check_contour(
+                    label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
+                )
+                found = Plausibilities(tuple(values.tolist()))
+            case "mass":
+                sets, masses = label.mass.focal_sets, label.mass.masses
+                if len(sets) != len(masses):
+                    raise InvalidInput(
+                        f"{field}.mass.masses",
+                        f"has {len(masses)} values, must have one for each of {len(sets)} focal sets",
+                    )
+                with field_prefix(f"{field}.mass"):
+                    found = Masses(MassFunction(frame.size, tuple(zip(sets, masses, strict=True))))
+        return check_label(found, frame.size)
     except InvalidInput as error:
         if error.field.startswith(field):
             raise
         raise InvalidInput(f"{field}.{kind}", error.reason) from error
-
-
-def _spelled(name: str, frame: Frame) -> str:
-    """Return a class as the frame spells it; a name that is none of its classes as it is."""
-    return name if name in frame.classes else Spellings(frame.classes).of(name) or name
-
-
-def _decode_kind(kind: str, label: values_pb2.Label, frame: Frame, field: str) -> Label:
-    match kind:
-        case "vacuous":
-            return vacuous(frame)
-        case "class_name":
-            return precise(frame, class_named(label.class_name, frame))
-        case "class_set":
-            return class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
-        case "contour":
-            values = check_contour(
-                label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
-            )
-            return Plausibilities(tuple(values.tolist()))
-        case "mass":
-            return Masses(_decode_mass(label.mass, frame, f"{field}.mass"))
-        case _:
-            raise TypeError(f"labels of kind {kind} are not decoded")
 
 
 def class_named(name: str, frame: Frame) -> str:
@@ -82,16 +79,6 @@ def class_named(name: str, frame: Frame) -> str:
 @lru_cache(maxsize=256)
 def _spellings(classes: tuple[str, ...]) -> Spellings:
     return Spellings(classes)
-
-
-def _decode_mass(mass: values_pb2.MassFunction, frame: Frame, field: str) -> MassFunction:
-    sets, masses = len(mass.focal_sets), len(mass.masses)
-    if sets != masses:
-        raise InvalidInput(
-            f"{field}.masses", f"has {masses} values, must have one for each of {sets} focal sets"
-        )
-    with field_prefix(field):
-        return MassFunction(frame.size, tuple(zip(mass.focal_sets, mass.masses, strict=True)))
 
 
 def decode_labels(
@@ -182,10 +169,14 @@ def encode_label(data: bytes, frame: Frame) -> values_pb2.Label:
         case Plausibilities(values):
             return values_pb2.Label(contour=values_pb2.Contour(plausibilities=values))
         case Masses(mass):
-            sets: Iterable[int] = [focal for focal, _ in mass.focal]
-            return values_pb2.Label(
-                mass=values_pb2.MassFunction(focal_sets=sets, masses=[value for _, value in mass.focal])
-            )
+            return values_pb2.Label(mass=encode_mass(mass))
+
+
+def encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
+    """Convert a mass function to the wire."""
+    return values_pb2.MassFunction(
+        focal_sets=[focal for focal, _ in mass.focal], masses=[value for _, value in mass.focal]
+    )
 
 
 def label_text(label: Label, frame: Frame) -> str:

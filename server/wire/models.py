@@ -19,7 +19,7 @@ from quercus.server.wire.names import model_name
 from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
-from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric
+from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
@@ -136,32 +136,27 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
             )
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
-    _check_learning_cost(message, sizes.max_learning_cost)
+    algorithm = decode_algorithm(message.algorithm)
+    cost = algorithm.learning_cost(len(message.classes))
+    total = sum(cost.values())
+    if total > sizes.max_learning_cost:
+        costly = max(cost, key=cost.__getitem__)
+        *above, name = costly.split(".")
+        given = reduce(getattr, above, algorithm)
+        field = f".{costly}" if hasattr(given, name) else ""
+        parts = " and ".join(
+            f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
+        )
+        raise InvalidInput(
+            f"specification.algorithm{field}",
+            f"makes the learner grow {total:,} trees to learn once ({parts}), at most "
+            f"{sizes.max_learning_cost:,} are allowed (max_learning_cost)",
+        )
 
 
 def _check_name(name: str, sizes: MessageLimits, field: str) -> None:
     _at_most(len(name), sizes, "max_name_characters", field)
     check_controls(name, f"specification.{field}")
-
-
-def _check_learning_cost(message: model_pb2.Specification, most: int) -> None:
-    algorithm = decode_algorithm(message.algorithm)
-    cost = algorithm.learning_cost(len(message.classes))
-    total = sum(cost.values())
-    if total <= most:
-        return
-    costly = max(cost, key=cost.__getitem__)
-    *above, name = costly.split(".")
-    given = reduce(getattr, above, algorithm)
-    field = f".{costly}" if hasattr(given, name) else ""
-    parts = " and ".join(
-        f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
-    )
-    raise InvalidInput(
-        f"specification.algorithm{field}",
-        f"makes the learner grow {total:,} trees to learn once ({parts}), at most {most:,} are allowed "
-        "(max_learning_cost)",
-    )
 
 
 def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
@@ -189,21 +184,20 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
     with field_prefix("specification"):
         strategy_class(message.strategy, algorithm.asks, message.strategy_package)
+        pruning = None
+        if message.HasField("pruning"):
+            with field_prefix("pruning"):
+                kind: Any = _PRUNING.get(message.pruning.kind)
+                if kind is None:
+                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is no kind of pruning")
+                pruning = Pruning(kind, message.pruning.level)
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
             algorithm=algorithm,
-            pruning=_decode_pruning(message.pruning) if message.HasField("pruning") else None,
+            pruning=pruning,
             **given,
         )
-
-
-def _decode_pruning(message: model_pb2.Pruning) -> Pruning:
-    with field_prefix("pruning"):
-        kind: Any = _PRUNING.get(message.kind)
-        if kind is None:
-            raise InvalidInput("kind", f"is {message.kind}, which is no kind of pruning")
-        return Pruning(kind, message.level)
 
 
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
@@ -212,7 +206,19 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
         raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
     match message.WhichOneof("kind"):
         case "nominal":
-            return _decode_nominal(message.name, message.nominal, missing)
+            overflow: Any = _OVERFLOW.get(message.nominal.overflow)
+            if overflow is None:
+                raise InvalidInput(
+                    "nominal.overflow",
+                    f"is {message.nominal.overflow}, which is no policy for further values",
+                )
+            most = None if message.nominal.max_values == MAX_VALUES else message.nominal.max_values
+            try:
+                return Nominal(message.name, message.nominal.values, missing, most, overflow)
+            except InvalidInput as error:
+                if error.field == "max_values":
+                    raise InvalidInput(f"nominal.{error.field}", error.reason) from error
+                raise
         case "numeric":
             numeric = message.numeric
             if numeric.edges and numeric.bins != len(numeric.edges) + 1:
@@ -228,19 +234,9 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
 
 
-def _decode_nominal(name: str, message: model_pb2.NominalAttribute, missing: Missing) -> Nominal:
-    overflow: Any = _OVERFLOW.get(message.overflow)
-    if overflow is None:
-        raise InvalidInput(
-            "nominal.overflow", f"is {message.overflow}, which is no policy for further values"
-        )
-    most = None if message.max_values == MAX_VALUES else message.max_values
-    try:
-        return Nominal(name, message.values, missing, most, overflow)
-    except InvalidInput as error:
-        if error.field == "max_values":
-            raise InvalidInput(f"nominal.{error.field}", error.reason) from error
-        raise
+def specification_of(data: bytes) -> Specification:
+    """Return a stored specification."""
+    return decode_specification(model_pb2.Specification.FromString(data))
 
 
 def updated_specification(
@@ -307,12 +303,12 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
 
 @lru_cache(maxsize=4096)
 def _check_parts(specification: bytes, report: bytes) -> None:
-    decode_specification(model_pb2.Specification.FromString(specification))
+    specification_of(specification)
     model_pb2.GrowthReport.FromString(report)
 
 
 def check_head(record: ModelRecord) -> None:
-    """Raise whatever a stored model raises whose specification or report cannot be read."""
+    """Raise the error of reading a stored model if its specification or report cannot be read."""
     _check_parts(record.specification, record.report)
 
 
@@ -331,9 +327,9 @@ def to_timestamp(seconds: float) -> Timestamp:
 
 
 def earliest_seconds(stamp: Timestamp) -> float:
-    """Return the first of all seconds since the epoch that `to_timestamp` shows as `stamp`, or as later.
+    """Return the earliest time, in seconds since the epoch, that `to_timestamp` shows as `stamp` or later.
 
-    Who asks from a time that was shown gets what happened at it, although times are shown rounded.
+    Times are shown rounded; so a request from a shown time includes what happened at that time.
     """
     microseconds = -(-stamp.ToNanoseconds() // 1000)
     seconds = (microseconds - 0.5) / 1e6

@@ -7,11 +7,15 @@ import binascii
 import re
 from collections.abc import Sequence
 from difflib import get_close_matches
+from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.limits import DEFAULT_PAGE, MAX_PAGE
 from quercus.specification.bounds import check_model_id
 from quercus.specification.names import decode_id, encode_id
+
+ANY: Final = "-"
+"""Model id that stands for any model."""
 
 MOST_LISTED = 12
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")

@@ -1,4 +1,4 @@
-"""Rows that are refused one by one: the faults of a batch, by row."""
+"""Faults of a batch by row, for rows that are refused one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RowFault(InvalidInput):
 
 
 class RowFaults:
-    """The faults of a batch whose valid rows are wanted: of each invalid row the first that was found.
+    """The faults of a batch whose valid rows are stored: the first of each invalid row.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class RowFaults:
 
 
 class _FirstFault(RowFaults):
-    """The faults of a batch that is wanted whole: the first is raised."""
+    """The faults of a batch that is stored as a whole or not at all: the first is raised."""
 
     def add(self, fault: RowFault) -> None:
         raise fault
@@ -55,16 +55,18 @@ WHOLE: Final[RowFaults] = _FirstFault()
 def encode_refusals(refused: Mapping[int, Exception]) -> list[instance_pb2.RefusedRow]:
     """Return the messages of refused rows, in order; the reasons of many are cut, so that the list is bounded."""
     most = min(MAX_ERROR_BYTES, REFUSALS_BYTES // max(1, len(refused)))
-    return [_encode_refusal(row, refused[row], most) for row in sorted(refused)]
-
-
-def _encode_refusal(row: int, error: Exception, most: int) -> instance_pb2.RefusedRow:
-    fields = error_fields(error) or {}
-    reason = error.reason if isinstance(error, InvalidInput) else str(error)
-    field = error.field if isinstance(error, InvalidInput) else f"ids[{row}]"
-    return instance_pb2.RefusedRow(
-        row=row, code=fields["code"], field=shorten_text(field, most), message=shorten_text(reason, most)
-    )
+    messages = []
+    for row, error in sorted(refused.items()):
+        field, reason = f"ids[{row}]", str(error)
+        if isinstance(error, InvalidInput):
+            field, reason = error.field, error.reason
+        code = (error_fields(error) or {})["code"]
+        messages.append(
+            instance_pb2.RefusedRow(
+                row=row, code=code, field=shorten_text(field, most), message=shorten_text(reason, most)
+            )
+        )
+    return messages
 
 
 def kept_rows(count: int, refused: Mapping[int, object]) -> Sequence[int]:

@@ -14,7 +14,6 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.server.wire.limits import FEW_NUMBERS, MessageLimits
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
-from quercus.server.wire.unseen import UnseenCounter
 from quercus.specification.names import check_controls
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, number_of
@@ -107,7 +106,16 @@ def decode_rows(
         few = _few_known(rows.packed, schema, count)
         if few is not None:
             return DecodedRows(np.array(few).reshape(count, -1))
-        decoded = DecodedRows(_decode_packed(rows.packed, schema, count, faults))
+        values = np.array(rows.packed.values, dtype=np.float64).reshape(count, len(schema.columns))
+        finite = _are_finite(values)
+        for k, column in enumerate(schema.columns):
+            if finite and column.values is None:
+                continue
+            bad, why = column_faults(values[:, k], column)
+            for row in np.flatnonzero(bad).tolist():
+                reason = f"is {float(values[row, k])!r}, {why}"
+                faults.add(RowFault(row, f"rows[{row}].{column.name}", reason))
+        decoded = DecodedRows(values)
     else:
         decoded = _decode_named(rows.named, schema, learn, sizes, faults)
     if not _are_finite(decoded.values):
@@ -144,14 +152,14 @@ def _are_finite(values: NDArray[np.float64]) -> bool:
 
 
 def known_row(rows: values_pb2.Rows, schema: ModelSchema) -> list[float] | None:
-    """Return the values (K,) of the only row, all present and right; None where `decode_rows` says what there is."""
+    """Return the values (K,) of a single packed row if all are present and valid; None: call `decode_rows`."""
     if len(rows.packed.values) != len(schema.columns):
         return None
     return _few_known(rows.packed, schema, 1)
 
 
 def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> list[float] | None:
-    """Return a few values, row after row, all present and right; None when there are many, or one is not."""
+    """Return the values, row after row, if they are few, present and valid; else None."""
     width = len(schema.columns)
     if count * width > FEW_NUMBERS:
         return None
@@ -161,20 +169,6 @@ def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -
     for k, known in schema.nominal_counts:
         if not all(value.is_integer() and 0 <= value < known for value in values[k::width]):
             return None
-    return values
-
-
-def _decode_packed(
-    packed: values_pb2.PackedRows, schema: ModelSchema, count: int, faults: RowFaults
-) -> NDArray[np.float64]:
-    values = np.array(packed.values, dtype=np.float64).reshape(count, len(schema.columns))
-    finite = _are_finite(values)
-    for k, column in enumerate(schema.columns):
-        if finite and column.values is None:
-            continue
-        bad, why = column_faults(values[:, k], column)
-        for row in np.flatnonzero(bad).tolist():
-            faults.add(RowFault(row, f"rows[{row}].{column.name}", f"is {float(values[row, k])!r}, {why}"))
     return values
 
 
@@ -210,7 +204,7 @@ def _decode_named(
         for name in row.values:
             if name not in names:
                 raise InvalidInput(
-                    f"rows[{i}].{_cut_name(name)}",
+                    f"rows[{i}].{name if len(name) <= 60 else f'{name[:57]}...'}",
                     f"is no attribute of the model; its attributes are {_listed_names(list(names))}",
                 )
         for column in required:
@@ -268,7 +262,7 @@ class _Names:
         self.spellings = column.spellings
 
     def index_of(self, text: str, field: str, sizes: MessageLimits, *, learn: bool) -> int:
-        """Return the index of a value as it is spelled, learning it if it may be; else that of none of them."""
+        """Return the index of a spelled value, which may be learned; else the index for none of them."""
         column = self.column
         found = column.index.get(text, self.learned.get(text))
         if found is None and learn:
@@ -287,10 +281,6 @@ class _Names:
     def _respell(self) -> None:
         # How a truth value is spelled must not depend on how many of the names one message holds.
         self.spellings = Spellings((*self.column.index, *self.learned))
-
-
-def _cut_name(name: str) -> str:
-    return name if len(name) <= 60 else f"{name[:57]}..."
 
 
 def _uncertain_ranges(
@@ -336,14 +326,24 @@ def value_ranges(names: Iterable[str], column: AttributeColumn) -> tuple[Range, 
 
 
 def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str, learn: bool) -> float | str:
-    """Return the number of one value; the text itself when it is a nominal value that is not known."""
+    """Return the number of one value; the text itself if it is an unknown nominal value."""
     value = row.values[column.name]
     kind = value.WhichOneof("kind")
     found: float | str
     if kind is None:
         found = math.nan
+    elif column.values is None and kind == "number":
+        found = value.number
+        if math.isinf(found):
+            raise InvalidInput(field, f"is {found!r}, must be a finite number, or NaN for missing")
     elif column.values is None:
-        found = _number(value, field)
+        if kind == "other":
+            raise InvalidInput(field, f"is the text {shown(value.other)}, must be a number")
+        try:
+            number = number_of(value.nominal)
+        except ValueError:
+            raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number") from None
+        found = math.nan if number is None else number
     elif kind == "nominal":
         found = _index_or_text(value.nominal, column)
     elif kind == "other":
@@ -355,32 +355,14 @@ def _named_number(row: values_pb2.NamedRow, column: AttributeColumn, field: str,
             )
         found = column.most
     else:
-        found = _index_or_text(_name_of_number(value.number, field), column)
+        try:
+            name = canonical_cell(value.number) or ""
+        except ValueError as error:
+            raise InvalidInput(field, f"is of a nominal attribute: {error}") from None
+        found = _index_or_text(name, column)
     if not isinstance(found, str) and math.isnan(found) and not column.missing:
         raise InvalidInput(field, "is missing, but a missing value is not accepted here")
     return found
-
-
-def _number(value: values_pb2.NamedValue, field: str) -> float:
-    if value.HasField("number"):
-        if math.isinf(value.number):
-            raise InvalidInput(field, f"is {value.number!r}, must be a finite number, or NaN for missing")
-        return value.number
-    if value.HasField("other"):
-        raise InvalidInput(field, f"is the text {shown(value.other)}, must be a number")
-    try:
-        number = number_of(value.nominal)
-    except ValueError:
-        raise InvalidInput(field, f"is the text {shown(value.nominal)}, must be a number") from None
-    return math.nan if number is None else number
-
-
-def _name_of_number(number: float, field: str) -> str:
-    """Return the name that a number gives to a nominal value, empty for a missing one."""
-    try:
-        return canonical_cell(number) or ""
-    except ValueError as error:
-        raise InvalidInput(field, f"is of a nominal attribute: {error}") from None
 
 
 def _index_or_text(text: str, column: AttributeColumn) -> float | str:
@@ -414,3 +396,35 @@ def _new_index(text: str, column: AttributeColumn, learned: int, field: str, siz
 def _listed_names(names: Sequence[str]) -> str:
     text = ", ".join(shown(name, 24) for name in names[:8])
     return text + (f", ... ({len(names)} in all)" if len(names) > 8 else "")
+
+
+MAX_EXAMPLES: Final = 100
+"""Names of one attribute that a response lists."""
+
+
+class UnseenCounter:
+    """Counts the rows of one message with names that the model has never seen."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, dict[str, None]] = {}
+        self._rows: dict[str, int] = {}
+        self._beyond: dict[str, int] = {}
+
+    def count_row(self, attribute: str, *names: str, beyond: bool) -> None:
+        """Count a row with one or several such names; `beyond`: they are beyond the bound of the attribute."""
+        self._names.setdefault(attribute, {}).update(dict.fromkeys(names))
+        self._rows[attribute] = self._rows.get(attribute, 0) + 1
+        self._beyond[attribute] = self._beyond.get(attribute, 0) + beyond
+
+    def messages(self) -> list[values_pb2.UnseenNames]:
+        """Return the counts of each attribute that has such names."""
+        return [
+            values_pb2.UnseenNames(
+                attribute=attribute,
+                rows=self._rows[attribute],
+                names=len(names),
+                examples=list(names)[:MAX_EXAMPLES],
+                rows_beyond=self._beyond[attribute],
+            )
+            for attribute, names in self._names.items()
+        ]

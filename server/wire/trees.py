@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.server.wire import snapshots
+from quercus.server.wire.labels import encode_mass
 from quercus.server.wire.models import to_timestamp
 from quercus.server.wire.names import tree_name
 from quercus.specification.attributes import Nominal, Numeric
@@ -32,7 +33,7 @@ from quercus.trees import (
     undominated_mask,
 )
 from quercus.trees.learners.stored import part_trees, restore_model
-from quercus.v1 import classify_pb2, tree_pb2, values_pb2
+from quercus.v1 import classify_pb2, tree_pb2
 
 MAX_RESPONSES: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""
@@ -112,12 +113,12 @@ def decode_snapshot(model: str, snapshot: Snapshot, member: int = 0) -> tree_pb2
 
 
 def check_stored_tree(data: bytes) -> None:
-    """Read all of a stored version; it raises whatever bytes raise that are none."""
+    """Read all of a stored version; damaged bytes raise their own errors."""
     part_trees(snapshots.read_snapshot(data).columns)
 
 
 def encode_tree_head(model: str, version: int, as_of: int) -> tree_pb2.Tree:
-    """Return the message of a tree whose reader wants to know only which version it is."""
+    """Return the message of a tree with its version alone."""
     return tree_pb2.Tree(name=tree_name(model, version), version=version, as_of=as_of)
 
 
@@ -282,8 +283,12 @@ class TreeClassifier:
                 paths = {node: _path_message(flat, names, node) for node in set(response.nodes)}
                 response.paths.extend(paths[node] for node in response.nodes)
         if want_masses and predicted.masses is not None:
-            masses, which = _distinct_masses(predicted)
-            response.masses.extend(map(_encode_mass, masses))
+            masses: Iterable[MassFunction] = predicted.masses or ()
+            which: Iterable[int] = range(len(predicted))
+            if isinstance(predicted.masses, RepeatedMasses):  # each once, and which of them each row has
+                used, inverse = np.unique(predicted.masses.which, return_inverse=True)
+                masses, which = [predicted.masses.distinct[at] for at in used], inverse.ravel().tolist()
+            response.masses.extend(map(encode_mass, masses))
             response.mass_indices.extend(which)
         return response
 
@@ -302,20 +307,6 @@ class TreeClassifier:
     def _node_sets(self) -> NDArray[np.uint64]:
         flat = self.model.flat_trees[0]
         return _class_masks(undominated(flat.belief, flat.plausibility))
-
-
-def _distinct_masses(predicted: Predictions) -> tuple[Iterable[MassFunction], Sequence[int]]:
-    """Return the different masses of rows, and which of them each row has."""
-    if not isinstance(predicted.masses, RepeatedMasses):
-        return predicted.masses or (), range(len(predicted))
-    used, which = np.unique(predicted.masses.which, return_inverse=True)
-    return [predicted.masses.distinct[at] for at in used], which.ravel().tolist()
-
-
-def _encode_mass(mass: MassFunction) -> values_pb2.MassFunction:
-    return values_pb2.MassFunction(
-        focal_sets=[mask for mask, _ in mass.focal], masses=[value for _, value in mass.focal]
-    )
 
 
 def _class_masks(classes: NDArray[np.bool_]) -> NDArray[np.uint64]:

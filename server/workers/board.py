@@ -1,4 +1,4 @@
-"""Numbers that the workers of one server share, in memory that all of them map.
+"""The workers of one server: the place of each, and the numbers that they share in memory that all of them map.
 
 Each worker changes its own cells only, and reads those of all. So no lock is needed, and a worker that is killed leaves
 nothing half-written: the parent clears its cells.
@@ -10,8 +10,13 @@ import hashlib
 import mmap
 import os
 import time
+from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Final
+
+from quercus.server.telemetry import logs
+from quercus.specification.server import LOG_LEVELS
 
 CELL: Final = 8
 """Bytes of a cell, which the processor writes at once."""
@@ -26,8 +31,8 @@ grower and writes are well, and the log level."""
 
 ROWS: Final = 4
 WIDTH: Final = 4096
-"""Cells of callers: each has one in each row, at places that nobody can foretell. Callers that share a cell in one row
-have others in the other rows, and the least of a caller's cells counts."""
+"""Cells of callers: each caller has one in each row, at unpredictable places. Two callers that share a cell in one row
+rarely share one in another, so the least of a caller's cells counts."""
 
 
 class Tally:
@@ -123,6 +128,22 @@ class Board:
         first = self._callers_at + worker * ROWS * WIDTH
         self._numbers[first : first + ROWS * WIDTH] = memoryview(bytes(ROWS * WIDTH * CELL)).cast("q")
 
+    @property
+    def level(self) -> str | None:
+        """The log level that a worker has given to all; None: the configured one holds."""
+        number = self.get("level")
+        return LOG_LEVELS[number - 1] if number else None
+
+    def give_level(self, level: str) -> None:
+        """Set the log level of this process now, and that of the other workers at their next look."""
+        logs.set_level(level)
+        self.set("level", LOG_LEVELS.index(level) + 1)  # 0: the configured one holds
+
+    def take_level(self) -> None:
+        """Set the log level of this process to that which a worker has given."""
+        if (level := self.level) is not None and logs.current_level() != level:
+            logs.set_level(level)
+
     # Callers
 
     def _find_places(self, caller: str) -> tuple[int, ...]:
@@ -154,3 +175,56 @@ class Board:
         """Keep a time for a caller, which only grows."""
         for place in self._places(caller):
             self._times[place] = max(self._times[place], time)
+
+
+KEEPER: Final = 0
+"""The worker that has what exists once: the grower, the metrics page, the thread that writes a store in a file."""
+
+
+@dataclass(frozen=True)
+class Post:
+    """A worker among others; or, with `Post.alone`, a server of one process.
+
+    Attributes
+    ----------
+    index : number of this worker.
+    board : numbers that the workers share.
+    folder : private folder of the sockets by which workers call each other; None: there is one worker only.
+    """
+
+    index: int
+    board: Board
+    folder: Path | None
+
+    @classmethod
+    def alone(cls) -> Post:
+        """Return the place of a process that is the whole server."""
+        return cls(KEEPER, Board(1), None)
+
+    @property
+    def shared_board(self) -> Board | None:
+        """The board, if there are others with whom it is shared."""
+        return self.board if self.folder is not None else None
+
+    @property
+    def is_keeper(self) -> bool:
+        """True if this process has what exists once."""
+        return self.index == KEEPER
+
+    @property
+    def others(self) -> list[int]:
+        """The numbers of the other workers."""
+        return [each for each in range(self.board.count) if each != self.index]
+
+    def socket_of(self, worker: int) -> str:
+        """Return the address at which a worker takes calls of other workers."""
+        return f"unix:{self._path(str(worker))}"
+
+    @property
+    def line(self) -> str:
+        """The path of the keeper's socket for small calls."""
+        return self._path("line")
+
+    def _path(self, name: str) -> str:
+        assert self.folder is not None  # noqa: S101 - nobody calls a process that is alone
+        return str(self.folder / name)

@@ -1,4 +1,6 @@
-"""Calls that one worker hands to the keeper: whole, with the caller's credentials, deadline and request id.
+"""Calls between workers: those handed to the keeper, and what the workers ask each other.
+
+A call is handed over whole, with the caller's credentials, deadline and request id.
 
 The bytes of messages pass unread. The worker that has the connection admits the call (token, memory, number of calls)
 and counts it; the guard of the keeper checks its messages, and the keeper's audit log, errors and trailing metadata
@@ -7,7 +9,9 @@ are those that the caller sees.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 from typing import Any, Final
@@ -15,23 +19,24 @@ from typing import Any, Final
 import grpc
 from grpc import aio
 
-from quercus.server.gate.call import Call
 from quercus.server.gate.grpc_limits import MAX_METADATA_BYTES, MAX_WAITING_CALLS, UNREQUESTED_CALL_S
 from quercus.server.gate.guard import INTERNAL
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
-from quercus.server.gate.observing import REQUEST_ID
+from quercus.server.gate.observing import REQUEST_ID, Call
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import request_id, set_request_id
+from quercus.server.telemetry.metric_sums import Answers
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.json_messages import JsonMessage
 from quercus.server.wire.limits import INLINE_BYTES
+from quercus.server.workers.board import Post
 from quercus.server.workers.line import AWAY, CallLine
 
 CALLER: Final = "x-quercus-caller"
 """Metadata between workers: the address of the caller."""
 
 ENCODING: Final = "x-quercus-encoding"
-"""Metadata between workers: the encoding of a request that is not protobuf's own; its bytes pass unread as well."""
+"""Metadata between workers: the encoding of a request that is not in protobuf's own; its bytes too pass unread."""
 
 JSON: Final = "json"
 
@@ -207,10 +212,10 @@ class _Divided(grpc.GenericRpcHandler):
 
 
 class Arrivals(WrappingInterceptor):
-    """The outermost interceptor of calls that other workers hand over: they have been counted and named there."""
+    """The outermost interceptor of calls that other workers hand over, which have counted and named them."""
 
     def wrap_handler(self, method: str, handler: Handler) -> Handler:
-        """Return the handler, whose callers are those that the other worker names."""
+        """Return the handler with the callers that the other worker names."""
         return wrap_handler(handler, unary=_arrived_unary, stream=_arrived_stream)
 
 
@@ -238,7 +243,7 @@ def _arrived_unary(behaviour: Any, streams_in: bool) -> Any:
 def _arrived_stream(behaviour: Any, streams_in: bool) -> Any:
     async def arrived(request: Any, context: Any) -> None:
         call = _arrived_call(context)
-        asked = _until_ended(request, call) if streams_in else request
+        asked = call.requests_until_end(request) if streams_in else request
         try:
             async with aclosing(behaviour(asked, call)) as responses:
                 async for response in responses:
@@ -247,16 +252,6 @@ def _arrived_stream(behaviour: Any, streams_in: bool) -> Any:
             call.mark_ended()
 
     return arrived
-
-
-async def _until_ended(requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
-    """Yield requests until there are no more or the call has ended: a task that reads may outlive it."""
-    if call.has_ended:
-        return
-    async for request in requests:
-        yield request
-        if call.has_ended:
-            return
 
 
 Answer = Callable[[bytes], Awaitable[bytes]]
@@ -279,3 +274,42 @@ def internal_handler(answers: dict[str, Answer]) -> Any:
     return grpc.method_handlers_generic_handler(
         INTERNAL, {name: method(answer) for name, answer in answers.items()}
     )
+
+
+ANSWER_S: Final = 1.0
+"""Longest time, in seconds, that a worker takes to answer; one that hangs is left out."""
+
+
+class WorkerMetrics:
+    """The metrics of the other workers; for threads of the metrics page."""
+
+    def __init__(self, post: Post) -> None:
+        self._channels = {
+            worker: grpc.insecure_channel(post.socket_of(worker), options=CHANNEL_OPTIONS)
+            for worker in post.others
+        }
+
+    def ask(self) -> Answers:
+        """Ask all of them at once; return the answers that arrive in time."""
+        calls: dict[int, Any] = {}
+        for worker, channel in self._channels.items():
+            method: Any = channel.unary_unary(f"/{INTERNAL}/Metrics")
+            calls[worker] = method.future(b"", timeout=ANSWER_S, wait_for_ready=True)
+        found: dict[int, tuple[int, str]] = {}
+        for worker, call in calls.items():
+            try:
+                process, text = json.loads(call.result())
+            except grpc.RpcError:
+                continue
+            found[worker] = process, text
+        return found
+
+    def close(self) -> None:
+        """End the connections."""
+        for channel in self._channels.values():
+            channel.close()
+
+
+async def tell_metrics(own_text: Callable[[], bytes]) -> bytes:
+    """Answer the keeper."""
+    return json.dumps([os.getpid(), (await asyncio.to_thread(own_text)).decode()]).encode()

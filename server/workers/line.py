@@ -1,4 +1,4 @@
-"""A line between a worker and the keeper, on which small calls share what a message costs.
+"""A line between a worker and the keeper, on which small calls share the cost of a message.
 
 Small calls that are no streams go as frames through one socket: those of one turn of the event loop are written
 together. Streams and large messages, which need flow control, go through gRPC (`quercus.server.workers.forwarding`).
@@ -152,12 +152,7 @@ class _Frames(asyncio.Protocol):
 
 
 class CallLine:
-    """The worker's end. Made and used in one event loop.
-
-    Parameters
-    ----------
-    path : the keeper's socket.
-    """
+    """The worker's end. Made and used in one event loop."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -263,12 +258,7 @@ def chain_of(interceptors: Sequence[aio.ServerInterceptor], services: Sequence[A
 
 
 class LineServer:
-    """The keeper's end: it answers the calls of all workers. Made and used in one event loop.
-
-    Parameters
-    ----------
-    find : finds the handler of a call.
-    """
+    """The keeper's end: it answers the calls of all workers. Made and used in one event loop."""
 
     def __init__(self, find: FindHandler) -> None:
         self._find = find

@@ -1,7 +1,7 @@
 """The parent of the workers of a server: it starts them, replaces those that end, and passes signals on.
 
-It serves nothing itself and holds nothing but the port, so there is little in it that could fail. If it is killed, the
-workers end in order, as after SIGTERM, and a service manager starts the server again.
+It serves no calls and holds only the port, so little in it can fail. If it is killed, the workers end in order, as
+after SIGTERM, and a service manager starts the server again.
 """
 
 from __future__ import annotations
@@ -23,13 +23,11 @@ from typing import Any, Final
 
 from quercus.server.config import Config
 from quercus.server.gate.listening import HTTP, check_address, hold_port, join_address
+from quercus.server.machine import SHARES_PORTS
 from quercus.server.plugins import choose_plugins
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.wire.errors import BadStart
-from quercus.server.workers.board import Board
-from quercus.server.workers.cores import SHARES_PORTS
-from quercus.server.workers.level import take_level
-from quercus.server.workers.post import KEEPER
+from quercus.server.workers.board import KEEPER, Board
 
 _log = logging.getLogger(__name__)
 FIRST_DELAY_S: Final = 0.1
@@ -44,7 +42,7 @@ TICK_S: Final = 1.0
 """Length in seconds of the periods in which silence is counted."""
 
 PLACES: Final = ("/tmp", "/dev/shm")  # noqa: S108 - a new folder of mode 0700 is made there
-"""Places of the folder of sockets where the temporary folder is none, as in a container that is only read."""
+"""Places for the folder of sockets if the temporary folder cannot be used, as in a read-only container."""
 
 MAX_SOCKET_PATH: Final = 90
 """Longest path of the folder of sockets: the system allows 107 bytes for a socket."""
@@ -67,16 +65,15 @@ def serve_with_workers(config: Config) -> None:
         )
     set_up_logging(config.log_level, config.log_format)
     choose_plugins(config.plugins)
-    asyncio.run(_serve(config))
 
+    async def run() -> None:
+        folder = make_private_folder()
+        try:
+            await Parent(config, folder).run()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
-async def _serve(config: Config) -> None:
-    folder = make_private_folder()
-    try:
-        parent = Parent(config, folder)
-        await parent.run()
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    asyncio.run(run())
 
 
 def make_private_folder() -> Path:
@@ -119,7 +116,7 @@ class Parent:
         self._held: list[socket.socket] = []
 
     async def run(self) -> None:
-        """Start all, keep them running, and end them in order when a signal asks for it."""
+        """Start the workers, keep them running, and end them in order after a signal."""
         config = self._config
         check_address(config.host, config.port)
         self._held, port = hold_port(config.host, config.port)
@@ -130,7 +127,12 @@ class Parent:
         self._listen_to_signals()
         keeping: list[asyncio.Task[None]] = []
         try:
-            await self._start_first()
+            await asyncio.gather(*(self._spawn(worker) for worker in range(config.workers)))
+            if failure := await self._brief(KEEPER):  # it makes the store where there is none
+                raise BadStart(failure)
+            others = (self._brief(worker) for worker in range(1, config.workers))
+            if failure := next(filter(None, await asyncio.gather(*others)), ""):
+                raise BadStart(failure)
             _log.info("%d workers answer calls", config.workers)
             print(f"listening on {join_address(config.host, port)}", flush=True)
             keeping = [
@@ -167,16 +169,6 @@ class Parent:
                 with contextlib.suppress(ProcessLookupError):
                     process.send_signal(number)
 
-    async def _start_first(self) -> None:
-        """Start all workers for the first time; ``BadStart`` says why one cannot."""
-        await asyncio.gather(*(self._spawn(worker) for worker in range(self._config.workers)))
-        if failure := await self._brief(KEEPER):  # it makes the store where there is none
-            raise BadStart(failure)
-        failures = await asyncio.gather(*(self._brief(worker) for worker in range(1, self._config.workers)))
-        for failure in failures:
-            if failure:
-                raise BadStart(failure)
-
     async def _spawn(self, worker: int) -> None:
         """Start the process of a worker, which gets ready for its brief."""
         self._board.clear(worker)
@@ -195,7 +187,14 @@ class Parent:
         assert process.stdout is not None  # noqa: S101
         # the pipe stays open: its end tells the worker that its parent has ended
         with contextlib.suppress(ConnectionError):  # it has ended already, which its output tells
-            process.stdin.write(self._brief_text().encode() + b"\n")
+            brief = {
+                "count": self._config.workers,
+                "board": self._memory,
+                "key": self._key.hex(),
+                "folder": str(self._folder),
+                "config": self._config.model_dump(mode="json"),
+            }
+            process.stdin.write(json.dumps(brief).encode() + b"\n")
             await process.stdin.drain()
         line = await process.stdout.readline()
         told: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
@@ -203,16 +202,6 @@ class Parent:
             return ""
         code = await process.wait()
         return str(told.get("failed") or f"worker {worker} ended with code {code} before it accepted calls")
-
-    def _brief_text(self) -> str:
-        brief = {
-            "count": self._config.workers,
-            "board": self._memory,
-            "key": self._key.hex(),
-            "folder": str(self._folder),
-            "config": self._config.model_dump(mode="json"),
-        }
-        return json.dumps(brief)
 
     async def _keep_running(self, worker: int) -> None:
         """Start a worker again whenever it ends."""
@@ -225,10 +214,13 @@ class Parent:
                 code = await process.wait()
             finally:
                 watch.cancel()
-            self._forget(worker)
+            self._board.clear(worker)
+            if worker == KEEPER:
+                self._board.set("grower_well", 0)
+                self._board.set("writable", 0)
             if time.monotonic() - started >= HEALTHY_S:
                 delay = FIRST_DELAY_S
-            take_level(self._board)
+            self._board.take_level()
             _log.warning("%s ended with code %s; starting it again in %.1f s", what, code, delay)
             await asyncio.sleep(delay)
             delay, started = min(2 * delay, LAST_DELAY_S), time.monotonic()
@@ -243,7 +235,7 @@ class Parent:
                 _log.warning("%s is there again (process %d)", what, self._processes[worker].pid)
 
     async def _watch(self, worker: int, process: asyncio.subprocess.Process) -> None:
-        """End a worker whose event loop stands still: it holds connections that nobody answers."""
+        """End a worker whose event loop hangs: nobody answers on its connections."""
         beats, silent_s = self._board.beats_of(worker), 0.0
         while silent_s < SILENCE_S:
             await asyncio.sleep(TICK_S)  # a tick in which this process stood still counts once, however long
@@ -254,14 +246,8 @@ class Parent:
         )
         process.kill()
 
-    def _forget(self, worker: int) -> None:
-        self._board.clear(worker)
-        if worker == KEEPER:
-            self._board.set("grower_well", 0)
-            self._board.set("writable", 0)
-
     async def _end_all(self) -> None:
-        """End the workers; the keeper ends last by itself, because it sees that others are there."""
+        """End the workers; the keeper ends last, because it waits until the others have ended."""
         self._signal_all(signal.SIGTERM)
 
         async def end(worker: int, process: asyncio.subprocess.Process) -> None:

@@ -21,9 +21,7 @@ from quercus.server.growth.child_process import private_output
 from quercus.server.plugins import choose_plugins
 from quercus.server.telemetry.logs import set_up_logging
 from quercus.server.wire.errors import BadStart
-from quercus.server.workers.board import Board
-from quercus.server.workers.level import given_level
-from quercus.server.workers.post import Post
+from quercus.server.workers.board import Board, Post
 
 
 def main() -> None:
@@ -31,7 +29,10 @@ def main() -> None:
     output, parent = private_output(), os.getppid()
     brief = json.loads(sys.stdin.buffer.readline())
     try:
-        config, post = _read_brief(int(sys.argv[1]), brief)
+        index = int(sys.argv[1])
+        board = Board(brief["count"], brief["board"], index, bytes.fromhex(brief["key"]))
+        post = Post(index, board, Path(brief["folder"]))
+        config = Config(**brief["config"] | {"log_level": board.level or brief["config"]["log_level"]})
         set_up_logging(config.log_level, config.log_format)
         choose_plugins(config.plugins)
         sys.setswitchinterval(SWITCH_S)
@@ -41,12 +42,6 @@ def main() -> None:
     except BadStart as error:
         _say(output, {"failed": str(error)})
         sys.exit(1)
-
-
-def _read_brief(index: int, brief: dict[str, Any]) -> tuple[Config, Post]:
-    board = Board(brief["count"], brief["board"], index, bytes.fromhex(brief["key"]))
-    values = brief["config"] | {"log_level": given_level(board) or brief["config"]["log_level"]}
-    return Config(**values), Post(index, board, Path(brief["folder"]))
 
 
 def _say(output: BinaryIO, message: dict[str, Any]) -> None:

@@ -27,7 +27,7 @@ import grpc
 import pytest
 
 from quercus.client import Client, QuercusError
-from quercus.client.channels import SpreadChannel
+from quercus.client.transport import SpreadChannel
 from quercus.v1 import instance_pb2, instance_pb2_grpc, tree_pb2, tree_pb2_grpc
 from support.mounts import aborted_disk, fill, small_disk
 from support.processes import children, resident_bytes

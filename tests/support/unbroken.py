@@ -10,7 +10,7 @@ import numpy as np
 from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
 from quercus.server.growth.engines import tree_engine
-from quercus.server.growth.grown_trees import specification_of
+from quercus.server.wire.models import specification_of
 from quercus.specification.model import Specification as ModelSpecification
 from quercus.storage import Store
 from quercus.trees import C45, Forest

@@ -250,7 +250,7 @@ class Abc45(TreeLearner):
     @property
     def engine(self) -> str:
         """The tree itself follows the log."""
-        return "quercus.server.growth.tree_engine:ActiveTreeEngine"
+        return "quercus.server.growth.engines:TreeEngine"
 
     def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
         """See `TreeLearner`."""

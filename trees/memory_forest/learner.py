@@ -36,7 +36,7 @@ class ActiveForest(Learner):
     @property
     def engine(self) -> str:
         """The forest itself follows the log."""
-        return "quercus.server.growth.forest_engine:ForestEngine"
+        return "quercus.server.growth.engines:ForestEngine"
 
     @property
     def takes_pruning(self) -> bool:

@@ -29,7 +29,7 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
-from quercus.client.requests import LONGEST_POLL_S
+from quercus.client.query_calls import LONGEST_POLL_S
 from quercus.specification.strategies import MARGIN
 
 ROWS: list[dict[str, object]] = [{"X": "a", "y": 0.5}, {"X": "b", "y": 1.5}, {"X": "a"}, {"X": "b", "y": 2.5}]

@@ -9,7 +9,6 @@ from integration.client.serving import Serving
 from support.exported import said_of_model
 
 from quercus.client import Client
-from quercus.server.transfer.importing import LogChecker
 from quercus.server.transfer.stored_contents import StoredModel
 from quercus.storage import Store, file_url
 from quercus.storage.admin.verify import verify_store
@@ -26,7 +25,7 @@ def test_an_exported_model_has_the_same_history_and_the_same_trees(
     with Store.open(url) as store:
         for name in MODELS:
             lines = _text_of(f"{name}.jsonl.gz").splitlines()
-            assert store.load(lines, meaning=LogChecker()) == len(lines) - 1
+            assert store.load(lines, meaning=StoredModel()) == len(lines) - 1
             assert list(map(json.loads, store.dump(name))) == list(map(json.loads, lines))
     serving = Serving(tmp_path, store=url)
     try:

@@ -15,7 +15,7 @@ from support.consoles import Response, Visitor
 from support.forked import ForkedProcess
 
 from quercus.client import Client, Nominal, Presentation, Specification
-from quercus.client.bridges.label_studio_app import MAX_BODY_BYTES
+from quercus.client.bridges.label_studio import MAX_BODY_BYTES
 
 CONFIG = """<View>
   <Text name="row" value="$id"/>

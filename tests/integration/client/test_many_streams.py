@@ -13,7 +13,7 @@ from support import flood
 
 from quercus.client import Client, Nominal, Specification, Unavailable
 from quercus.client.aio import Client as AioClient
-from quercus.client.channels import LONG_CALLS_OF_CONNECTION, SpreadChannel
+from quercus.client.transport import LONG_CALLS_OF_CONNECTION, SpreadChannel
 from quercus.server import app
 from quercus.server.config import Config
 from quercus.server.gate.grpc_limits import MAX_CALLS_OF_CONNECTION, grpc_options
@@ -55,8 +55,8 @@ def test_streams_beyond_what_a_connection_has_room_for_leave_room_for_calls(live
             await client.create_model("m", SPECIFICATION)
             watches = [asyncio.create_task(anext(client.watch("m"))) for _ in range(STREAMS)]
             leases = [asyncio.create_task(client.lease("m", labeller="ann", wait_s=60)) for _ in range(20)]
-            under_way = live.server._metrics.calls_under_way
-            assert await asyncio.to_thread(flood.until, lambda: under_way() >= STREAMS + len(leases))
+            under_way = live.server._metrics.under_way
+            assert await asyncio.to_thread(flood.until, lambda: under_way.total >= STREAMS + len(leases))
             assert (await client.get_model("m")).name == "m"
             for each in (*watches, *leases):
                 each.cancel()
@@ -76,8 +76,8 @@ def test_threads_that_watch_leave_room_for_calls(live: Live) -> None:
         threads = [threading.Thread(target=lease) for _ in range(MAX_CALLS_OF_CONNECTION + 20)]
         for thread in threads:
             thread.start()
-        under_way = live.server._metrics.calls_under_way
-        assert flood.until(lambda: under_way() >= len(threads))
+        under_way = live.server._metrics.under_way
+        assert flood.until(lambda: under_way.total >= len(threads))
         assert client.get_model("m").name == "m"
         live.stop()
         for thread in threads:

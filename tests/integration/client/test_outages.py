@@ -135,7 +135,7 @@ def test_what_must_not_be_done_twice_is_not() -> None:
         "WatchTree",
     }
     outage = Outage(30.0)
-    outage.note_reached()
+    outage.reached = True
     assert outage.start_attempts().pause_s(Unavailable("gone"))
     assert outage.start_attempts().pause_s(Unavailable("gone"), is_repeated=False) is None
     assert outage.start_attempts().pause_s(ServerError("bug")) is None
@@ -166,7 +166,7 @@ def test_pauses_grow_with_jitter_and_end_with_the_outage(monkeypatch: pytest.Mon
 
 def test_an_outage_may_last_for_days() -> None:
     outage = Outage(float("inf"))
-    outage.note_reached()
+    outage.reached = True
     trial = outage.start_attempts()
     assert all(trial.pause_s(Unavailable("gone")) for _ in range(2_000))
 

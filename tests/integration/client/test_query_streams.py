@@ -8,7 +8,7 @@ import pytest
 from integration.client.serving import Serving
 
 from quercus.client import Client, FailedPrecondition, InvalidArgument, Model, Nominal, Specification, aio
-from quercus.client.requests import LONGEST_POLL_S
+from quercus.client.query_calls import LONGEST_POLL_S
 
 ROWS = [["a", 0.5], ["a", 1.5], ["b", 0.5], ["b", 2.5]]
 SPECIFICATION = Specification([Nominal("X", "ab"), Nominal("Y", "cd")], ["o", "s"], budget=6, alpha=0.9)

@@ -148,8 +148,8 @@ def test_what_was_shown_is_kept_with_the_answer(ann: Visitor, client: Client, mo
         client.wait_grown(model)
         versions.append(client.get_model(model).specification.presentation)
     first, second, third = (each.shown for each in client.answers(model))
-    assert re.fullmatch(r"presentation=- display=- tree=\d+", first)
-    assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=\d+", second)
+    assert re.fullmatch(r"presentation=- display=- tree=\d+( guess=\d)?", first)
+    assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=\d+( guess=\d)?", second)
     assert re.fullmatch(r"presentation=[0-9a-f]{16} display=- tree=-", third)
     assert second.split()[0] != third.split()[0]
     lease = fields(look_at(ann, base)) | {"class": "s", "shown": "x" * 201, "back": "history"}

@@ -110,7 +110,7 @@ def test_calls_beyond_the_bound_are_refused_and_say_when_to_call_again(
     live = start_live(tmp_path / "store.db", grower=False, max_calls=2)
     live.api.create("m")
     watches = [live.api.trees.WatchTree(tree_pb2.WatchTreeRequest(model="models/m")) for _ in range(2)]
-    assert flood.until(lambda: live.server._metrics.calls_under_way() == 2)
+    assert flood.until(lambda: live.server._metrics.under_way.total == 2)
     with tools.refused(
         grpc.StatusCode.RESOURCE_EXHAUSTED, "max_calls: 2 calls are under way", "try again in 1 s"
     ):

@@ -358,7 +358,7 @@ def test_a_stop_lets_calls_end(start_live: Callable[..., Any], tmp_path: Path, k
     }[kind]
     thread = threading.Thread(target=lambda: said.append(Http(port).call(*call)))
     thread.start()
-    until(lambda: live.server._metrics.calls_under_way() == 1)
+    until(lambda: live.server._metrics.under_way.total == 1)
     time.sleep(0.2)
     live.stop()
     thread.join(WAIT_S)

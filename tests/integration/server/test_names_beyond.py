@@ -12,7 +12,7 @@ import pytest
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
 from quercus.server.growth.regrowing import regrow_model
-from quercus.server.transfer.importing import LogChecker
+from quercus.server.transfer.stored_contents import StoredModel
 from quercus.storage import Store
 
 CLASSES = ["o", "s"]
@@ -94,7 +94,7 @@ def test_batches_restarts_servers_and_imports_do_not_matter(
     if second is not live:
         second.close()
     with Store.open(url if kind == "postgresql" else f"sqlite:///{url}") as store:
-        store.load(iter(list(store.dump("many"))), "imported", LogChecker())
+        store.load(iter(list(store.dump("many"))), "imported", StoredModel())
         models = ("one", "many", "imported")
         logs = [store.read_log(model, 0, rows=1_000, size_bytes=1 << 20).parts for model in models]
         values = [np.concatenate([part.values for part in parts]).tolist() for parts in logs]

@@ -15,7 +15,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.client import Client
 from quercus.client.algorithms import to_proto
 from quercus.labelling.crowds import CrowdAnswers, estimate_crowd
-from quercus.server.transfer.importing import LogChecker
+from quercus.server.transfer.stored_contents import StoredModel
 from quercus.specification.attributes import Nominal
 from quercus.storage import Store, file_url
 from quercus.storage.admin.verify import verify_store
@@ -435,12 +435,12 @@ def test_a_crash_and_an_export_change_nothing(
     assert not verify_store(file_url(store))
     with Store.open(file_url(store)) as opened:
         lines = list(opened.dump("m"))
-        opened.load(lines, "again", LogChecker())
+        opened.load(lines, "again", StoredModel())
         assert list(opened.dump("again"))[1:] == lines[1:]  # of which the tree is a function
         apart = [line for line in lines if '"kind":5' not in line]
         apart[0] = apart[0].replace(f'"events":{len(lines) - 1}', f'"events":{len(apart) - 1}')
         with pytest.raises(InvalidInput, match="line"):
-            opened.load(apart, "apart", LogChecker())
+            opened.load(apart, "apart", StoredModel())
     assert not verify_store(file_url(store))
     with sqlite3.connect(store) as raw:  # a statement that nothing follows is noticed
         raw.execute("DELETE FROM log WHERE kind = 5 AND query IS NULL")

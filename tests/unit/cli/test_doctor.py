@@ -203,6 +203,6 @@ def test_more_workers_than_cores(store: Path, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setenv("QUERCUS_WORKERS", given)
         found = doctor("--store", str(store), "--port", "0")[1]["workers"]
         assert (found["state"], found["found"]) == (state, text)
-    monkeypatch.setattr("quercus.server.workers.cores.SHARES_PORTS", False)
+    monkeypatch.setattr("quercus.server.machine.SHARES_PORTS", False)
     monkeypatch.setenv("QUERCUS_WORKERS", "3")
     assert doctor("--store", str(store), "--port", "0")[1]["workers"]["state"] == "fault"

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from quercus.client import Between, InvalidArgument, Nominal, Numeric, Specification
-from quercus.client.classifying import FRESH_S, ClassifyOptions, RowFormats
+from quercus.client.classifications import merged
+from quercus.client.memory import FRESH_S, RowFormats
 from quercus.client.rows import RowEncoder, row_chunks
 from quercus.v1 import values_pb2
 
@@ -33,10 +34,10 @@ def test_a_form_is_forgotten_on_demand() -> None:
 
 def test_values_that_the_form_does_not_know_travel_by_name() -> None:
     form = RowFormats().remember_format("m", SPECIFICATION)
-    (known,) = form.classify_requests("m", [[1.0, "b"]], ClassifyOptions(7))
+    (known,) = form.classify_requests("m", [[1.0, "b"]], 7)
     assert list(known.rows.packed.values) == [1.0, 1.0]
     assert (known.model, known.min_sequence) == ("models/m", 7)
-    (learned,) = form.classify_requests("m", [[1.0, "c"]], ClassifyOptions(paths=True))
+    (learned,) = form.classify_requests("m", [[1.0, "c"]], want_paths=True)
     assert learned.rows.named.rows[0].values["y"] == values_pb2.NamedValue(nominal="c")
     assert learned.want_paths
 
@@ -44,20 +45,17 @@ def test_values_that_the_form_does_not_know_travel_by_name() -> None:
 def test_many_rows_take_several_requests_and_none_takes_no_request() -> None:
     form = RowFormats().remember_format("m", SPECIFICATION)
     rows = np.zeros((50_000, 2))
-    sizes = [
-        len(request.rows.packed.values) // 2
-        for request in form.classify_requests("m", rows, ClassifyOptions())
-    ]
+    sizes = [len(request.rows.packed.values) // 2 for request in form.classify_requests("m", rows)]
     assert sum(sizes) == 50_000
     assert len(sizes) > 1
-    assert not list(form.classify_requests("m", [], ClassifyOptions()))
-    assert form.merged_result([], False).classes == ("yes", "no")
+    assert not list(form.classify_requests("m", []))
+    assert merged([], ("yes", "no"), False).classes == ("yes", "no")
 
 
 def test_uncertain_values_travel_by_name() -> None:
     form = RowFormats().remember_format("m", SPECIFICATION)
     rows = [[Between(1.0, 2.5), {"b", "a"}], [None, "a"]]
-    (request,) = form.classify_requests("m", rows, ClassifyOptions(masses=True))
+    (request,) = form.classify_requests("m", rows, want_masses=True)
     first, second = (row.values for row in request.rows.named.rows)
     assert (first["x"].range.low, first["x"].range.high) == (1.0, 2.5)
     assert list(first["y"].nominals.values) == ["a", "b"]
@@ -65,6 +63,6 @@ def test_uncertain_values_travel_by_name() -> None:
     assert request.want_masses
     for row, wrong in (([{"a"}, "a"], "x"), ([1.0, Between(0.0, 1.0)], "y"), ([Between("a", 1.0), "a"], "x")):
         with pytest.raises(InvalidArgument, match=wrong):
-            list(form.classify_requests("m", [row], ClassifyOptions()))
+            list(form.classify_requests("m", [row]))
     with pytest.raises(InvalidArgument, match="text"):  # a pushed value is certain
         RowEncoder(SPECIFICATION).encode(next(row_chunks([[1.0, {"a"}]], 10)))

@@ -10,8 +10,8 @@ import pytest
 
 from quercus.client import Client, Lease, QuercusError, Query, Tree, Unavailable, aio
 from quercus.client.concurrency import AsyncBidirectionalCall, BidirectionalCall
-from quercus.client.stream_parts import read_event
-from quercus.client.sync import query_stream
+from quercus.client.query_calls import read_event
+from quercus.client.sync import queries
 from quercus.v1 import query_pb2, tree_pb2
 
 LATER = 99
@@ -119,13 +119,13 @@ def test_who_leaves_a_loop_during_an_outage_tries_once(monkeypatch: pytest.Monke
 
     with Client("127.0.0.1:1", outage_s=0.5) as client:
         client._outage.reached = True
-        client._stubs.queries = SimpleNamespace(ReturnQuery=away)  # type: ignore[assignment]
+        client._methods[query_pb2.ReturnQueryRequest.DESCRIPTOR] = away
         client._give_back(QUERY)
 
     async def run() -> None:
         async with aio.Client("127.0.0.1:1", outage_s=0.5) as client:
             client._outage.reached = True
-            client._stubs.queries = SimpleNamespace(ReturnQuery=away)  # type: ignore[assignment]
+            client._methods[query_pb2.ReturnQueryRequest.DESCRIPTOR] = away
             await client._give_back(QUERY)
 
     asyncio.run(run())
@@ -133,7 +133,7 @@ def test_who_leaves_a_loop_during_an_outage_tries_once(monkeypatch: pytest.Monke
     assert max(deadlines) < 10
 
 
-class Line(query_stream.QueryLine):
+class Line(queries.QueryLine):
     """One query, then what ends the stream."""
 
     end: QuercusError | str
@@ -156,7 +156,7 @@ class Line(query_stream.QueryLine):
 def test_a_stream_without_with_is_closed_at_its_end(
     monkeypatch: pytest.MonkeyPatch, end: QuercusError | str
 ) -> None:
-    monkeypatch.setattr(query_stream, "QueryLine", Line)
+    monkeypatch.setattr(queries, "QueryLine", Line)
     monkeypatch.setattr(Line, "end", end, raising=False)
     with Client("127.0.0.1:1") as client:
         stream = client.stream_queries("m", "ann")
@@ -170,7 +170,7 @@ def test_a_stream_without_with_is_closed_at_its_end(
 
 def test_a_heart_stops_when_the_call_has_ended() -> None:
     with Client("127.0.0.1:1") as client:
-        line = query_stream.QueryLine(client, 1.0)
+        line = queries.QueryLine(client, 1.0)
         written: list[Any] = []
         line._call = SimpleNamespace(write=written.append)  # type: ignore[assignment]
         assert line._send_heartbeat()

@@ -1,15 +1,17 @@
 """Evidence of a row has the word of its event in the log."""
 
+from typing import Any
+
 import pytest
 
 from quercus.client import Evidence
-from quercus.client.events import KINDS
+from quercus.client.results import KIND
 from quercus.v1 import instance_pb2
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_evidence_has_the_word_of_its_event(kind: str) -> None:
-    message = instance_pb2.Evidence(kind=KINDS[kind])
+@pytest.mark.parametrize(("number", "kind"), KIND.items())
+def test_evidence_has_the_word_of_its_event(number: Any, kind: str) -> None:
+    message = instance_pb2.Evidence(kind=number)
     assert Evidence.from_message(message, ("o", "s")).kind == kind
 
 

@@ -284,6 +284,24 @@ def test_rows_of_arrays_and_frames_are_left_out_too() -> None:
     assert list(batch.request.rows.packed.values) == [0, 1, 0, 3]
 
 
+@pytest.mark.parametrize("row_by_row", [True, False])
+def test_a_row_without_an_attribute_that_others_have_is_no_fault_beside_one_that_is(row_by_row: bool) -> None:
+    rows = [{"X": "a"}, {"X": "a", "y": "high"}, {"X": "b", "y": 1.0}, {"X": "b"}]
+    batcher = Batcher("m", SPECIFICATION, None, None, row_by_row=row_by_row)
+    if not row_by_row:
+        with pytest.raises(InvalidArgument, match=r"rows\[1\]\.y: the attribute is numeric"):
+            batcher.encode_chunk(next(row_chunks(rows, 4)))
+        return
+    batch = batcher.encode_chunk(next(row_chunks(rows, 4)))
+    assert [each.position for each in batch.rejected] == [1]
+    assert batch.positions == [0, 2, 3]
+    (alone,) = batcher.encode_chunk(next(row_chunks([{"X": "a", "Y": 1.0}], 4))).rejected
+    assert "no attribute 'Y'" in alone.reason
+    nowhere = [{"X": "a"}, {"X": "a", "Y": "b"}, {"Z": 1.0}]
+    with pytest.raises(InvalidArgument, match="rows: have no 'y', only 'X', 'Y', 'Z'"):
+        batcher.encode_chunk(next(row_chunks(nowhere, 4)))
+
+
 def test_what_is_wrong_with_all_rows_ends_a_push_in_any_case() -> None:
     frame = pd.DataFrame({"X": ["a", "b"]})
     batcher = Batcher("m", SPECIFICATION, None, None, row_by_row=True)

@@ -80,7 +80,7 @@ def test_plausibilities_of_some_of_many_classes_are_typed_by_key() -> None:
     classes = (*map(str, range(63)), "=")
     expected = [0.0] * 64
     expected[5], expected[10], expected[63] = 1.0, 0.5, 0.25
-    assert parse_plausibilities("5=1 d=.5 ==.25", classes) == expected  # as on the screen: 5 is the key of 5
+    assert parse_plausibilities("5=1 e=.5 ==.25", classes) == expected  # as on the screen: 5 is the key of 5
     assert parse_plausibilities("5=1 10=.5 ==.25", classes) == expected
 
 
@@ -273,9 +273,9 @@ def test_many_classes_have_their_keys_in_the_list_alone() -> None:
     chosen = set_line(asked.classes, ["class-03", "class-19"], 80).plain
     assert (
         chosen.splitlines()[0].rstrip()
-        == "one of:  [x] 3 class-03   [x] i class-19   · Enter sends, Escape goes back"
+        == "one of:  [x] 3 class-03   [x] j class-19   · Enter sends, Escape goes back"
     )
-    assert "i  class-19" in wide_screen(["a"], 20, 80)
+    assert "j  class-19" in wide_screen(["a"], 20, 80)
 
 
 class Typed(Keys):

@@ -8,7 +8,7 @@ from quercus.client import Nominal, Numeric, Specification, pushing
 from quercus.client.comparing import differences
 from quercus.client.pushing import Batcher, PushState
 from quercus.client.rows import row_chunks
-from quercus.client.unseen import MAX_NAMES, NewNames, UnseenNames, UnseenTally
+from quercus.client.unseen import MAX_NAMES, PushedNames, UnseenNames, UnseenTally
 from quercus.v1 import instance_pb2, values_pb2
 
 OLD = Specification([Nominal("machine", ["101", "102"]), Nominal("new"), Numeric("x")], ["o", "s"])
@@ -24,8 +24,8 @@ def message(
 
 def test_names_of_several_messages_are_counted_once() -> None:
     tally = UnseenTally()
-    tally.add_messages([message(["a", "b"], rows=300)])
-    tally.add_messages([message(["b", "c"], rows=99)])
+    tally.add_names([message(["a", "b"], rows=300)])
+    tally.add_names([message(["b", "c"], rows=99)])
     (said,) = tally.results(400)
     assert (said.rows, said.of_rows, said.names, said.is_exact) == (399, 400, 3, True)
     assert said.text == "399 of 400 rows: `machine` has 3 names never seen, as a"
@@ -33,9 +33,9 @@ def test_names_of_several_messages_are_counted_once() -> None:
 
 def test_a_number_is_a_lower_bound_only_if_lists_of_several_messages_are_cut() -> None:
     tally = UnseenTally()
-    tally.add_messages([message(["a", "b"], count=700)])
+    tally.add_names([message(["a", "b"], count=700)])
     assert [(each.names, each.is_exact) for each in tally.results(1)] == [(700, True)]
-    tally.add_messages([message(["a", "c"], count=800)])
+    tally.add_names([message(["a", "c"], count=800)])
     assert [(each.names, each.is_exact) for each in tally.results(2)] == [(800, False)]
     assert "has at least 800 names" in tally.results(2)[0].text
 
@@ -62,29 +62,28 @@ def acknowledge(ledger: PushState, batch: pushing.Batch, **fields: Any) -> tuple
 def test_a_push_counts_rows_of_new_names_also_after_the_model_has_learned_them() -> None:
     """The batches name the same rows before and after the server has learned the names."""
     rows = [["101", "p", 1.0], ["101.5", "q", 2.0], ["7", None, 3.0], [None, "p", 4.0]]
-    new = NewNames(OLD)
-    assert new.young == {"new"}
+    new = PushedNames(OLD)
     batcher = Batcher("m", OLD, None, None, batch_rows=4)
     wanted = {"machine": {"101.5": 1, "7": 1}, "new": {"p": 2, "q": 1}}
     request = batcher.encode_chunk(next(row_chunks(rows, 4))).request
     assert request.rows.WhichOneof("kind") == "named"
-    assert new.count_rows(request.rows, OLD) == wanted
+    assert new.new_names(request.rows, OLD) == wanted
     learned = [
         Nominal("machine", ["101", "102", "101.5", "7"], max_values=4),
         Nominal("new", ["p", "q"]),
         Numeric("x"),
     ]
     now = Specification(learned, ["o", "s"])
-    assert new.count_rows(request.rows, now) == wanted
+    assert new.new_names(request.rows, now) == wanted
     batcher.use_specification(now)
     request = batcher.encode_chunk(next(row_chunks(rows, 4))).request
     assert request.rows.WhichOneof("kind") == "packed"
-    assert new.count_rows(request.rows, now) == wanted
+    assert new.new_names(request.rows, now) == wanted
     refused = {"machine": {"101.5": 1}, "new": {"p": 1, "q": 1}}
-    assert new.count_rows(request.rows, now, refused=[0, 2]) == refused
+    assert new.new_names(request.rows, now, refused=[0, 2]) == refused
     full = np.array([[4.0, 0.0, 1.0]])  # the bucket
     request = batcher.encode_chunk(next(row_chunks(full, 1))).request
-    assert new.count_rows(request.rows, now) == {"new": {"p": 1}}
+    assert new.new_names(request.rows, now) == {"new": {"p": 1}}
 
 
 def test_a_repeated_message_counts_even_if_the_server_knows_its_names_by_then() -> None:

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
-from quercus.experiments.folds import fold_numbers
-from quercus.experiments.seeds import seed_of
+from quercus.experiments.folds import fold_numbers, seed_of
 
 
 @given(st.lists(st.integers(0, 4), min_size=2, max_size=60), st.integers(2, 10), st.integers(0, 99))

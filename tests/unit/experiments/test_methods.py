@@ -10,8 +10,8 @@ from quercus.belief.label import ClassSet
 from quercus.cli.offline_model import grow_offline
 from quercus.experiments import learners
 from quercus.experiments.datasets import BUILT_IN
+from quercus.experiments.folds import seed_of
 from quercus.experiments.problem import Problem, fold_of
-from quercus.experiments.seeds import seed_of
 from quercus.experiments.strategies import STRATEGIES
 from quercus.specification.algorithms import algorithm_classes
 from quercus.specification.model import Specification

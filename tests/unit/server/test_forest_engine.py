@@ -14,8 +14,7 @@ from quercus.belief.frame import Frame
 from quercus.belief.label import Label, precise, vacuous
 from quercus.client.algorithms import to_proto
 from quercus.labelling.event import Event, EventKind
-from quercus.server.growth.engines import learns_again, tree_engine
-from quercus.server.growth.forest_engine import ForestEngine
+from quercus.server.growth.engines import ForestEngine, learns_again, tree_engine
 from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import encode_asked, encode_reason

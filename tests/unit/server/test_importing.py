@@ -17,7 +17,7 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import ClassSet
 from quercus.server.growth.grower import Grower
-from quercus.server.transfer.importing import LogChecker
+from quercus.server.transfer.stored_contents import StoredModel
 from quercus.server.wire.models import complete_specification
 from quercus.storage import NewValue, NotFound, Policy
 from quercus.storage.admin import transfer_lines
@@ -87,7 +87,7 @@ def grown(store: Store, model: str) -> bytes:
 
 
 def test_what_is_right_comes_in_and_grows_the_same_tree(store: Store, lines: Lines) -> None:
-    assert store.load(lines, "copy", LogChecker()) == ROWS + 5
+    assert store.load(lines, "copy", StoredModel()) == ROWS + 5
     assert grown(store, "copy") == grown(store, "m")
 
 
@@ -200,7 +200,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
 def test_what_is_wrong_is_named_and_nothing_is_stored(store: Store, lines: Lines, what: str) -> None:
     spoil, said = SPOILT[what]
     with pytest.raises(InvalidInput, match=said):
-        store.load(spoil(lines), "copy", LogChecker())
+        store.load(spoil(lines), "copy", StoredModel())
     with pytest.raises(NotFound):
         store.get_model("copy")
 
@@ -244,7 +244,7 @@ def test_whatever_comes_in_can_be_grown(store: Store, lines: Lines) -> None:
             content[name] = value
             spoilt[place] = json.dumps(content)
         try:
-            store.load(spoilt, f"m{number}", LogChecker())
+            store.load(spoilt, f"m{number}", StoredModel())
         except InvalidInput:
             continue
         else:

@@ -14,6 +14,7 @@ from support.said import said
 from quercus.belief.errors import InvalidInput
 from quercus.server.gate import error_interceptor
 from quercus.server.gate.error_interceptor import ErrorInterceptor
+from quercus.server.gate.handlers import Joined
 
 SECRET = "the password is swordfish"
 
@@ -53,7 +54,7 @@ async def outcome(started: Any, kind: str) -> Any:
 
 
 async def call(kind: str, name: str, handlers: Any = None) -> grpc.RpcError:
-    server = grpc.aio.server(interceptors=[ErrorInterceptor()], handlers=[handlers or Handlers()])
+    server = grpc.aio.server(interceptors=[Joined(ErrorInterceptor())], handlers=[handlers or Handlers()])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:
@@ -116,7 +117,7 @@ def test_unknown_method() -> None:
 
 
 async def call_unknown() -> grpc.RpcError:
-    server = grpc.aio.server(interceptors=[ErrorInterceptor()], handlers=[Handlers()])
+    server = grpc.aio.server(interceptors=[Joined(ErrorInterceptor())], handlers=[Handlers()])
     port = server.add_insecure_port("127.0.0.1:0")
     await server.start()
     try:

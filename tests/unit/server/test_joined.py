@@ -14,7 +14,6 @@ class Naming(WrappingInterceptor):
     """Writes its name before and after what is further in."""
 
     def __init__(self, name: str, refused: str = "") -> None:
-        super().__init__()
         self._name = name
         self._refused = refused
         self.made = 0
@@ -77,7 +76,7 @@ def test_joined_as_one_after_the_other(caller: str, method: str, expected: str |
     parts = [Refusing("a", "eve"), Naming("b"), Refusing("c", "bob"), Naming("d")]
     chained: Any = find
     for part in reversed(parts):
-        chained = lambda details, part=part, inner=chained: part.intercept_service(inner, details)  # noqa: E731
+        chained = lambda details, part=part, inner=chained: Joined(part).intercept_service(inner, details)  # noqa: E731
     joined = Joined(*parts)
     assert asyncio.run(said(chained, caller, method)) == expected
     assert (

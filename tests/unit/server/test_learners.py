@@ -135,4 +135,4 @@ def test_an_answer_that_breaks_off_ends_the_learning(tmp_path: Path, said: bytes
         learner.start_learning(learning)
     with pytest.raises(LearningFailedError, match="the learner"):
         learning.get_outcome()
-    assert learner.ended
+    assert learner.has_ended

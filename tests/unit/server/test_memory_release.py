@@ -9,12 +9,12 @@ CHILD = """
 import sys
 from pathlib import Path
 import numpy as np
-from quercus.server.growth import memory_release
+from quercus.server.growth import child_process
 
 def resident_mb():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 / 1e6
 
-if sys.argv[1] == "small" and not memory_release.keep_small():
+if sys.argv[1] == "small" and not child_process.keep_small():
     print("no mallopt")
     sys.exit()
 large = np.ones(3_750_000)  # 30 MB; freed, it tells glibc to keep what is smaller on the heap

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
+from quercus.server.gate import message_reading
 from quercus.server.gate.message_reading import MessageReader
-from quercus.server.wire import message_size
 from quercus.server.wire.limits import INLINE_BYTES, MAX_ENTRIES, UNCOUNTED_BYTES
 from quercus.v1 import instance_pb2, query_pb2
 
 Push = instance_pb2.PushInstancesRequest
-SHAPE = message_size.MessageShape.of(Push.DESCRIPTOR)
+SHAPE = message_reading.MessageShape.of(Push.DESCRIPTOR)
 
 
 def part(number: int, data: bytes) -> bytes:
@@ -50,12 +50,12 @@ def test_a_list_that_is_too_long_is_named_before_it_is_made(
     data: bytes, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        message_size, "MAX_PARTS", 30_000
+        message_reading, "MAX_PARTS", 30_000
     )  # of fewer parts lists are bounded where they are converted
     with pytest.raises(
         InvalidInput, match="more than 10,000 entries: send several smaller messages"
     ) as caught:
-        message_size.check_parts(data + part(15, b"\n" * 30_001), SHAPE)
+        message_reading.check_parts(data + part(15, b"\n" * 30_001), SHAPE)
     assert caught.value.field == field
 
 
@@ -72,26 +72,28 @@ def test_a_list_that_is_too_long_is_named_before_it_is_made(
 def test_what_a_message_holds_in_all_is_bounded(
     data: bytes, field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(message_size, "MAX_PARTS", 1000)
+    monkeypatch.setattr(message_reading, "MAX_PARTS", 1000)
     with pytest.raises(InvalidInput, match="is more than the 1,000 fields and entries of lists") as caught:
-        message_size.check_parts(data, SHAPE)
+        message_reading.check_parts(data, SHAPE)
     assert caught.value.field == field
 
 
 @given(st.binary(max_size=200))
 def test_no_bytes_break_the_walk(data: bytes) -> None:
     with pytest.MonkeyPatch.context() as patch, suppress(InvalidInput):
-        patch.setattr(message_size, "MAX_PARTS", 20)  # so that some are walked through
-        message_size.check_parts(data, SHAPE)
+        patch.setattr(message_reading, "MAX_PARTS", 20)  # so that some are walked through
+        message_reading.check_parts(data, SHAPE)
 
 
 def test_right_messages_pass() -> None:
     request = Push(model="models/m", ids=[f"row-{k}" for k in range(MAX_ENTRIES)])
     request.rows.packed.values.extend(range(10 * MAX_ENTRIES))
     request.labels.sets.masks.extend([2**63] * MAX_ENTRIES)
-    message_size.check_parts(request.SerializeToString(), SHAPE)
+    message_reading.check_parts(request.SerializeToString(), SHAPE)
     states = query_pb2.ListQueriesRequest(states=[1, 2, 3])
-    message_size.check_parts(states.SerializeToString(), message_size.MessageShape.of(states.DESCRIPTOR))
+    message_reading.check_parts(
+        states.SerializeToString(), message_reading.MessageShape.of(states.DESCRIPTOR)
+    )
 
 
 def read(data: bytes, deserialize: Any = Push.FromString) -> tuple[Any, int]:
@@ -113,7 +115,7 @@ def test_large_messages_are_read_in_a_thread() -> None:
 
 
 def test_parts_are_counted_before_a_large_message_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_size, "MAX_PARTS", UNCOUNTED_BYTES // 4)
+    monkeypatch.setattr(message_reading, "MAX_PARTS", UNCOUNTED_BYTES // 4)
     fitting, larger = (named(EMPTY_ROW * (size // 2)) for size in (UNCOUNTED_BYTES - 16, UNCOUNTED_BYTES))
     assert len(fitting) <= UNCOUNTED_BYTES < len(larger)
     assert read(fitting) == (Push.FromString(fitting), 1)

@@ -239,7 +239,7 @@ def test_a_large_model_moves_to_another_member(postgres_url: str, monkeypatch: p
             push(store, "large", FEW)
             rounds_until(growers["bob"], lambda: is_grown(store, "large"))
             assert store.get_model("large").tree_version > grown
-            shares["ada"]._members = ("bob",)
+            shares["ada"].members = ("bob",)
             growers["ada"].run_round()
             assert not Path(f"/proc/{old}").exists()
         finally:

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.server.labelling.leasing import QueryFilter
-from quercus.server.wire.rows import decode_rows, encode_row
+from quercus.server.wire.rows import MAX_EXAMPLES, decode_rows, encode_row
 from quercus.server.wire.schema import AttributeColumn, ModelSchema
-from quercus.server.wire.unseen import MAX_EXAMPLES
 from quercus.specification.attributes import Nominal
 from quercus.trees import branch_names
 from quercus.trees.tree.encoding import Encoder

@@ -4,7 +4,7 @@ import resource
 
 import pytest
 
-from quercus.server.gate.open_files import OWN_FILES, room_for_connections
+from quercus.server.machine import OWN_FILES, room_for_connections
 
 UNBOUNDED = resource.RLIM_INFINITY
 

@@ -10,9 +10,8 @@ from google.protobuf.message_factory import GetMessageClass
 from openapi_spec_validator import validate
 from support.checkout import ROOT
 
-from quercus.server.http.comments import protocol_comments
 from quercus.server.http.connect import HTTP_METHODS
-from quercus.server.http.openapi import document
+from quercus.server.http.openapi import document, protocol_comments
 
 DESCRIBED = document()
 

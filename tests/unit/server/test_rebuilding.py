@@ -10,7 +10,7 @@ from support.published import published_message
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.server.growth.grower import Grower
-from quercus.server.transfer.importing import LogChecker
+from quercus.server.transfer.stored_contents import StoredModel
 from quercus.server.wire.models import complete_specification
 from quercus.storage import NewValue, file_url
 from quercus.storage.archive.rebuilding import rebuild_models
@@ -63,6 +63,6 @@ def test_a_rebuilt_model_grows_the_same(model: str, tmp_path: Path) -> None:
         archive_model(store, model, archive, piece_events=40)
         wanted, last = grown(store, model), store.get_model(model).sequence_committed
     with Store.open(file_url(tmp_path / "other.db")) as other:
-        (made,) = rebuild_models(other, archive, LogChecker)
+        (made,) = rebuild_models(other, archive, StoredModel)
         assert (made.name, made.events) == (model, last)
         assert grown(other, model) == wanted

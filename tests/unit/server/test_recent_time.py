@@ -1,6 +1,6 @@
 """Turns go by time: who took least lately comes first, and whoever always has work gets the same time as the others."""
 
-from quercus.server.growth.recent_time import RecentTime
+from quercus.server.growth.time_shares import RecentTime
 
 LARGE, SMALL, OTHER = 1, 2, 3
 COST_S = {LARGE: 0.4, SMALL: 0.002, OTHER: 0.05}

@@ -10,7 +10,7 @@ from support import words
 
 from quercus.belief.codec import encode_sets
 from quercus.server.labelling import answer_pages
-from quercus.server.labelling.answer_messages import AnswerSelection
+from quercus.server.labelling.answer_pages import AnswerSelection
 from quercus.server.services import instances
 from quercus.server.transfer.exporting import export_table
 from quercus.server.wire.schema import ModelSchema

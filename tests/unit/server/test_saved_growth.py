@@ -24,9 +24,8 @@ from quercus.server.growth import saved_growth
 from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.folding import LogFolder
 from quercus.server.growth.grower import Grower
-from quercus.server.growth.grown_trees import specification_of
 from quercus.server.growth.saved_columns import UnreadableFileError, read_columns, write_columns
-from quercus.server.wire.models import complete_specification
+from quercus.server.wire.models import complete_specification, specification_of
 from quercus.storage import Store
 from quercus.storage.schema import log
 from quercus.v1 import model_pb2

@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.gate import strangers
+from quercus.server.gate import throttle
 from quercus.server.gate.access import MAX_LOOKUPS, TokenAuthority
-from quercus.server.gate.strangers import MAX_PROBE_BYTES, MAX_READINGS, ProbeReadings
-from quercus.server.gate.throttle import CallsAtOnce
+from quercus.server.gate.throttle import MAX_PROBE_BYTES, MAX_READINGS, CallsAtOnce, ProbeReadings
 from quercus.server.wire.errors import ResourceExhausted, Unauthenticated
 from quercus.storage import TokenRecord
 
@@ -45,7 +44,7 @@ def test_the_oldest_request_that_does_not_arrive_gives_way() -> None:
 
 
 def test_a_request_has_little_time_and_little_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(strangers, "READING_S", 0.01)
+    monkeypatch.setattr(throttle, "READING_S", 0.01)
 
     async def read() -> None:
         probes = ProbeReadings()

@@ -13,9 +13,8 @@ from quercus.server.gate.throttle import (
     CallRates,
     MemoryWatch,
     OpenStreams,
-    memory_of_machine,
-    resident_bytes,
 )
+from quercus.server.machine import memory_of_machine, resident_bytes
 from quercus.server.wire.errors import ResourceExhausted, to_failure
 
 
@@ -151,7 +150,7 @@ def test_the_bound_of_a_group_or_of_one_above_it_counts(tree: str, tmp_path: Pat
 def test_a_process_in_a_real_group_knows_its_bound() -> None:
     """The bound is that of the group above, as a slice has it."""
     above = Path("/sys/fs/cgroup/memory") / f"quercus-test-{os.getpid()}"
-    code = "from quercus.server.gate.throttle import memory_of_machine as m; print(m())"
+    code = "from quercus.server.machine import memory_of_machine as m; print(m())"
     joining = f"echo $$ > {above}/inner/cgroup.procs && exec {sys.executable} -c '{code}'"
     try:
         (above / "inner").mkdir(parents=True)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from quercus.server.growth import time_budget
-from quercus.server.growth.time_budget import TimeBudget
+from quercus.server.growth import time_shares
+from quercus.server.growth.time_shares import TimeBudget
 
 
 class Clock:
@@ -18,7 +18,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(time_budget.time, "monotonic", made)
+    monkeypatch.setattr(time_shares.time, "monotonic", made)
     return made
 
 

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
+from quercus.server import machine
 from quercus.server.config import BadConfiguration, Config
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, OpenStreams
 from quercus.server.telemetry.metric_sums import SumOfWorkers
 from quercus.server.wire.errors import BadStart, ResourceExhausted
-from quercus.server.workers import cores, parent
+from quercus.server.workers import parent
 from quercus.server.workers.board import Board
 from quercus.server.workers.line import CALL, REPLY, FrameReader, encode_frame
 
@@ -141,7 +142,7 @@ def test_the_number_of_workers_is_configured_like_all_else(monkeypatch: pytest.M
         ):
             Config.load({}, environ={"QUERCUS_WORKERS": given})
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(7)))
-    monkeypatch.setattr(cores, "_quotas", lambda _: iter([]))
+    monkeypatch.setattr(machine, "_group_bounds", lambda *_: iter([]))
     assert Config.load({"workers": "auto"}, environ={}).workers == 7
 
 
@@ -151,10 +152,10 @@ def test_quotas_of_control_groups_bound_the_cores(tmp_path: Path, monkeypatch: p
     (tmp_path / "proc/self/cgroup").write_text("1:cpu:/old\n0::/slice/service\n")
     inner = tmp_path / "sys/fs/cgroup/slice/service"
     inner.mkdir(parents=True)
-    assert cores.usable_cores(tmp_path) == 16
+    assert machine.usable_cores(tmp_path) == 16
     (inner / "cpu.max").write_text("max 100000\n")
     (inner.parent / "cpu.max").write_text("250000 100000\n")
-    assert cores.usable_cores(tmp_path) == 3
+    assert machine.usable_cores(tmp_path) == 3
 
 
 def test_a_system_that_divides_no_connections_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,7 +51,7 @@ def test_a_curve_with_the_largest_positions_can_be_drawn() -> None:
         (lambda: curve(start=-2e307).check_drawable(), "series[0].start", "leads to 2e+307, must lead to"),
         (lambda: curve(start=9e99, step=9e99).check_drawable(), "series[0].step", "leads to 1.8e+100, must"),
         (lambda: curve(step=1e308).check_drawable(), "series[0].step", "in [-1e100, 1e100]"),
-        (lambda: Presentation(withheld=("score",)), "withheld[0]", "reason, belief, neighbours"),
+        (lambda: Presentation(withheld=("score",)), "withheld[0]", "reason, guess, belief, neighbours"),
         (lambda: Presentation(withheld=("reason",) * 2), "withheld[1]", "distinct"),
         (lambda: TextItem("t", "x" * 10_001), "text", "at most 10,000"),
         (lambda: TextItem(" ", "x"), "title", "is empty"),

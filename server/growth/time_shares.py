@@ -1,9 +1,41 @@
-"""The time that models took lately: those that took least have their turn first."""
+"""Shares of time: what work may take of the clock, and what models took lately."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from typing import Final
+
+
+class TimeBudget:
+    """A share of the clock, saved up to a bound and overdrawn to the same bound.
+
+    Costs above the overdraft limit count as the limit, so nobody waits longer than ``most_s / share``.
+
+    Parameters
+    ----------
+    share : share of the time, above 0.
+    most_s : saved at the beginning, and at most.
+    """
+
+    def __init__(self, share: float, most_s: float) -> None:
+        self._share = share
+        self._most_s = most_s
+        self._left_s = most_s
+        self._counted_at = time.monotonic()
+
+    @property
+    def ready_at(self) -> float:
+        """Monotonic time from which the budget may be spent again."""
+        return self._counted_at + max(0.0, -self._left_s) / self._share
+
+    def spend_seconds(self, cost_s: float) -> None:
+        """Subtract a cost, in seconds."""
+        now = time.monotonic()
+        saved_s = min(self._most_s, self._left_s + self._share * (now - self._counted_at))
+        self._left_s = max(-self._most_s, saved_s - cost_s)
+        self._counted_at = now
+
 
 HALF_LIFE_S: Final = 10.0
 """Seconds after which time that was spent counts half."""

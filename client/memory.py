@@ -1,13 +1,14 @@
-"""The memory of models that both clients share, and classification: the requests, and their responses in one result."""
+"""A client's memory of the models that it uses: the end of their logs, and the encoding of their rows."""
+
+from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
-from quercus.client import resources, transport
-from quercus.client.classifications import Classifications, classifications, no_classifications
+from quercus.client.classifications import classify_rows
 from quercus.client.messages import filled
+from quercus.client.resources import model_resource
 from quercus.client.rows import Row, RowEncoder, row_chunks
 from quercus.client.specifications import Specification
 from quercus.v1 import classify_pb2
@@ -21,13 +22,36 @@ name the model that they were encoded for, and the server refuses them.
 """
 
 
-@dataclass(frozen=True)
-class ClassifyOptions:
-    """The options of a classification; see `Client.classify`."""
+class SeenSequences:
+    """The newest sequence number that this client saw of each model, for "read your own writes".
 
-    min_sequence: int = 0
-    paths: bool = False
-    masses: bool = False
+    A number belongs to one uid. A new model of the same name starts at 1 again, so its uid resets the number.
+    """
+
+    def __init__(self) -> None:
+        self._newest: dict[str, tuple[str, int]] = {}
+
+    def record_sequence(self, model: str, uid: str, sequence: int) -> None:
+        """Remember ``sequence`` if it is newer; a lost race costs one older bound, never a wrong answer."""
+        known, newest = self._newest.get(model, (uid, 0))
+        if known != uid or sequence > newest:
+            self._newest[model] = (uid, sequence)
+
+    def record_uid(self, model: str, uid: str) -> None:
+        """Note the uid of the model of this name; forget the numbers of another model."""
+        self.record_sequence(model, uid, 0)
+
+    def forget_model(self, model: str) -> None:
+        """Forget the number of a deleted model, or of one whose log ends before it."""
+        self._newest.pop(model, None)
+
+    def model_uid(self, model: str) -> str:
+        """Return the identity of the model that last had this name; empty if none is known."""
+        return self._newest.get(model, ("", 0))[0]
+
+    def newest_sequence(self, model: str) -> int:
+        """Return the newest number seen; 0 if there was none."""
+        return self._newest.get(model, ("", 0))[1]
 
 
 class RowFormat:
@@ -41,32 +65,28 @@ class RowFormat:
 
     def __init__(self, specification: Specification, uid: str = "") -> None:
         self.specification, self.uid = specification, uid
-        self.classes = tuple(specification.classes)
         self._encoder = RowEncoder(specification, uncertain=True)
-        self._size = transport.classify_rows(len(specification.attributes), len(self.classes))
 
     def classify_requests(
-        self, model: str, rows: Iterable[Row] | Any, wanted: ClassifyOptions
+        self,
+        model: str,
+        rows: Iterable[Row] | Any,
+        min_sequence: int = 0,
+        *,
+        want_paths: bool = False,
+        want_masses: bool = False,
     ) -> Iterator[classify_pb2.ClassifyRequest]:
-        """Yield as few requests as the message limit allows."""
-        size = transport.mass_rows(self._size, len(self.classes)) if wanted.masses else self._size
-        for chunk in row_chunks(rows, size):
+        """Yield as few requests as the message limit allows; see `Client.classify`."""
+        attributes, classes = len(self.specification.attributes), len(self.specification.classes)
+        for chunk in row_chunks(rows, classify_rows(attributes, classes, want_masses=want_masses)):
             yield filled(
                 classify_pb2.ClassifyRequest,
-                model=resources.model_resource(model),
+                model=model_resource(model),
                 rows=self._encoder.encode(chunk)[0],
-                min_sequence=wanted.min_sequence,
-                want_paths=wanted.paths,
-                want_masses=wanted.masses,
+                min_sequence=min_sequence,
+                want_paths=want_paths,
+                want_masses=want_masses,
             )
-
-    def merged_result(
-        self, answers: list[classify_pb2.ClassifyResponse], want_paths: bool
-    ) -> Classifications:
-        """Return the responses as one result."""
-        if not answers:
-            return no_classifications(self.classes, want_paths)
-        return classifications(answers, want_paths)
 
 
 class RowFormats:

@@ -1,0 +1,52 @@
+"""The guess that the reason of a query contains: the class that the model thinks likeliest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from quercus.specification.reasons import Shares
+
+if TYPE_CHECKING:  # its module imports numpy
+    from quercus.client.results import Model, Query
+
+NEGLIGIBLE_SHARE: Final = 0.005
+"""Shares that differ by less are alike."""
+
+
+def guess_of(query: Query, model: Model) -> tuple[int, float] | None:
+    """Return the place of the guessed class in the frame, and its share in (0, 1].
+
+    ``None``: the reason has no estimate, the presentation withholds it, or the foremost classes are alike.
+    """
+    if withholds_guess(model):  # the query may have been leased before that
+        return None
+    for fact in query.reason.facts:
+        if isinstance(fact.value, Shares):
+            theta = likely_shares(fact.value.theta, query.contour)
+            first, second = sorted(theta, reverse=True)[:2]
+            return (theta.index(first), first) if first - second >= NEGLIGIBLE_SHARE else None
+    return None
+
+
+def withholds_guess(model: Model) -> bool:
+    """Return whether labellers of a model must not see what it guesses."""
+    presentation = model.specification.presentation
+    return presentation is not None and not {"reason", "guess"}.isdisjoint(presentation.withheld)
+
+
+def likely_shares(theta: Sequence[float], contour: Sequence[float]) -> tuple[float, ...]:
+    """Return an estimate given what is known of the row: in proportion to the plausibility of each class.
+
+    Parameters
+    ----------
+    theta
+        (l,) share of each class.
+    contour
+        (l,) plausibility of each class; empty: withheld.
+    """
+    if not contour:
+        return tuple(theta)
+    joint = [share * plausibility for share, plausibility in zip(theta, contour, strict=True)]
+    total = sum(joint)
+    return tuple(value / total for value in joint) if total > 0 else tuple(theta)

@@ -1,0 +1,46 @@
+// The last answers of the page: each can be opened again, and undo goes back through them.
+
+import { by, state } from "./state.js";
+
+const MOST_STEPS = 10;
+
+/** Add an answer: { entry, article, words, mark, isAnswer }. What is no answer can be taken back only while it waits. */
+export function addStep(step) {
+  state.said.push(step);
+  if (state.said.length > MOST_STEPS) state.said.shift();
+  showSaid();
+}
+
+export function dropStep(step) {
+  state.said = state.said.filter((each) => each !== step);
+  showSaid();
+}
+
+export function stepOf(entry) {
+  return state.said.find((step) => step.entry.id === entry.id) ?? null;
+}
+
+/** The step that undo goes to: the newest one, or the one before that which is open. */
+export function stepBack() {
+  if (state.correcting === null) return state.said.at(-1) ?? null;
+  return state.said[state.said.indexOf(state.correcting) - 1] ?? null;
+}
+
+/** List the steps, the newest last; before the first one the list is that of the earlier answers, as the page came. */
+export function showSaid() {
+  const list = by("said");
+  list.querySelectorAll("li:has(button)").forEach((each) => each.remove());
+  const earlier = [...list.children];
+  for (const each of earlier.slice(0, Math.max(0, earlier.length + state.said.length - MOST_STEPS))) each.remove();
+  for (const [place, step] of state.said.entries()) {
+    const button = Object.assign(document.createElement("button"), { type: "button", title: `Open ${step.article.dataset.instance} again` });
+    button.dataset.place = place;
+    const of = Object.assign(document.createElement("span"), { className: "said-of", textContent: step.article.dataset.instance });
+    const label = Object.assign(document.createElement("b"), { className: step.mark, textContent: step.words });
+    button.append(of, label);
+    if (step === state.correcting) button.setAttribute("aria-current", "true");
+    list.appendChild(document.createElement("li")).append(button);
+  }
+  list.scrollLeft = list.scrollWidth;
+  by("back").hidden = state.said.length === 0;
+}
