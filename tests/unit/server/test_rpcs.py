@@ -60,10 +60,10 @@ def test_every_rpc_declares_its_codes_with_a_sentence() -> None:
 def test_a_code_that_is_not_declared_is_found(tmp_path: Path) -> None:
     with Store.open(f"sqlite:///{tmp_path}/store.db") as store:
         metrics = Metrics(store)
-        metrics.handled.labels("quercus.v1.ModelService", "GetModel", "NOT_FOUND").inc()
-        metrics.handled.labels("grpc.health.v1.Health", "Check", "UNKNOWN").inc()
+        metrics.handled.labels("unary", "quercus.v1.ModelService", "GetModel", "NotFound").inc()
+        metrics.handled.labels("unary", "grpc.health.v1.Health", "Check", "Unknown").inc()
         assert not undeclared(metrics)
-        metrics.handled.labels("quercus.v1.ModelService", "GetModel", "ABORTED").inc()
+        metrics.handled.labels("unary", "quercus.v1.ModelService", "GetModel", "Aborted").inc()
         assert undeclared(metrics) == ["ModelService/GetModel ended with ABORTED"]
 
 
