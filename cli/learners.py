@@ -1,4 +1,4 @@
-"""``quercus learners``: the learners of a server, with their parameters."""
+"""``quercus learners``: the learners and strategies of a server, with their parameters."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect
 from quercus.specification.parameter import Parameter
 
 if TYPE_CHECKING:
-    from quercus.client.results import Learner
+    from quercus.client.results import Learner, Strategy
 
 
 def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
-    """List the learners that a model can have, with their parameters.
+    """List the learners that a model can have, and query strategies, with their parameters.
 
-    --parameter of models create and induce sets them; each is shown with its default.
+    --parameter of models create and induce sets those of the learner, --strategy-parameter those of the strategy; each
+    is shown with its default.
 
     Try:
 
@@ -27,22 +28,28 @@ def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False)
     with connect(server) as client:
         found = client.learners()
     if as_json:
-        print_json([_as_dict(each) for each in found])
+        print_json([_learner_json(each) for each in found])
         return
-    for number, each in enumerate(found):
-        out.print(Text(each.name, style="bold"), Text(each.summary), sep="  ")
-        settings = [(f"{one.name}={_default_text(one)}", _line_of(one)) for one in each.parameters]
-        if each.bases:
-            settings.append(("base", f"Learner of each tree; must be one of {', '.join(each.bases)}."))
-        strategies = ", ".join(each.strategies)
-        settings.append(("--strategy", f"The first is the default: {strategies}."))
-        if each.package:
-            settings.append(("package", f"{each.package}."))
-        for setting, line in settings:
-            out.print(Padding(Text(setting), (0, 0, 0, 2)))
-            out.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
-        if number < len(found) - 1:
-            out.print()
+    for each in found:
+        named = (
+            {"base": f"Learner of each tree; must be one of {', '.join(each.bases)}."} if each.bases else {}
+        )
+        strategies = ", ".join(strategy.name for strategy in each.strategies)
+        _print_declared(each, named | {"--strategy": f"The first is the default: {strategies}."})
+    out.print("Query strategies\n")
+    for strategy in {each.name: each for learner in found for each in learner.strategies}.values():
+        _print_declared(strategy, {})
+
+
+def _print_declared(declared: Learner | Strategy, more: dict[str, str]) -> None:
+    out.print(Text(declared.name, style="bold"), Text(declared.summary), sep="  ")
+    settings = {f"{each.name}={_default_text(each)}": _line_of(each) for each in declared.parameters} | more
+    if declared.package:
+        settings["package"] = f"{declared.package}."
+    for setting, line in settings.items():
+        out.print(Padding(Text(setting), (0, 0, 0, 2)))
+        out.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
+    out.print()
 
 
 def _default_text(parameter: Parameter) -> str:
@@ -58,10 +65,15 @@ def _line_of(parameter: Parameter) -> str:
     return f"{parameter.description}; {parameter.bound_text}.{none}"
 
 
-def _as_dict(learner: Learner) -> dict[str, object]:
+def _learner_json(learner: Learner) -> dict[str, object]:
+    chosen = {"bases": list(learner.bases), "strategies": list(map(_declared_json, learner.strategies))}
+    return _declared_json(learner) | chosen
+
+
+def _declared_json(declared: Learner | Strategy) -> dict[str, object]:
     return {
-        "name": learner.name,
-        "summary": learner.summary,
+        "name": declared.name,
+        "summary": declared.summary,
         "parameters": [
             {
                 "name": each.name,
@@ -70,9 +82,7 @@ def _as_dict(learner: Learner) -> dict[str, object]:
                 "allowed": each.bound_text,
                 "meaning_of_none": each.meaning_of_none or None,
             }
-            for each in learner.parameters
+            for each in declared.parameters
         ],
-        "bases": list(learner.bases),
-        "strategies": dict(learner.strategies),
-        "package": learner.package or None,
+        "package": declared.package or None,
     }

@@ -24,7 +24,11 @@ _USAGE_ERROR: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__n
 COMMANDS = {
     "serve": ("serve", "serve", "Run a server until Ctrl-C or SIGTERM."),
     "models": ("models", "app", "List, show, create, change and delete models."),
-    "learners": ("learners", "learners", "List the learners that a model can have, with their parameters."),
+    "learners": (
+        "learners",
+        "learners",
+        "List the learners that a model can have, and query strategies, with their parameters.",
+    ),
     "inspect": (
         "look",
         "inspect",

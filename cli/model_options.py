@@ -12,7 +12,12 @@ from typing import Annotated, Any
 import typer
 
 from quercus.belief.errors import InvalidInput
-from quercus.cli.completion import complete_learner, complete_parameter, complete_strategy
+from quercus.cli.completion import (
+    complete_learner,
+    complete_parameter,
+    complete_strategy,
+    complete_strategy_parameter,
+)
 from quercus.cli.options import option, server_option
 from quercus.specification import parameters
 from quercus.specification.algorithms import DEFAULT, Pruning
@@ -42,6 +47,15 @@ ParameterOption = Annotated[
         help="Parameter of the learner, such as max_cuts=8, or max_cuts=none for no limit; of a forest's trees: "
         "base=c45, base.max_cuts=8. `quercus learners` lists them.",
         autocompletion=complete_parameter,
+    ),
+]
+StrategyParameterOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--strategy-parameter",
+        metavar="KEY=VALUE",
+        help="Parameter of the query strategy, such as cover=0.1. `quercus learners` lists them.",
+        autocompletion=complete_strategy_parameter,
     ),
 ]
 PruningOption = Annotated[
@@ -76,7 +90,7 @@ def with_model_options(
     options: dict[str, Any] = {} if changeable else _learner_options(f"{by}: {learner}")
     options |= {each.name: Annotated[each.kind | None, server_option(each, by)] for each in fields}
     strategy = server_option(STRATEGY, by, autocompletion=complete_strategy)
-    options["strategy"] = Annotated[str | None, strategy]
+    options |= {"strategy": Annotated[str | None, strategy], "strategy_parameter": StrategyParameterOption}
     level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
     options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
 
@@ -116,17 +130,23 @@ def _given_fields(
     *,
     pruning: PruningChoice | None,
     pruning_level: float | None,
+    strategy: str | None,
+    strategy_parameter: list[str] | None,
     algorithm: str | None = None,
     parameter: list[str] | None = None,
     **fields: object,
 ) -> dict[str, Any]:
     """Return the fields of a specification that options give."""
     given = {name: value for name, value in fields.items() if value is not None}
-    collapsing, learner = pruning_of(pruning, pruning_level), algorithm_of(algorithm, parameter or [])
+    collapsing = pruning_of(pruning, pruning_level)
     if pruning is not None:
         given["pruning"] = collapsing
-    if learner is not None:
+    if (learner := plugin_of("algorithm", algorithm, "parameter", parameter or [], ["base"])) is not None:
         given["algorithm"] = learner
+    if (
+        asking := plugin_of("strategy", strategy, "strategy-parameter", strategy_parameter or [])
+    ) is not None:
+        given["strategy"] = asking
     return given
 
 
@@ -139,27 +159,38 @@ def with_branches(attributes: Iterable[Attribute], bins: int | None, cuts: int |
     ]
 
 
-def algorithm_of(name: str | None, parameters: list[str]) -> dict[str, Any] | None:
-    """Return the learner of --algorithm with its parameters; None for the default."""
+def plugin_of(
+    flag: str, name: str | None, parameter_flag: str, parameters: list[str], parts: Iterable[str] = ()
+) -> dict[str, Any] | None:
+    """Return what --algorithm or --strategy names, with its parameters; None for the default.
+
+    Parameters
+    ----------
+    flag, name
+        The flag and the name that it gives.
+    parameter_flag, parameters
+        The flag of the parameters, and each of them as KEY=VALUE.
+    parts
+        Parameters that have parameters of their own, given as PART.KEY=VALUE.
+    """
     if name is None:
         if parameters:
-            raise typer.BadParameter("--parameter needs a learner: --algorithm NAME")
+            raise typer.BadParameter(f"--{parameter_flag} needs a name as well: --{flag} NAME")
         return None
-    algorithm: dict[str, Any] = {"name": name}
+    chosen: dict[str, Any] = {"name": name}
     for given in sorted(parameters, key=lambda each: each.partition("=")[0].count(".")):
         path, equals, value = given.partition("=")
         *above, key = path.split(".")
-        if not equals or not key or above not in ([], ["base"]):
-            raise typer.BadParameter(f"--parameter takes KEY=VALUE or base.KEY=VALUE, not {given!r}")
+        if not equals or not key or above not in ([], *([part] for part in parts)):
+            forms = " or ".join(["KEY=VALUE", *(f"{part}.KEY=VALUE" for part in parts)])
+            raise typer.BadParameter(f"--{parameter_flag} takes {forms}, not {given!r}")
         if above:
-            base = algorithm.get("base", {})
-            algorithm["base"] = {
-                **({"name": base} if isinstance(base, str) else base),
-                key: _parse_value(value),
-            }
+            part = chosen.get(above[0], {})
+            named = {"name": part} if isinstance(part, str) else part
+            chosen[above[0]] = {**named, key: _parse_value(value)}
         else:
-            algorithm[key] = _parse_value(value)
-    return algorithm
+            chosen[key] = _parse_value(value)
+    return chosen
 
 
 def _parse_value(text: str) -> bool | int | float | str | None:

@@ -42,7 +42,8 @@ from quercus.specification.parameters import MAX_VALUES, OVERFLOW
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
-_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm", "presentation")
+_PLUGINS = ("algorithm", "strategy")
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", *_PLUGINS, "presentation")
 _VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts", "max_values", "overflow")
@@ -91,13 +92,14 @@ def from_dict(path: Path, content: Any) -> Specification:
     with _naming_key(path):
         given = {key: table[key] for key in _OPTIONS if table.get(key) is not None}
         options = {key: _OPTIONS[key].check(value) for key, value in given.items()}
+    plugins: dict[str, Any] = {key: _read_plugin(path, key, table[key]) for key in _PLUGINS if key in table}
     attributes = _check_list(path, table["attributes"], "attributes")
     return Specification(
         [_read_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
         _check_names(path, table["classes"], "classes"),
         **options,
         pruning=_read_pruning(path, table["pruning"]) if "pruning" in table else None,
-        algorithm=_read_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
+        **plugins,
         presentation=presentation_of(path, table["presentation"]) if "presentation" in table else None,
     )
 
@@ -141,15 +143,15 @@ def _presentation_dict(given: Presentation) -> dict[str, Any]:
     }
 
 
-def _read_algorithm(path: Path, content: Any) -> dict[str, Any]:
+def _read_plugin(path: Path, key: str, content: Any) -> dict[str, Any]:
     try:
-        return algorithms.from_proto(algorithms.to_proto(_with_none(content)))
+        return algorithms.from_proto(algorithms.to_proto(_with_none(content), key))
     except InvalidArgument as error:
         raise FileError(path, str(error)) from None
 
 
 def _with_none(content: Any) -> Any:
-    """Return a learner with None where a file says "none", for TOML has no other word for it."""
+    """Return a learner or strategy with None where a file says "none", for TOML has no other word for it."""
     if isinstance(content, dict):
         return {key: _with_none(value) for key, value in content.items()}
     return None if content == NONE else content
@@ -232,9 +234,9 @@ def to_dict(specification: Specification) -> dict[str, Any]:
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if specification.pruning is not None:
         options["pruning"] = {"kind": specification.pruning.kind, "level": specification.pruning.level}
-    if specification.algorithm is not None:
-        given_algorithm = specification.algorithm
-        options["algorithm"] = given_algorithm if isinstance(given_algorithm, str) else dict(given_algorithm)
+    for key in _PLUGINS:
+        if (chosen := getattr(specification, key)) is not None:
+            options[key] = chosen if isinstance(chosen, str) else dict(chosen)
     if specification.presentation is not None:
         options["presentation"] = _presentation_dict(specification.presentation)
     return {"classes": list(specification.classes), **options, "attributes": attributes}

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from quercus.client import algorithms
-from quercus.client.algorithms import AlgorithmLike
+from quercus.client.algorithms import PluginLike
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 
-_NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "presentation"}
+_NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "strategy", "presentation"}
 """Fields of a specification that are compared otherwise; how rows are presented is no difference."""
 
 
@@ -44,10 +44,10 @@ def differences(known: Specification, given: Specification) -> list[str]:
     ]
     if known.classes != given.classes:
         texts.append(f"classes {', '.join(known.classes)}, given {', '.join(given.classes)}")
-    if given.algorithm is not None:
-        texts += _algorithm_differences(
-            known.algorithm, algorithms.from_proto(algorithms.to_proto(given.algorithm))
-        )
+    for name in ("algorithm", "strategy"):
+        if (chosen := getattr(given, name)) is not None:
+            written = algorithms.from_proto(algorithms.to_proto(chosen, name))
+            texts += _plugin_differences(name, getattr(known, name), written)
     names = [[each.name for each in one.attributes] for one in (known, given)]
     if names[0] != names[1]:
         texts.append(f"attributes {', '.join(names[0])}, given {', '.join(names[1])}")
@@ -77,12 +77,12 @@ def _is_same_attribute(known: Attribute, given: Attribute) -> bool:
     )
 
 
-def _algorithm_differences(known: AlgorithmLike | None, given: Mapping[str, Any]) -> list[str]:
+def _plugin_differences(field: str, known: PluginLike | None, given: Mapping[str, Any]) -> list[str]:
     parameters = known if isinstance(known, Mapping) else {"name": algorithms.name_of(known)}
     texts: list[str] = []
     for key, value in given.items():
         if isinstance(value, Mapping):
-            texts += _algorithm_differences(parameters.get(key), value)
+            texts += _plugin_differences(field, parameters.get(key), value)
         elif parameters.get(key) != value:
-            texts.append(f"algorithm {key} {parameters.get(key)}, given {value}")
+            texts.append(f"{field} {key} {parameters.get(key)}, given {value}")
     return texts

@@ -126,7 +126,7 @@ _LONE_DIGIT: Final = re.compile(r"(?<![0-9])0*([0-9])(?![0-9])")
 
 @dataclass(frozen=True)
 class Grade:
-    """How sure a labeller is of a class, in a word.
+    """The certainty of a labeller, in a word.
 
     Attributes
     ----------

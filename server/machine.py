@@ -1,4 +1,4 @@
-"""What the machine lets this process use: cores, memory, open files, and a port shared by several processes."""
+"""Resources that the machine lets this process use: cores, memory, open files, a port shared by several processes."""
 
 from __future__ import annotations
 

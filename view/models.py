@@ -93,6 +93,8 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "tree", tree_text(model)
     if model.growth_stopped:
         yield "growth stopped", model.growth_stopped
+    if model.asking_stopped:
+        yield "asking stopped", model.asking_stopped
 
 
 def accuracy_text(recent: RecentAccuracy | None) -> str:

@@ -1,4 +1,4 @@
-"""What the processes of growth have in common: they end with the one that started them, and return freed memory."""
+"""The processes of growth: they end with the one that started them, and return freed memory."""
 
 from __future__ import annotations
 

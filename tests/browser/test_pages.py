@@ -490,7 +490,7 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
     page.get_by_role("button", name="Create the model").click()
     page.get_by_role("heading", name=name).wait_for()
     specification = client.get_model(name).specification
-    assert specification.strategy == "leaf-width"
+    assert specification.strategy == {"name": "leaf-width"}
     algorithm = specification.algorithm
     assert isinstance(algorithm, dict)
     assert {each: algorithm[each] for each in ("name", "trees", "max_features", "seed")} == {

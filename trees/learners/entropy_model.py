@@ -14,7 +14,6 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
-from quercus.specification.parameters import MAX_MASS_CLASSES
 from quercus.trees.learners.cells import Range, UncertainValues
 from quercus.trees.learners.components import Component, Frequencies, branch_of
 from quercus.trees.learners.nested import (
@@ -323,9 +322,3 @@ def _join_parts(parts: list[Predictions]) -> Predictions:
         conflict=np.concatenate([part.conflict for part in parts]),
         ranking=None if parts[0].ranking is None else np.concatenate([part.plausibility for part in parts]),
     )
-
-
-def check_size(size: int) -> None:
-    """Refuse frames that are too large for masses of every set."""
-    if size > MAX_MASS_CLASSES:
-        raise InvalidInput("classes", f"are {size}, LBE and IBE combine masses of at most {MAX_MASS_CLASSES}")

@@ -67,7 +67,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "model", model.name
     yield "created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"
     yield "classes", ", ".join(spec.classes)
-    yield "algorithm", algorithms.algorithm_text(spec.algorithm)
+    yield "algorithm", algorithms.plugin_text(spec.algorithm)
+    yield "strategy", algorithms.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
         if each.name != "budget":  # it stands beside the number of answers
             yield each.name.replace("_", " "), _value_text(each, getattr(spec, each.name))

@@ -62,7 +62,9 @@ class Presentation(_message.Message):
 
     @_builtins.property
     def withheld(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Information withheld from labellers, because it may bias them: reason, belief, neighbours."""
+        """Information withheld from labellers, because it may bias them: reason, guess (the estimates in a reason), belief,
+        neighbours.
+        """
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Two tests of whether the labels justify the splits of an evidential tree, of a node against those below it.
+"""Pruning of evidential trees: two tests of whether the labels justify a split, of a node against those below it.
 
 **Likelihood ratio** of a node and the leaves ``h`` below it: twice what the leaves' own estimates add to the
 evidential log likelihood, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. With precise labels that is the G statistic. Where the
@@ -21,13 +21,62 @@ Notation: ``m`` nodes in pre-order, ``l`` classes, ``d`` contours.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.likelihood import OCCURS
 from quercus.specification.algorithms import Pruning
 from quercus.trees.likelihood.cells import Cells
+from quercus.trees.tree.flat import PLAIN, FlatTree
+from quercus.trees.tree.node import Stop
+
+
+def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
+    """Prune splits of an evidential tree that its labels do not need, see the module.
+
+    Parameters
+    ----------
+    tree
+        Its nodes' `theta` are maximum likelihood estimates.
+    leaves
+        A cell a leaf, in pre-order: how often each contour occurs among its rows.
+    contours
+        (d, l) contours.
+    pruning
+        The test and its level.
+    """
+    return collapse_nodes(
+        tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
+    )
+
+
+def collapse_nodes(tree: FlatTree, found: Bools) -> FlatTree:
+    """Return a tree whose nodes `found` (nodes,) are leaves, without the nodes below them. No node may hold a mass."""
+    fallen = np.zeros(tree.size, dtype=bool)
+    for node in np.flatnonzero(found):
+        fallen[node + 1 : tree.last_below[node] + 1] = True
+    kept = ~fallen
+    index = np.cumsum(kept) - 1
+    lengths = np.diff(tree.interval_start)
+    intervals = np.repeat(kept, lengths)
+    columns: dict[str, NDArray[Any]] = {name: getattr(tree, name)[kept] for name in PLAIN}
+    columns |= {
+        "attribute": np.where(found, -1, tree.attribute)[kept],
+        "parent": np.where(tree.parent < 0, -1, index[tree.parent])[kept],
+        "undecided": (tree.undecided & ~found)[kept],
+        "stop": np.where(found, Stop.PRUNED.value, tree.stop)[kept].astype(np.int8),
+        "threshold": np.where(found, np.nan, tree.threshold)[kept],
+    }
+    return FlatTree(
+        **columns,
+        interval_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
+        interval_attribute=tree.interval_attribute[intervals],
+        interval_lower=tree.interval_lower[intervals],
+        interval_upper=tree.interval_upper[intervals],
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
