@@ -28,7 +28,7 @@ _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 
 class PageOwners:
-    """Which of a labeller's pages has which query, so that no two show the same.
+    """The pages of a labeller, and the queries that each has, so that no two show the same.
 
     Parameters
     ----------

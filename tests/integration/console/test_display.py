@@ -119,7 +119,7 @@ def test_what_may_bias_is_withheld(client: Client, visitor: Visitor) -> None:
 
 
 def test_the_guess_is_withheld_by_the_server(client: Client) -> None:
-    """Of the reason, only the estimates go; and whoever holds the query cannot get them either."""
+    """The estimates go, the rest of the reason stays; whoever holds the query cannot get them either."""
     make(client, "c-guess", Presentation(withheld=("guess",)))
     for _ in range(4):
         client.answer(client.lease("c-guess", "tom", wait_s=30.0).queries[0], "yes")

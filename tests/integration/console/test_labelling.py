@@ -187,7 +187,7 @@ def test_scripts_hold_the_next_query_and_exchange_it_unseen(ann: Visitor, client
 
 
 def test_two_pages_of_a_labeller_have_different_queries(ann: Visitor, client: Client) -> None:
-    """What a page has is for no other one while it lives, and for the next one when it is gone."""
+    """A query that a page has is for no other one while it lives, and for the next one when it is gone."""
     model, rows = "c-two-pages", [{"X": each} for each in "abc" * 16]
     client.create_model(model, Specification([Nominal("X", "abc")], CLASSES, budget=40))
     client.push(model, rows)
