@@ -19,6 +19,8 @@ from quercus.client.results import AnswerReport, Query, Reason
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
+MOST_HELD = 12
+"""Queries that the pages of one labeller at one model hold, more only where a page would have none."""
 MOST_REPORTED_S = 4 * 3600.0
 """Longest time of an answer, in seconds, that the console reports: an abandoned page is no measure of the query."""
 MAX_DIGITS = 20
@@ -28,7 +30,7 @@ _NO_REASON = Reason((), (), "", "", 0.0, 0)
 
 
 class PageOwners:
-    """Which of a labeller's pages has which query, so that no two show the same.
+    """The pages of a labeller, and the queries that each has, so that no two show the same.
 
     Parameters
     ----------
@@ -125,13 +127,16 @@ class LabellerQueue:
     ) -> list[Query]:
         """Return up to ``count`` queries that are for a page: not among ``have``, and of no other page.
 
-        Those that are held come first. Wait for the first one of the others only.
+        Those that are held come first. Wait for the first one of the others only. All pages of the labeller hold
+        `MOST_HELD` ahead, and one more only for a page that waits: a policy bounds how many one labeller holds.
         """
         self._pages.claim(page, have)
         queries = self._free_queries(page, have)[:count]
         if len(queries) < count:
             async with self._lock:
                 queries = self._free_queries(page, have)[:count]
+                room = max(MOST_HELD - len(self._queries.held), 1 if wait_s and not queries else 0)
+                count = min(count, len(queries) + room)
                 while len(queries) < count:
                     query = await self._queries.take(0.0 if queries else wait_s)
                     if query is None:
