@@ -217,7 +217,10 @@ def test_make_help_lists_every_target() -> None:
     assert (
         listed
         == {
+            "examples",
+            "floors",
             "help",
+            "release-checks",
             "client",
             "demo",
             "docs",
