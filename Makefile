@@ -89,7 +89,7 @@ kernels: $(STAMP) ## Build the compiled kernels, and generate their stubs
 client: $(STAMP) ## Generate the synchronous client, client/sync, from client/aio
 	$(BIN)/python client/generate_sync.py
 
-estimators: $(STAMP) ## Generate the estimators of single trees, estimators/trees.py, from what the learners declare
+estimators: $(STAMP) ## Generate the estimators, estimators/classifiers.py, from what the learners declare
 	$(BIN)/python estimators/generate.py
 
 bench: $(STAMP) $(PEERS_STAMP) ## Measure Quercus beside its peers; writes bench/RESULTS.md (ARGS=--quick: a look)

@@ -92,6 +92,23 @@ def largest_one(contours: NDArray[np.float64]) -> NDArray[np.float64]:
     return scaled
 
 
+def consonant_pignistic(contours: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the pignistic probabilities of the consonant mass functions of contours (n, l) of maximum 1 (theory §1.3).
+
+    Examples
+    --------
+    >>> consonant_pignistic(np.array([[1.0, 0.5, 0.0]])).tolist()
+    [[0.75, 0.25, 0.0]]
+    """
+    order = np.argsort(-contours, axis=1, kind="stable")
+    falling = np.take_along_axis(contours, order, axis=1)
+    steps = falling - np.column_stack([falling[:, 1:], np.zeros(len(contours))])
+    shares = steps / np.arange(1, contours.shape[1] + 1)
+    found = np.empty(contours.shape)
+    np.put_along_axis(found, order, np.cumsum(shares[:, ::-1], axis=1)[:, ::-1], axis=1)
+    return found
+
+
 def _as_numbers(values: ArrayLike, field: str) -> NDArray[np.float64]:
     try:
         return np.array(values, dtype=np.float64)

@@ -171,9 +171,8 @@ def discount(m: MassFunction, reliability: float) -> MassFunction:
         return m
     whole = full_mask(m.size)
     masses = {mask: r * mass for mask, mass in m.focal if mask != whole}
-    masses[whole] = max(
-        0.0, 1.0 - math.fsum(masses.values())
-    )  # 1 - r + r m(C), so that the sum is 1 to the last digit
+    # 1 - r + r m(C), computed so that the sum is 1 to the last digit
+    masses[whole] = max(0.0, 1.0 - math.fsum(masses.values()))
     return MassFunction(m.size, tuple(masses.items()), allow_empty=m.allow_empty)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -25,7 +24,6 @@ from quercus.cli.common import (
     ServerOption,
     SpreadsheetOption,
     StandardOutput,
-    connect,
     err,
     fail,
     json_line,
@@ -33,7 +31,14 @@ from quercus.cli.common import (
     warn_of_unseen,
     words_of,
 )
-from quercus.cli.output_files import ENDINGS, format_for, write_rows
+from quercus.cli.output_files import (
+    ENDINGS,
+    format_for,
+    refuse_existing,
+    refuse_input,
+    write_rows,
+    written_whole,
+)
 from quercus.cli.pipes import (
     AsTheyCome,
     InputArgument,
@@ -41,11 +46,10 @@ from quercus.cli.pipes import (
     is_standard_input,
     open_standard_input,
 )
-from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
 from quercus.client.classifications import Classification
 from quercus.client.client import Client
 from quercus.client.unseen import UnseenTally
-from quercus.files import FileError, FileRecord, FileTable, open_table, writing
+from quercus.files import FileError, FileRecord, open_table, writing
 from quercus.files.faults import naming_lines
 from quercus.files.pushing import RejectedFile, refused_rows
 from quercus.files.schema import Binding, class_of
@@ -135,7 +139,11 @@ def classify(
     """
     is_piped = is_standard_input(file)
     chosen = _chosen_format(form, output, as_json=as_json)
-    _check_output(output, None if is_piped else file, force)
+    if output is not None:
+        refuse_input("--output", output, None if is_piped else file)
+        refuse_existing(output, force)
+    elif force:
+        raise typer.BadParameter("--force is for files: give -o FILE")
     refuse_input("--rejected", rejected, None if is_piped else file)
     if rejected is not None and rejected == output:
         raise typer.BadParameter("--rejected and --output name the same file")
@@ -143,7 +151,7 @@ def classify(
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     words = words_of(missing)
     table = None if is_piped else open_table(file, delimiter=delimiter, missing=words)
-    with connect(server) as client:
+    with Client(server) as client:
         specification = client.get_model(model).specification
         if table is None:
             piped = open_standard_input(specification, delimiter=delimiter, missing=words)
@@ -170,7 +178,7 @@ def classify(
             _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
     warn_of_unseen(found.unseen.results(found.rows))
     if at is not None:
-        err.print(found.accuracy_text, markup=False)
+        err.print(found.accuracy_text)
     if refused is not None and refused.rows:
         where = "standard error" if rejected is None else rejected
         fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
@@ -189,27 +197,9 @@ def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: b
     return OutputFormat(format_for(output, given))
 
 
-def _check_output(output: Path | None, file: Path | None, force: bool) -> None:
-    if output is None:
-        if force:
-            raise typer.BadParameter("--force is for files: give -o FILE")
-        return
-    refuse_input("--output", output, file)
-    refuse_existing(output, force)
-
-
-@dataclass(frozen=True)
-class _ClassifiedRow:
-    """A row's number, counted from 0, its id if a column has ids, and its prediction."""
-
-    number: int
-    id: str | None
-    found: Classification
-
-
 @dataclass(frozen=True)
 class _FileRow:
-    """A row to classify: its number, its id, and the class that it is said to have."""
+    """A row to classify: its number, counted from 0, its id, and its true class; None: no column has these."""
 
     number: int
     id: str | None
@@ -219,7 +209,7 @@ class _FileRow:
 
 
 class _ClassifiedFile:
-    """The rows of a file, classified as they are iterated, and how many of the predictions were right.
+    """The rows of a file and their predictions, made as they are iterated, and how many of them were right.
 
     Parameters
     ----------
@@ -255,7 +245,7 @@ class _ClassifiedFile:
         """True if each row has an id of its own."""
         return self._id_position is not None
 
-    def __iter__(self) -> Iterator[_ClassifiedRow]:
+    def __iter__(self) -> Iterator[tuple[_FileRow, Classification]]:
         table = self._binding.table
         records = enumerate(table.with_faults())
         count = 0
@@ -274,14 +264,21 @@ class _ClassifiedFile:
         try:
             if record.fault is not None:
                 raise record.fault
-            name = None if k is None else _id_of(table, record, k)
+            name = None if k is None else record.cells[k]
+            if k is not None:
+                if name is None:
+                    raise table.error(record, k, "the id is missing")
+                try:
+                    check_id(name, "id")
+                except InvalidInput as error:
+                    raise table.error(record, k, f"the id {error.reason}") from None
             truth = None if self._at is None else class_of(table, record, self._at, self.classes)
             return _FileRow(number, name, record, self._binding.row(record), truth)
         except FileError as error:
             self._refuse(record, error)
             return None
 
-    def _classified(self, rows: list[_FileRow]) -> Iterator[_ClassifiedRow]:
+    def _classified(self, rows: list[_FileRow]) -> Iterator[tuple[_FileRow, Classification]]:
         """Classify rows; if the server refuses some and the others are wanted, they are found by halving."""
         if not rows:
             return
@@ -301,8 +298,7 @@ class _ClassifiedFile:
         self.rows += len(rows)
         self._known += sum(row.truth is not None for row in rows)
         self._right += sum(row.truth == label for row, label in zip(rows, answers.labels, strict=True))
-        for row, answer in zip(rows, answers, strict=True):
-            yield _ClassifiedRow(row.number, row.id, answer)
+        yield from zip(rows, answers, strict=True)
 
     def _refuse(self, record: FileRecord, error: FileError) -> None:
         if self._refused is None:
@@ -319,44 +315,21 @@ class _ClassifiedFile:
         return share + (f"; {lost:,} rows have no true class" if lost else "")
 
 
-def _id_of(table: FileTable, record: FileRecord, k: int) -> str:
-    cell = record.cells[k]
-    if cell is None:
-        raise table.error(record, k, "the id is missing")
-    try:
-        return check_id(cell, "id")
-    except InvalidInput as error:
-        raise table.error(record, k, f"the id {error.reason}") from None
-
-
-def _write(
-    rows: _ClassifiedFile,
-    form: OutputFormat,
-    output: Path | None,
-    *,
-    for_spreadsheets: bool,
-) -> None:
+def _write(rows: _ClassifiedFile, form: OutputFormat, output: Path | None, *, for_spreadsheets: bool) -> None:
     if form is OutputFormat.TABLE:
         _print_table(rows)
-    elif form is OutputFormat.JSONL:
-        with _open_output(output) as stream:
-            for each in rows:
-                stream.write(json_line(_row_json(each, rows)))
+    elif form is OutputFormat.JSONL and output is None:
+        _write_lines(rows, StandardOutput())
+    elif form is OutputFormat.JSONL and output is not None:
+        packed = writing.is_packed(output)
+        with written_whole(output) as part, writing.open_text(part, packed=packed) as stream:
+            _write_lines(rows, stream)
     else:
         table = _as_table(rows, rounded=form is OutputFormat.CSV)
         if output is None:
             writing.write_csv(table, StandardOutput(), for_spreadsheets=for_spreadsheets)
         else:
             write_rows(table, output, format_for(output, form), for_spreadsheets=for_spreadsheets)
-
-
-@contextmanager
-def _open_output(file: Path | None) -> Iterator[TextTarget]:
-    if file is None:
-        yield StandardOutput()
-        return
-    with written_whole(file) as part, writing.open_text(part, packed=writing.is_packed(file)) as stream:
-        yield stream
 
 
 def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
@@ -372,33 +345,31 @@ def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
     columns |= {"mass": str} if rows.masses else {}
     columns |= {"version": int}
     number: Any = "{:.6g}".format if rounded else float
-    return OutputTable(list(columns), list(columns.values()), _table_rows(rows, number))
-
-
-def _table_rows(rows: _ClassifiedFile, number: Any) -> Iterator[list[Any]]:
-    for each in rows:
-        found = each.found
-        yield [
-            *([each.id] if rows.has_ids else []),
-            each.number,
+    cells = (
+        [
+            *([row.id] if rows.has_ids else []),
+            row.number,
             write_name(found.label),
             *(number(x) for part in (found.theta, found.belief, found.plausibility) for x in part),
             write_set(found.label_set),
             *([_mass_text(found.mass)] if rows.masses else []),
             found.version,
         ]
+        for row, found in rows
+    )
+    return OutputTable(list(columns), list(columns.values()), cells)
 
 
-def _row_json(row: _ClassifiedRow, rows: _ClassifiedFile) -> dict[str, Any]:
-    found = row.found
-    line: dict[str, Any] = {} if row.id is None else {"id": row.id}
-    line |= {"row": row.number, "class": found.label, "classes": list(found.label_set)}
-    for name in ("theta", "pignistic", "belief", "plausibility"):
-        line[name] = dict(zip(rows.classes, getattr(found, name).tolist(), strict=True))
-    if rows.masses:
-        mass = found.mass
-        line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
-    return line | {"node": found.node, "version": found.version}
+def _write_lines(rows: _ClassifiedFile, stream: TextTarget) -> None:
+    for row, found in rows:
+        line: dict[str, Any] = {} if row.id is None else {"id": row.id}
+        line |= {"row": row.number, "class": found.label, "classes": list(found.label_set)}
+        for name in ("theta", "pignistic", "belief", "plausibility"):
+            line[name] = dict(zip(rows.classes, getattr(found, name).tolist(), strict=True))
+        if rows.masses:
+            mass = found.mass
+            line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
+        stream.write(json_line(line | {"node": found.node, "version": found.version}))
 
 
 def _print_table(rows: _ClassifiedFile) -> None:
@@ -407,8 +378,7 @@ def _print_table(rows: _ClassifiedFile) -> None:
         *ids, "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
     )
     versions: set[int] = set()
-    for row in rows:
-        each = row.found
+    for row, each in rows:
         k = each.classes.index(each.label)
         low, high = each.belief[k], each.plausibility[k]
         table.add_row(

@@ -14,13 +14,11 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from quercus.specification.algorithms import Declaration
-    from quercus.specification.parameter import Parameter
 
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
 MAX_COMPLETIONS: Final = 200
 """Most names that are offered at once."""
-
 ROOM: Final = 10
 """Columns that are left free beside a description, for what a shell's quoting adds."""
 
@@ -44,8 +42,15 @@ def complete_strategy(ctx: typer.Context, incomplete: str) -> list[tuple[str, st
     """Offer the strategies of the command's --algorithm, or of all learners if it names none."""
     known = _declared()
     chosen = [each for each in known if each.name == ctx.params.get("algorithm")]
-    offered = {name: says for each in chosen or known for name, says in each.strategies.items()}
+    offered = {each.name: each.summary for learner in chosen or known for each in learner.strategies}
     return _offer(incomplete, sorted(offered.items()))
+
+
+def complete_strategy_parameter(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """Offer the parameters of the command's --strategy, such as ``cover=``; after the sign, words that it takes."""
+    known = {each.name: each for learner in _declared() for each in learner.strategies}
+    strategy = known.get(ctx.params.get("strategy") or "")
+    return [] if strategy is None else _offer_settings(incomplete, _settings("", strategy))
 
 
 def complete_parameter(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
@@ -62,22 +67,21 @@ def complete_parameter(ctx: typer.Context, incomplete: str) -> list[tuple[str, s
         named = [str(each).removeprefix("base=") for each in given if str(each).startswith("base=")]
         if named and named[-1] in known:
             offered += _settings("base.", known[named[-1]])
+    return _offer_settings(incomplete, offered)
+
+
+def _offer_settings(incomplete: str, offered: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
     is_value = "=" in incomplete
     return _offer(incomplete, (each for each in offered if each[0].endswith("=") != is_value))
 
 
-def _settings(prefix: str, learner: Declaration) -> Iterator[tuple[str, str]]:
-    for each in learner.parameters:
+def _settings(prefix: str, declared: Declaration) -> Iterator[tuple[str, str]]:
+    for each in declared.parameters:
         yield f"{prefix}{each.name}=", f"{each.description}; {each.bound_text}"
-        for word, says in _words_of(each):
-            yield f"{prefix}{each.name}={word}", says
-
-
-def _words_of(parameter: Parameter) -> Iterator[tuple[str, str]]:
-    words = ("true", "false") if parameter.kind is bool else parameter.choices
-    yield from ((word, parameter.description) for word in words)
-    if parameter.meaning_of_none:
-        yield "none", parameter.meaning_of_none
+        for word in ("true", "false") if each.kind is bool else each.choices:
+            yield f"{prefix}{each.name}={word}", each.description
+        if each.meaning_of_none:
+            yield f"{prefix}{each.name}=none", each.meaning_of_none
 
 
 def _offer(incomplete: str, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -1,67 +1,67 @@
-"""``quercus learners``: the learners of a server, with their parameters."""
+"""``quercus learners``: the learners and strategies of a server, with their parameters."""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 from rich.padding import Padding
 from rich.text import Text
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect, out, print_json
-from quercus.specification.parameter import Parameter
-
-if TYPE_CHECKING:
-    from quercus.client.results import Learner
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, out, print_json
+from quercus.client.client import Client
+from quercus.client.results import Learner, Strategy
 
 
 def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
-    """List the learners that a model can have, with their parameters.
+    """List the learners that a model can have, and query strategies, with their parameters.
 
-    --parameter of models create and induce sets them; each is shown with its default.
+    --parameter of models create and induce sets those of the learner, --strategy-parameter those of the strategy; each
+    is shown with its default.
 
     Try:
 
         quercus learners
         quercus learners --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         found = client.learners()
     if as_json:
-        print_json([_as_dict(each) for each in found])
+        shown = []
+        for each in found:
+            strategies = [_declared_json(strategy) for strategy in each.strategies]
+            shown.append(_declared_json(each) | {"bases": list(each.bases), "strategies": strategies})
+        print_json(shown)
         return
-    for number, each in enumerate(found):
-        out.print(Text(each.name, style="bold"), Text(each.summary), sep="  ")
-        settings = [(f"{one.name}={_default_text(one)}", _line_of(one)) for one in each.parameters]
+    for each in found:
+        more = {}
         if each.bases:
-            settings.append(("base", f"Learner of each tree; must be one of {', '.join(each.bases)}."))
-        strategies = ", ".join(each.strategies)
-        settings.append(("--strategy", f"The first is the default: {strategies}."))
-        if each.package:
-            settings.append(("package", f"{each.package}."))
-        for setting, line in settings:
-            out.print(Padding(Text(setting), (0, 0, 0, 2)))
-            out.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
-        if number < len(found) - 1:
-            out.print()
+            more["base"] = f"Learner of each tree; must be one of {', '.join(each.bases)}."
+        names = ", ".join(strategy.name for strategy in each.strategies)
+        _print_declared(each, more | {"--strategy": f"The first is the default: {names}."})
+    out.print("Query strategies\n")
+    for strategy in {each.name: each for learner in found for each in learner.strategies}.values():
+        _print_declared(strategy, {})
 
 
-def _default_text(parameter: Parameter) -> str:
-    if parameter.default is None:
-        return "none"
-    if isinstance(parameter.default, bool):
-        return str(parameter.default).lower()
-    return str(parameter.default)
+def _print_declared(declared: Learner | Strategy, more: dict[str, str]) -> None:
+    out.print(Text(declared.name, style="bold"), Text(declared.summary), sep="  ")
+    settings = {}
+    for each in declared.parameters:
+        default = "none" if each.default is None else each.default
+        shown = str(default).lower() if isinstance(default, bool) else default
+        none = f" none: {each.meaning_of_none}." if each.meaning_of_none else ""
+        settings[f"{each.name}={shown}"] = f"{each.description}; {each.bound_text}.{none}"
+    settings |= more
+    if declared.package:
+        settings["package"] = f"{declared.package}."
+    for setting, line in settings.items():
+        out.print(Padding(Text(setting), (0, 0, 0, 2)))
+        out.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
+    out.print()
 
 
-def _line_of(parameter: Parameter) -> str:
-    none = f" none: {parameter.meaning_of_none}." if parameter.meaning_of_none else ""
-    return f"{parameter.description}; {parameter.bound_text}.{none}"
-
-
-def _as_dict(learner: Learner) -> dict[str, object]:
+def _declared_json(declared: Learner | Strategy) -> dict[str, object]:
     return {
-        "name": learner.name,
-        "summary": learner.summary,
+        "name": declared.name,
+        "summary": declared.summary,
         "parameters": [
             {
                 "name": each.name,
@@ -70,9 +70,7 @@ def _as_dict(learner: Learner) -> dict[str, object]:
                 "allowed": each.bound_text,
                 "meaning_of_none": each.meaning_of_none or None,
             }
-            for each in learner.parameters
+            for each in declared.parameters
         ],
-        "bases": list(learner.bases),
-        "strategies": dict(learner.strategies),
-        "package": learner.package or None,
+        "package": declared.package or None,
     }

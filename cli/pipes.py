@@ -259,7 +259,7 @@ class NamedRows:
         """Name a row by its line, and by its id if it has one."""
         self.rows += 1
         which = f" (id {shown(name)})" if name else ""
-        err.print(f"{SOURCE}: line {record.line}{which}: refused: {reason}", markup=False, soft_wrap=True)
+        err.print(f"{SOURCE}: line {record.line}{which}: refused: {reason}", soft_wrap=True)
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
@@ -25,15 +23,16 @@ from quercus.cli.common import (
     ModelArgument,
     RejectedOption,
     ServerOption,
-    connect,
     default_labeller,
     err,
     fail,
     out,
     print_json,
+    progress_bar,
     warn_of_unseen,
     words_of,
 )
+from quercus.cli.output_files import refuse_input
 from quercus.cli.pipes import (
     InputArgument,
     NamedRows,
@@ -41,14 +40,13 @@ from quercus.cli.pipes import (
     is_standard_input,
     open_standard_input,
 )
-from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
-from quercus.cli.whole_files import refuse_input
+from quercus.cli.push_answers import state_answers
 from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
 from quercus.client.unseen import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
-from quercus.files.answers import AnswerColumns
+from quercus.files.answers import AnswerColumns, AnswerFile
 from quercus.files.displays import display_columns
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
@@ -174,7 +172,15 @@ def push(
     if tool is not None and is_standard_input(file):
         raise typer.BadParameter("--from is for files: write standard input to one first")
     if tool is not None:
-        _push_annotations(server, model, file, (tool, item or "id", question), labeller, as_json=as_json)
+        if tool not in FORMS:
+            raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")
+        with Client(server) as client:
+            classes = client.get_model(model).specification.classes
+            stated = read_annotations(file, tool, classes, id_field=item or "id", question=question)
+            if not stated:
+                raise FileError(file, f"has no answers of {tool}")
+            who = default_labeller() if labeller is None else labeller
+            state_answers(client, model, file, stated, who, as_json=as_json)
         return
     if question:
         raise typer.BadParameter("--question is for --from")
@@ -192,7 +198,7 @@ def push(
                 "--label-file, --item, --labeller-column, --answer-column and --labeller are for files: "
                 "write standard input to one first"
             )
-        with connect(server) as client, _explained_new_class(model):
+        with Client(server) as client, _explained_new_class(model):
             specification = client.get_model(model).specification
             piped = open_standard_input(specification, delimiter=delimiter, missing=words)
             table, id_column = piped.table, ids or piped.id_column
@@ -212,11 +218,18 @@ def push(
         return
     refuse_input("--rejected", rejected, file, label_file)
     table = open_table(file, delimiter=delimiter, missing=words)
-    with connect(server) as client, _explained_new_class(model):
+    with Client(server) as client, _explained_new_class(model):
         specification = client.get_model(model).specification
-        if labels and is_answer_file(table, specification, columns):
-            answer_options = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
-            push_answers(client, model, table, answer_options, as_json=as_json)
+        attributes = {each.name for each in specification.attributes}
+        if labels and (columns.is_given or not attributes & set(table.names)):
+            answers = AnswerFile(table, specification.classes, columns)
+            read = list(answers)
+            if not read:
+                raise FileError(file, "has a header but no answers")
+            who = default_labeller() if labeller is None else labeller
+            state_answers(client, model, file, read, who, as_json=as_json)
+            if answers.unused and not as_json:
+                out.print(f"columns not sent: {', '.join(answers.unused)}", style="dim")
             return
         binding = Binding(table, specification)
         classes = list(specification.classes)
@@ -247,18 +260,32 @@ def _push_rows(
     client: Client, model: str, rows: FileRows, refused: RejectedFile | None, batch_rows: int
 ) -> PushReport:
     """Push the rows of a file, and write those that are refused to another."""
-    path = rows.table.path
+    path, total = rows.table.path, None
+    if err.is_terminal and not is_packed(path):  # line ends less the header: a guess for the bar only
+        with path.open("rb") as stream:
+            blocks = iter(lambda: stream.read(1 << 20), b"")
+            total = max(1, sum(block.count(b"\n") for block in blocks) - 1)
     pushed = FilePush(rows, None if refused is None else refused.write, batch_rows=batch_rows)
-    with _progress_bar(path) as advance:
-        try:
-            with pushed.errors_by_line():
-                report = client.push(model, **pushed.arguments(), on_progress=advance)
-        except FileError as error:
-            if isinstance(error.__cause__, AlreadyExists):
-                fail(f"{error}\n  {_already_there(str(error), model)}")
-            if refused is None and error.line:
-                error.add_note(SKIP_HINT)
-            raise
+    try:
+        with progress_bar(path.name, total) as show_progress, pushed.errors_by_line():
+            report = client.push(
+                model, **pushed.arguments(), on_progress=lambda now: show_progress(now.rows, total)
+            )
+    except KeyboardInterrupt:
+        err.print(f"stopped; {_REPEATABLE}")
+        raise
+    except FileError as error:
+        if isinstance(error.__cause__, AlreadyExists):
+            hint = f"was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
+            if "with another label" in str(error):
+                hint += (
+                    ". Rows that are there keep their labels; to add some, push them as answers: "
+                    f"quercus push {model} FILE --labels --item COLUMN --answer-column COLUMN"
+                )
+            fail(f"{error}\n  {hint}")
+        if refused is None and error.line:
+            error.add_note(SKIP_HINT)
+        raise
     count = 0 if refused is None else refused.rows
     if not report.rows and not count:
         raise FileError(path, "has a header but no rows")
@@ -301,31 +328,6 @@ def _explained_new_class(model: str) -> Iterator[None]:
         )
 
 
-def _already_there(error: str, model: str) -> str:
-    """Return what to do about rows that are there already, and differ."""
-    other = f"was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
-    if "with another label" not in error:
-        return other
-    answers = f"quercus push {model} FILE --labels --item COLUMN --answer-column COLUMN"
-    return f"{other}. Rows that are there keep their labels; to add some, push them as answers: {answers}"
-
-
-def _push_annotations(
-    server: str, model: str, file: Path, form: tuple[str, str, str], labeller: str | None, *, as_json: bool
-) -> None:
-    """State the labels in the export of an annotation tool; ``form``: the tool, the field of ids, the question."""
-    tool, id_field, question = form
-    if tool not in FORMS:
-        raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")
-    with connect(server) as client:
-        classes = client.get_model(model).specification.classes
-        answers = read_annotations(file, tool, classes, id_field=id_field, question=question)
-        if not answers:
-            raise FileError(file, f"has no answers of {tool}")
-        who = default_labeller() if labeller is None else labeller
-        state_answers(client, model, file, answers, who, as_json=as_json)
-
-
 def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
     warn_of_unseen(report.unseen)
     if as_json:
@@ -335,7 +337,7 @@ def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
     known = f" ({report.known:,} were there already)" if report.known else ""
     out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
     if unused:
-        out.print(f"columns not sent: {', '.join(unused)}", style="dim", markup=False)
+        out.print(f"columns not sent: {', '.join(unused)}", style="dim")
 
 
 def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
@@ -347,36 +349,3 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
         others = [table.names.index(name) for name in unused if name != column]
         refuse_second(table.path, column_cells(table, others), classes, column)
     return table.names.index(column)
-
-
-class _Rate(ProgressColumn):
-    """Rows a second so far."""
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.fields['rate']:,.0f} rows/s", style="cyan")
-
-
-@contextmanager
-def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate())
-    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
-        task = progress.add_task(path.name, total=_expected_rows(path), rate=0.0)
-
-        def show_progress(report: PushReport) -> None:
-            rate = report.rows / report.seconds if report.seconds else 0.0
-            progress.update(task, completed=report.rows, rate=rate)
-
-        try:
-            yield show_progress
-        except KeyboardInterrupt:
-            progress.stop()
-            err.print(f"stopped; {_REPEATABLE}")
-            raise
-
-
-def _expected_rows(path: Path) -> int | None:
-    """Line ends of the file less the header: a guess for the bar only."""
-    if not err.is_terminal or is_packed(path):
-        return None
-    with path.open("rb") as stream:
-        return max(1, sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) - 1)

@@ -42,7 +42,8 @@ from quercus.specification.parameters import MAX_VALUES, OVERFLOW
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
-_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", "algorithm", "presentation")
+_PLUGINS = ("algorithm", "strategy")
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", *_PLUGINS, "presentation")
 _VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts", "max_values", "overflow")
@@ -90,15 +91,24 @@ def from_dict(path: Path, content: Any) -> Specification:
             raise FileError(path, f"{key} is not given")
     with _naming_key(path):
         given = {key: table[key] for key in _OPTIONS if table.get(key) is not None}
-        options = {key: _OPTIONS[key].check(value) for key, value in given.items()}
+        options: dict[str, Any] = {key: _OPTIONS[key].check(value) for key, value in given.items()}
+    if "pruning" in table:
+        pruning = _check_table(path, table["pruning"], "pruning", ("kind", "level"))
+        with _naming_key(path, "pruning."):
+            options["pruning"] = Pruning(**({"kind": None} | pruning))
+    for key in _PLUGINS:
+        if key in table:
+            try:
+                options[key] = algorithms.from_proto(algorithms.to_proto(_with_none(table[key]), key))
+            except InvalidArgument as error:
+                raise FileError(path, str(error)) from None
+    if "presentation" in table:
+        options["presentation"] = presentation_of(path, table["presentation"])
     attributes = _check_list(path, table["attributes"], "attributes")
     return Specification(
         [_read_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
         _check_names(path, table["classes"], "classes"),
         **options,
-        pruning=_read_pruning(path, table["pruning"]) if "pruning" in table else None,
-        algorithm=_read_algorithm(path, table["algorithm"]) if "algorithm" in table else None,
-        presentation=presentation_of(path, table["presentation"]) if "presentation" in table else None,
     )
 
 
@@ -124,41 +134,11 @@ def presentation_of(path: Path, content: Any, where: str = "presentation") -> Pr
         return Presentation(**{key: tuple(entries) for key, entries in views.items()}, withheld=withheld)
 
 
-def _presentation_dict(given: Presentation) -> dict[str, Any]:
-    """Return the form that :func:`presentation_of` reads, without keys at their defaults."""
-    withheld = {"withheld": list(given.withheld)} if given.withheld else {}
-    return withheld | {
-        key: [
-            {
-                each.name: list(value) if isinstance(value, tuple) else value
-                for each in fields(view)
-                if (value := getattr(view, each.name)) != each.default
-            }
-            for view in getattr(given, key)
-        ]
-        for key in _VIEWS
-        if getattr(given, key)
-    }
-
-
-def _read_algorithm(path: Path, content: Any) -> dict[str, Any]:
-    try:
-        return algorithms.from_proto(algorithms.to_proto(_with_none(content)))
-    except InvalidArgument as error:
-        raise FileError(path, str(error)) from None
-
-
 def _with_none(content: Any) -> Any:
-    """Return a learner with None where a file says "none", for TOML has no other word for it."""
+    """Return a learner or strategy with None where a file says "none", for TOML has no other word for it."""
     if isinstance(content, dict):
         return {key: _with_none(value) for key, value in content.items()}
     return None if content == NONE else content
-
-
-def _read_pruning(path: Path, content: Any) -> Pruning:
-    table = _check_table(path, content, "pruning", ("kind", "level"))
-    with _naming_key(path, "pruning."):
-        return Pruning(**({"kind": None} | table))
 
 
 def _read_attribute(path: Path, content: Any, where: str) -> Attribute:
@@ -232,9 +212,26 @@ def to_dict(specification: Specification) -> dict[str, Any]:
     options: dict[str, Any] = {key: value for key, value in given.items() if value is not None}
     if specification.pruning is not None:
         options["pruning"] = {"kind": specification.pruning.kind, "level": specification.pruning.level}
-    if specification.algorithm is not None:
-        given_algorithm = specification.algorithm
-        options["algorithm"] = given_algorithm if isinstance(given_algorithm, str) else dict(given_algorithm)
+    for key in _PLUGINS:
+        if (chosen := getattr(specification, key)) is not None:
+            options[key] = chosen if isinstance(chosen, str) else dict(chosen)
     if specification.presentation is not None:
         options["presentation"] = _presentation_dict(specification.presentation)
     return {"classes": list(specification.classes), **options, "attributes": attributes}
+
+
+def _presentation_dict(given: Presentation) -> dict[str, Any]:
+    """Return the form that :func:`presentation_of` reads, without keys at their defaults."""
+    withheld = {"withheld": list(given.withheld)} if given.withheld else {}
+    return withheld | {
+        key: [
+            {
+                each.name: list(value) if isinstance(value, tuple) else value
+                for each in fields(view)
+                if (value := getattr(view, each.name)) != each.default
+            }
+            for view in getattr(given, key)
+        ]
+        for key in _VIEWS
+        if getattr(given, key)
+    }

@@ -1,4 +1,4 @@
-"""Learners as people write them: a name, or a mapping of a name and parameters.
+"""Learners and strategies as people write them: a name, or a mapping of a name and parameters.
 
 ``"c45"``, or ``{"name": "forest", "trees": 20, "base": {"name": "averaging", "max_cuts": 8}}``. The server declares
 names and parameters (``Client.learners``) and says which values are possible; ``None`` is no value, such as no limit.
@@ -17,10 +17,10 @@ from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
 
-AlgorithmLike = str | Mapping[str, Any]
+PluginLike = str | Mapping[str, Any]
 
 
-def to_proto(given: AlgorithmLike, field: str = "algorithm", *, is_base: bool = False) -> model_pb2.Algorithm:
+def to_proto(given: PluginLike, field: str = "algorithm", *, is_base: bool = False) -> model_pb2.Plugin:
     """Return the message for CreateModel; raise for what no learner can be. A base without a name is the default one.
 
     Examples
@@ -34,8 +34,9 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm", *, is_base: bool = 
     name, base = parameters.pop("name", None), parameters.pop("base", None)
     name = "" if is_base and name is None else name
     if not isinstance(name, str) or not (name or is_base):
-        raise invalid(f"{field}.name", f"is {shown(name)}, must be the name of a learner")
-    message = model_pb2.Algorithm(name=name.replace("_", "-"))
+        noun = "strategy" if field.endswith("strategy") else "learner"
+        raise invalid(f"{field}.name", f"is {shown(name)}, must be the name of a {noun}")
+    message = model_pb2.Plugin(name=name.replace("_", "-"))
     if base is not None:
         message.base.CopyFrom(to_proto(base, f"{field}.base", is_base=True))
     for key, value in parameters.items():
@@ -46,7 +47,7 @@ def to_proto(given: AlgorithmLike, field: str = "algorithm", *, is_base: bool = 
     return message
 
 
-def from_proto(message: model_pb2.Algorithm) -> dict[str, Any]:
+def from_proto(message: model_pb2.Plugin) -> dict[str, Any]:
     """Return the name and the parameters in a message, in order of their names.
 
     Examples
@@ -77,25 +78,25 @@ def parameter_of(message: model_pb2.ParameterDeclaration) -> Parameter:
     )
 
 
-def algorithm_text(algorithm: AlgorithmLike | None) -> str:
-    """Return the description of an algorithm in one line.
+def plugin_text(given: PluginLike | None) -> str:
+    """Return the description of a learner or strategy in one line.
 
     Examples
     --------
-    >>> algorithm_text({"name": "forest", "trees": 20, "base": {"name": "c45", "min_branch": 4}})
+    >>> plugin_text({"name": "forest", "trees": 20, "base": {"name": "c45", "min_branch": 4}})
     'forest (trees 20, base c45 (min_branch 4))'
     """
-    if not isinstance(algorithm, Mapping):
-        return name_of(algorithm)
+    if not isinstance(given, Mapping):
+        return given or "the default"
     own = [
-        f"{key} {algorithm_text(value) if isinstance(value, Mapping) else value}"
-        for key, value in algorithm.items()
+        f"{key} {plugin_text(value) if isinstance(value, Mapping) else value}"
+        for key, value in given.items()
         if key != "name"
     ]
-    return f"{algorithm['name']} ({', '.join(own)})" if own else str(algorithm["name"])
+    return f"{given['name']} ({', '.join(own)})" if own else str(given["name"])
 
 
-def name_of(algorithm: AlgorithmLike | None) -> str:
+def name_of(algorithm: PluginLike | None) -> str:
     """Return the name of a specification's algorithm."""
     if isinstance(algorithm, Mapping):
         return str(algorithm["name"])

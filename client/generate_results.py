@@ -130,7 +130,7 @@ FORMS: Final[Mapping[str, Form]] = {
     f"{PACKAGE}Specification": Form("Specification", "specification_of({})"),
     f"{PACKAGE}Attribute": Form("Attribute"),
     f"{PACKAGE}Pruning": Form("Pruning"),
-    f"{PACKAGE}Algorithm": Form("str | Mapping[str, Any]"),
+    f"{PACKAGE}Plugin": Form("str | Mapping[str, Any]"),
     f"{PACKAGE}Presentation": Form("Presentation"),
 }
 """Messages that have a type of their own in Python."""
@@ -294,14 +294,6 @@ class Protocol:
             return Form(
                 f"Mapping[{key.type}, {value.type}]",
                 "dict(sorted({}.items()))",
-                "field(default_factory=dict)",
-            )
-        if shown.mapping:
-            pair = self.messages[proto.type_name].proto.field
-            key, value = (self.single_form(each) for each in pair)
-            return Form(
-                f"Mapping[{key.type}, {value.type}]",
-                f"{{{{each.{pair[0].name}: each.{pair[1].name} for each in {{}}}}}}",
                 "field(default_factory=dict)",
             )
         single = self.single_form(proto)

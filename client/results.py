@@ -476,6 +476,38 @@ class LogEvent(LogEventAdditions):
 
 
 @dataclass(frozen=True)
+class Strategy:
+    """The declaration of a query strategy.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    summary
+        The instances that it selects, in a sentence.
+    parameters
+        Those that a model gives it.
+    package
+        The package that brings it, with its version; empty for strategies of Quercus itself.
+    """
+
+    name: str
+    summary: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    package: str = ""
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Strategy) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.name,
+            message.summary,
+            tuple(parameter_of(each) for each in message.parameters),
+            message.package,
+        )
+
+
+@dataclass(frozen=True)
 class Learner:
     """The declaration of a learner, from which a client can make a form.
 
@@ -490,8 +522,7 @@ class Learner:
     bases
         The learners that may grow its trees; empty if it lets none choose.
     strategies
-        The strategies that can choose the queries of its models, each with a sentence: which instances it selects.
-        The default is the first.
+        The strategies that can choose the queries of its models; the default first.
     package
         The package that brings it, with its version; empty for learners of Quercus itself.
     """
@@ -500,7 +531,7 @@ class Learner:
     summary: str = ""
     parameters: tuple[Parameter, ...] = ()
     bases: tuple[str, ...] = ()
-    strategies: Mapping[str, str] = field(default_factory=dict)
+    strategies: tuple[Strategy, ...] = ()
     package: str = ""
 
     @classmethod
@@ -511,7 +542,7 @@ class Learner:
             message.summary,
             tuple(parameter_of(each) for each in message.parameters),
             tuple(message.bases),
-            {each.name: each.summary for each in message.strategies},
+            tuple(Strategy.from_message(each) for each in message.strategies),
             message.package,
         )
 
@@ -636,6 +667,9 @@ class Model(ModelAdditions):
     growth_stopped
         Why the model is grown no further, and how it can be: growing it takes more memory than the server allows.
         Its newest tree classifies, and rows and answers are taken. Empty for all other models.
+    asking_stopped
+        Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It
+        learns and classifies all the same. Empty for all other models.
     """
 
     name: str
@@ -657,6 +691,7 @@ class Model(ModelAdditions):
     average_confidence: AverageConfidence | None = None
     other_names: Mapping[str, int] = field(default_factory=dict)
     growth_stopped: str = ""
+    asking_stopped: str = ""
 
     @classmethod
     def from_message(cls, message: model_pb2.Model) -> Self:
@@ -683,6 +718,7 @@ class Model(ModelAdditions):
             else None,
             dict(sorted(message.other_names.items())),
             message.growth_stopped,
+            message.asking_stopped,
         )
 
 

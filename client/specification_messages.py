@@ -23,7 +23,7 @@ from quercus.specification.presentation import Presentation
 from quercus.v1 import model_pb2
 from quercus.v1.words import words_of
 
-Change = float | str | Pruning | Presentation | None
+Change = float | str | Mapping[str, Any] | Pruning | Presentation | None
 _MAY_BE_NONE: Final = ("max_depth", "pruning", "presentation")
 
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
@@ -132,6 +132,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
         model_pb2.Pruning, kind=_number_of(_PRUNING, given.kind), level=given.level
     ),
     "algorithm": lambda given: algorithms.to_proto(given, "specification.algorithm"),
+    "strategy": lambda given: algorithms.to_proto(given, "specification.strategy"),
     "presentation": message_of_presentation,
 }
 """Fields whose values have messages of their own."""
@@ -139,5 +140,6 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda found: [_attribute_of(each) for each in found],
     "pruning": lambda found: Pruning(cast(PruningKind, _PRUNING[found.kind]), found.level),
     "algorithm": algorithms.from_proto,
+    "strategy": algorithms.from_proto,
     "presentation": presentation_of,
 }

@@ -32,8 +32,6 @@ class Specification:
         Depth at which every node is a leaf; ``None``: no limit.
     warmup_rows
         Rows that set the bins of numeric attributes without declared edges; default 100.
-    strategy
-        Name of the query strategy; docs/strategies.md names the default.
     pruning
         ``None``: no pruning.
     algorithm
@@ -55,6 +53,8 @@ class Specification:
         The active tree, or the tree beside the forest, learns from this number of the last rows with an informative
         label, 1 to 1,000,000, and from the rows without one. ``None``: from all. It cannot change once the model
         exists.
+    strategy
+        The query strategy: a name, or a mapping of a name and parameters; docs/strategies.md names the default.
 
     Examples
     --------
@@ -70,7 +70,6 @@ class Specification:
     min_instances: int | None = None
     max_depth: int | None = None
     warmup_rows: int | None = None
-    strategy: str | None = None
     pruning: Pruning | None = None
     algorithm: str | Mapping[str, Any] | None = None
     prediction_level: float | None = None
@@ -78,6 +77,7 @@ class Specification:
     split_significance: float | None = None
     ask: str | None = None
     memory_rows: int | None = None
+    strategy: str | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

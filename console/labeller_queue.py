@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,12 +19,54 @@ from quercus.client.results import AnswerReport, Query, Reason
 POSTPONE_S = 600.0
 FIRST_WAIT_S = 3.0
 """Seconds that a page waits, while it loads, for the tree to take in the previous answer."""
+MOST_HELD = 12
+"""Queries that the pages of one labeller at one model hold, more only where a page would have none."""
 MOST_REPORTED_S = 4 * 3600.0
 """Longest time of an answer, in seconds, that the console reports: an abandoned page is no measure of the query."""
 MAX_DIGITS = 20
 """Fewer digits than this has the number of a query."""
 LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
 _NO_REASON = Reason((), (), "", "", 0.0, 0)
+
+
+class PageOwners:
+    """The pages of a labeller, and the queries that each has, so that no two show the same.
+
+    Parameters
+    ----------
+    silence_s
+        Seconds after which a page that says nothing is gone.
+    """
+
+    def __init__(self, silence_s: float) -> None:
+        self._silence_s = silence_s
+        self._owners: dict[str, str] = {}
+        self._heard: dict[str, float] = {}
+
+    def owner(self, name: str) -> str:
+        """Return the living page that has a query; empty: none has it."""
+        owner = self._owners.get(name, "")
+        return owner if time.monotonic() - self._heard.get(owner, -math.inf) <= self._silence_s else ""
+
+    def claim(self, page: str, names: Collection[str]) -> list[str]:
+        """Note that a page lives and has these queries; return those that are another page's."""
+        if not page:  # nobody yet: its script has not begun
+            return []
+        now = time.monotonic()
+        self._heard = {each: at for each, at in self._heard.items() if now - at <= self._silence_s}
+        self._heard[page] = now
+        others = [name for name in names if self.owner(name) not in ("", page)]
+        kept = {name: owner for name, owner in self._owners.items() if owner in self._heard}
+        self._owners = kept | {name: page for name in names if name not in others}
+        return others
+
+    def forget(self, name: str) -> None:
+        """Forget a query that is answered, given back or lost."""
+        self._owners.pop(name, None)
+
+    def leave(self, page: str) -> None:
+        """Note that a page is gone."""
+        self._heard.pop(page, None)
 
 
 @dataclass(frozen=True)
@@ -71,26 +114,67 @@ class LabellerQueue:
         self._queries = AsyncHeldQueries(client, model, labeller, lease_s=lease_s)
         self._lock = asyncio.Lock()
         self._shown: dict[str, float] = {}
+        self._pages = PageOwners(lease_s)
+        self._left = ""
 
     @property
     def idle_reason(self) -> str:
         """The reason why there is no query."""
         return self._queries.idle
 
-    async def next_query(self, have: Collection[str] = (), wait_s: float = 0.0) -> Query | None:
-        """Return a query that is not among ``have``: one that is held, else one more."""
-        query = self._queries.first_except(have)
-        if query is None:
+    async def next_queries(
+        self, page: str, have: Collection[str] = (), wait_s: float = 0.0, count: int = 1
+    ) -> list[Query]:
+        """Return up to ``count`` queries that are for a page: not among ``have``, and of no other page.
+
+        Those that are held come first. Wait for the first one of the others only. All pages of the labeller hold
+        `MOST_HELD` ahead, and one more only for a page that waits: a policy bounds how many one labeller holds.
+        """
+        self._pages.claim(page, have)
+        queries = self._free_queries(page, have)[:count]
+        if len(queries) < count:
             async with self._lock:
-                query = self._queries.first_except(have) or await self._queries.take(wait_s)
-        return None if query is None else self._note_shown(query)
+                queries = self._free_queries(page, have)[:count]
+                room = max(MOST_HELD - len(self._queries.held), 1 if wait_s and not queries else 0)
+                count = min(count, len(queries) + room)
+                while len(queries) < count:
+                    query = await self._queries.take(0.0 if queries else wait_s)
+                    if query is None:
+                        break
+                    queries.append(query)
+        return self._hand_out(page, queries)
+
+    def _free_queries(self, page: str, have: Collection[str]) -> list[Query]:
+        """Return the held queries that a page may have; first the one that a page showed when it was left."""
+        free = [
+            query
+            for query in self._queries.held
+            if query.name not in have and self._pages.owner(query.name) in ("", page)
+        ]
+        return sorted(free, key=lambda query: query.name != self._left)
+
+    def _hand_out(self, page: str, queries: Sequence[Query]) -> list[Query]:
+        self._pages.claim(page, [query.name for query in queries])
+        return [self._note_shown(query) for query in queries]
 
     async def first_query(self) -> Query | None:
-        """Return the query to show on a page that is loaded, without a long wait for one."""
-        if self._lock.locked():  # another page waits for one: it is for this page too
-            query = self._queries.first_except(())
-            return None if query is None else self._note_shown(query)
-        return await self.next_query(wait_s=FIRST_WAIT_S)
+        """Return the query to show on a page that is loaded, without a long wait for one.
+
+        No page has it that lives. The page claims it when its script begins; one without scripts never does.
+        """
+        if self._lock.locked() and not self._free_queries("", ()):  # another page waits for one
+            return None
+        queries = await self.next_queries("", wait_s=FIRST_WAIT_S)
+        return queries[0] if queries else None
+
+    def claim(self, page: str, names: Collection[str]) -> list[str]:
+        """Note that a page lives and has these queries; return those that are another page's."""
+        return self._pages.claim(page, names)
+
+    def leave(self, page: str, shown: str) -> None:
+        """Note that a page is gone, and what it showed: what it has is for the next page that is loaded."""
+        self._pages.leave(page)
+        self._left = shown
 
     def find_held(self, name: str) -> Query | None:
         """Return a query that is held."""
@@ -112,12 +196,15 @@ class LabellerQueue:
         """Return whether a new tree contains this labeller's answers; each such tree is reported once."""
         return await self._queries.has_newer_tree(wait_s)
 
-    async def exchange_unseen(self, unseen: str) -> Query | None:
-        """Exchange an unseen query for the one that the newest tree asks first."""
+    async def exchange_unseen(self, page: str, unseen: Collection[str]) -> list[Query]:
+        """Exchange unseen queries of a page for as many that the newest tree asks first."""
         async with self._lock:
-            known = self.find_held(unseen)
-            query = None if known is None else await self._queries.exchange(known)
-            return None if query is None else self._note_shown(query)
+            known = [query for query in map(self.find_held, unseen) if query is not None]
+            given = [query for query in known if await self._queries.give_back(query)]
+            for query in given:
+                self._pages.forget(query.name)
+            taken = [await self._queries.take() for _ in given]
+            return self._hand_out(page, [query for query in taken if query is not None])
 
     async def extend_leases(self) -> list[str]:
         """Extend all leases; return the names of the queries that are lost."""
@@ -128,6 +215,7 @@ class LabellerQueue:
         query = self._query_for_call(action, classes)
         report = await self._send_action(action, query)
         self._queries.forget(query.name)
+        self._pages.forget(query.name)
         self._shown.pop(query.lease_token, None)
         return report
 

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from quercus.client.results import Learner
+from quercus.client.results import Learner, Strategy
 from quercus.specification.algorithms import DEFAULT
 from quercus.specification.parameter import Parameter
 
 LEARNER: Final = "algorithm"
 BASE: Final = "algorithm.base"
 STRATEGY: Final = "strategy"
+"""Paths of the learner, of the learner of each tree, and of the strategy in a specification."""
 NONE: Final = "none"
 """Text of a parameter that is to have no value."""
 
@@ -170,10 +171,15 @@ class LearnerForm:
         return [] if self.base is None else self._settings_of(self.base, BASE)
 
     @property
-    def strategy(self) -> str:
-        """The chosen strategy; the learner's default if it is none of its own."""
-        chosen, possible = self._text(STRATEGY), self.learner.strategies
-        return chosen if chosen in possible else next(iter(possible), "")
+    def strategy(self) -> Strategy | None:
+        """The chosen strategy; the learner's default if it is none of its own. None: the learner has none."""
+        possible, name = self.learner.strategies, self._text(f"{STRATEGY}.name")
+        return next((each for each in possible if each.name == name), next(iter(possible), None))
+
+    @property
+    def strategy_settings(self) -> list[Setting]:
+        """The fields of the strategy."""
+        return [] if self.strategy is None else self._settings_of(self.strategy, STRATEGY)
 
     @property
     def is_touched(self) -> bool:
@@ -198,7 +204,7 @@ class LearnerForm:
         InvalidInput
             Naming the first field whose value is not allowed.
         """
-        for each in [*self.settings, *self.base_settings]:
+        for each in self._all_settings:
             if each.text:
                 each.parameter.check(each.value, each.name)
 
@@ -207,23 +213,27 @@ class LearnerForm:
 
         What was typed for another learner is sent too: the server says that this one has no such parameter.
         """
-        known = {each.name: each for each in [*self.settings, *self.base_settings]}
-        algorithm: dict[str, Any] = {}
-        base: dict[str, Any] = {}
+        known = {each.name: each for each in self._all_settings}
+        parts: dict[str, dict[str, Any]] = {LEARNER: {}, BASE: {}, STRATEGY: {}}
         for name in filter(_is_ours, self.given):
-            text = self._text(name)
-            if name != STRATEGY and text:
+            if text := self._text(name):
                 path, _, key = name.rpartition(".")
-                part = base if path == BASE else algorithm
-                part[key] = known[name].value if name in known else text
-        if base:
-            algorithm["base"] = base
+                parts.get(path, parts[LEARNER])[key] = known[name].value if name in known else text
+        algorithm, strategy = parts[LEARNER], parts[STRATEGY]
+        if parts[BASE]:
+            algorithm["base"] = parts[BASE]
         if algorithm:
             algorithm.setdefault("name", self.learner.name)
-        return {"algorithm": algorithm or None, "strategy": self._text(STRATEGY) or None}
+        if strategy and self.strategy is not None:
+            strategy.setdefault("name", self.strategy.name)
+        return {"algorithm": algorithm or None, "strategy": strategy or None}
 
-    def _settings_of(self, learner: Learner, path: str) -> list[Setting]:
-        named = [(f"{path}.{each.name}", each) for each in learner.parameters]
+    @property
+    def _all_settings(self) -> list[Setting]:
+        return [*self.settings, *self.base_settings, *self.strategy_settings]
+
+    def _settings_of(self, declared: Learner | Strategy, path: str) -> list[Setting]:
+        named = [(f"{path}.{each.name}", each) for each in declared.parameters]
         return [Setting(name, each, self._text(name), self.fault(name)) for name, each in named]
 
     def _named(self, name: str) -> Learner | None:
@@ -235,4 +245,4 @@ class LearnerForm:
 
 def _is_ours(name: str) -> bool:
     """Return whether a field is one of this part of the form."""
-    return name == STRATEGY or name.startswith(f"{LEARNER}.")
+    return name.startswith((f"{LEARNER}.", f"{STRATEGY}."))

@@ -1,6 +1,6 @@
 """Belief trees with scikit-learn's interface; see docs/estimators.md.
 
-The names below are each imported at their first use, so that the workers of `quercus.estimators.executors` start fast.
+The classes are imported at the first use of one, so that the workers of `quercus.estimators.executors` start fast.
 """
 
 if __name__ != "quercus.estimators":  # by another name every class would exist twice
@@ -11,46 +11,19 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from quercus.estimators.active import ActiveBeliefTreeClassifier
-    from quercus.estimators.active_forest import ActiveForestClassifier
-    from quercus.estimators.forest import EvidentialForestClassifier
-    from quercus.estimators.trees import (
-        BeliefEntropyTreeClassifier,
-        BeliefTreeClassifier,
-        C45Classifier,
-        E2MTreeClassifier,
-        ID3Classifier,
-        TotalUncertaintyTreeClassifier,
-    )
+    from quercus.estimators.classifiers import *  # noqa: F403
 
 if find_spec("sklearn") is None:  # the base install is the client alone
     raise ModuleNotFoundError(
         "quercus.estimators needs scikit-learn: pip install 'quercus[estimators]'", name="sklearn"
     )
 
-__all__ = [
-    "ActiveBeliefTreeClassifier",
-    "ActiveForestClassifier",
-    "BeliefEntropyTreeClassifier",
-    "BeliefTreeClassifier",
-    "C45Classifier",
-    "E2MTreeClassifier",
-    "EvidentialForestClassifier",
-    "ID3Classifier",
-    "TotalUncertaintyTreeClassifier",
-]
-_PLACES = {
-    "ActiveBeliefTreeClassifier": "active",
-    "ActiveForestClassifier": "active_forest",
-    "EvidentialForestClassifier": "forest",
-}
-
 
 def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES.get(name, 'trees')}"), name)
+    if name == "__all__" or name[0].isupper():
+        return getattr(import_module(f"{__name__}.classifiers"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted([*globals(), *__getattr__("__all__")])

@@ -1,5 +1,6 @@
-"""The estimator of the service's own tree, with the queries that it asks."""
+"""The behaviour of the estimator of the service's own tree: it asks."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,22 +10,13 @@ import numpy as np
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise
 from quercus.belief.frame import Frame
-from quercus.estimators.base import pruning_of
 from quercus.estimators.columns import distinct_names
 from quercus.estimators.pool import AskingClassifier, Pool
+from quercus.specification.algorithms import OF_THE_MODEL
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import Specification
-from quercus.specification.parameters import (
-    ALPHA,
-    BINS,
-    CANDIDATE_CUTS,
-    LEVEL,
-    MAX_COUNT,
-    MIN_INSTANCES,
-    PREDICTION_LEVEL,
-    SPLIT_SIGNIFICANCE,
-)
-from quercus.specification.strategies import RECOMMENDED
+from quercus.specification.parameters import MAX_COUNT
+from quercus.specification.strategies import QueryStrategy, chosen_strategy
 from quercus.trees import (
     Abc45,
     Answered,
@@ -42,34 +34,8 @@ from quercus.trees import (
 NOWHERE = QueryPosition((), None, None, ())  # of a refusal that is part of no round
 
 
-class ActiveBeliefTreeClassifier(AskingClassifier):
-    """The active belief decision tree, ABC4.5 (Ma, Destercke, Wang 2016): the tree that the service grows.
-
-    Parameters
-    ----------
-    alpha
-        Level of the likelihood cut, in [0, 1]. A lower level gives wider gain intervals and more queries.
-    min_instances
-        A node with fewer rows is a leaf.
-    max_depth
-        Depth at which every node is a leaf; None for no limit.
-    bins
-        Number of equal-width bins of a numeric column; None: binary thresholds instead.
-    max_cuts
-        Most candidate thresholds of a numeric column, if `bins` is None.
-    pruning, level
-        Pruning of the fitted tree, as in `E2MTreeClassifier`; the queries are about the unpruned tree.
-    prediction_level
-        Level of the likelihood cut over which `predict_belief` and `predict_contour` are bounds, from 1 (the estimate
-        alone) to 0 (anything). A lower level makes the bounds wider and `predict_set` more cautious.
-    split_significance
-        Expected number of splits per depth by chance; a smaller number gives fewer splits. 0: no test.
-    strategy
-        Strategy of `query`, a name of the entry points ``quercus.strategies`` that is for trees.
-    missing_label
-        Value of a missing label in `y`, besides None and NaN.
-    classes, categorical_features
-        See `quercus.estimators.base.BeliefClassifier`.
+class AskingTreeClassifier(AskingClassifier):
+    """The active tree as an estimator: the tree that the service grows, and its queries.
 
     Notes
     -----
@@ -78,10 +44,11 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
     The estimator remembers its last query: strategies that go round the children of a node, like the published one,
     continue there once that row has its label. `query` selects fewer rows than asked for, perhaps none, if the strategy
     needs no more: no label could change the tree. The utility is 1 for the selected row, and falls by rank to 0 for
-    rows that would not be selected.
+    rows that would not be selected. The queries are about the unpruned tree.
 
     Examples
     --------
+    >>> from quercus.estimators import ActiveBeliefTreeClassifier
     >>> X = [["sun", 1], ["sun", 2], ["rain", 1], ["rain", 5]]
     >>> tree = ActiveBeliefTreeClassifier(classes=["no", "yes"]).fit(X, ["no", None, "yes", {"no", "yes"}])
     >>> tree.predict_contour([["sun", 1]]).round(2).tolist()
@@ -90,36 +57,13 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
     [1]
     """
 
-    def __init__(
-        self,
-        *,
-        alpha: float = ALPHA.default,
-        min_instances: int = MIN_INSTANCES.default,
-        max_depth: int | None = None,
-        bins: int | None = BINS.default,
-        max_cuts: int = CANDIDATE_CUTS.default,
-        pruning: str | None = None,
-        level: float = LEVEL.default,
-        prediction_level: float = PREDICTION_LEVEL.default,
-        split_significance: float = SPLIT_SIGNIFICANCE.default,
-        strategy: str = RECOMMENDED,
-        missing_label: object = np.nan,
-        classes: Sequence[Any] | None = None,
-        categorical_features: object = "from_dtype",
-    ) -> None:
-        self.alpha = alpha
-        self.min_instances = min_instances
-        self.max_depth = max_depth
-        self.bins = bins
-        self.max_cuts = max_cuts
-        self.pruning = pruning
-        self.level = level
-        self.prediction_level = prediction_level
-        self.split_significance = split_significance
-        self.strategy = strategy
-        self.missing_label = missing_label
-        self.classes = classes
-        self.categorical_features = categorical_features
+    bins: int | None
+    max_cuts: int
+    strategy: str | QueryStrategy
+
+    @abstractmethod
+    def _make_algorithm(self) -> Abc45:
+        """Return the algorithm with its parameters."""
 
     def _learn_model(self, table: Table) -> LearnedModel:
         names = distinct_names(self.classes_.tolist())
@@ -155,28 +99,17 @@ class ActiveBeliefTreeClassifier(AskingClassifier):
     def _make_specification(
         self, attributes: Sequence[Attribute], names: Sequence[str], rows: int
     ) -> Specification:
+        algorithm = self._make_algorithm()
+        split: dict[str, Any] = {"cuts": self.max_cuts} if self.bins is None else {"bins": self.bins}
         return Specification(
-            tuple(
-                self._limit_cuts(attribute) if isinstance(attribute, Numeric) else attribute
-                for attribute in attributes
-            ),
+            tuple(replace(each, **split) if isinstance(each, Numeric) else each for each in attributes),
             Frame(tuple(names)),
-            alpha=self.alpha,
             budget=MAX_COUNT,
-            min_instances=self.min_instances,
-            max_depth=self.max_depth,
             warmup_rows=rows,
-            strategy=self.strategy,
-            pruning=pruning_of(self.pruning, self.level),
-            algorithm=Abc45(),
-            prediction_level=self.prediction_level,
-            split_significance=self.split_significance,
+            strategy=chosen_strategy(self.strategy, algorithm.asks),
+            algorithm=algorithm,
+            **{name: getattr(algorithm, name) for name in OF_THE_MODEL},
         )
-
-    def _limit_cuts(self, attribute: Numeric) -> Numeric:
-        if self.bins is None:
-            return replace(attribute, cuts=self.max_cuts)
-        return replace(attribute, bins=self.bins)
 
 
 @dataclass(frozen=True, eq=False)

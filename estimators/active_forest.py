@@ -1,5 +1,6 @@
-"""The estimator of the forest of many memories, with the queries that it asks."""
+"""The behaviour of the estimator of the forest of many memories: it asks, and learns in batches."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -10,55 +11,34 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_precise, is_vacuous
 from quercus.belief.errors import InvalidInput, shown
-from quercus.estimators.base import row_weights, seed_of
+from quercus.estimators.base import row_weights
 from quercus.estimators.columns import FittedColumns
 from quercus.estimators.labels import read_labels
 from quercus.estimators.pool import AskingClassifier, Pool
-from quercus.specification import parameters
-from quercus.specification.attributes import Attribute, Nominal
-from quercus.specification.parameters import FOREST_LEVEL as LEVEL
-from quercus.specification.strategies import MARGIN
+from quercus.specification.strategies import QueryStrategy, chosen_strategy
 from quercus.trees import (
+    ActiveForest,
     ChosenRow,
     Margin,
     MemoryForest,
     Table,
     first_most_likely,
+    forest_of,
     repeat_rows,
-    strategy_named,
 )
 from quercus.trees.memory_forest.asking import choose_rows
 
-MEMBERS = parameters.MEMBERS.with_changes(name="n_estimators")
 
-
-class ActiveForestClassifier(AskingClassifier):
-    """The forest of many memories, for active learning with few labels and for streams that change (theory §10).
-
-    Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
-    2,000, 6,000, 20,000 and 100,000 told rows, that is, rows whose label is not vacuous. The weight of a member depends
-    on the accuracy of its recent predictions.
-
-    Parameters
-    ----------
-    n_estimators
-        Number of trees.
-    prediction_level
-        Level of the likelihood cuts of leaves, from 1 to 0: the bounds of a class are its least and greatest
-        probability over them. A lower level makes the bounds of `predict_belief` and `predict_contour` wider and
-        `predict_set` more cautious. At any level, the forest as a whole is trusted to ``T / (T + l)`` after T told
-        rows.
-    strategy
-        Strategy of `query`, a name of the entry points ``quercus.strategies`` that gives the rows of a forest a worth.
-    missing_label
-        Value of a missing label in `y`, besides None and NaN.
-    random_state
-        Seed of the random draws. The forest is a function of it and of the rows, in their order.
-    classes, categorical_features
-        See `quercus.estimators.base.BeliefClassifier`.
+class AskingForestClassifier(AskingClassifier):
+    """The forest of many memories as an estimator, for active learning with few labels and for streams that change.
 
     Notes
     -----
+    Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
+    2,000, 6,000, 20,000 and 100,000 told rows, that is, rows whose label is not vacuous. The weight of a member depends
+    on the accuracy of its recent predictions. At any level, the forest as a whole is trusted to ``T / (T + l)`` after
+    T told rows. It is a function of its seed and of the rows, in their order.
+
     Weights of rows are whole numbers: a row of weight 2 is two rows.
 
     `query` scores at most 1,000 candidates, fewer if rows have more than 30 attributes. The utilities are the scores
@@ -66,6 +46,7 @@ class ActiveForestClassifier(AskingClassifier):
 
     Examples
     --------
+    >>> from quercus.estimators import ActiveForestClassifier
     >>> X = [["sun", 1], ["sun", 2], ["rain", 1], ["rain", 5]]
     >>> forest = ActiveForestClassifier(classes=["no", "yes"], random_state=0)
     >>> forest.fit(X, ["no", None, "yes", {"no", "yes"}]).predict([["sun", 1], ["rain", 1]]).tolist()
@@ -75,25 +56,11 @@ class ActiveForestClassifier(AskingClassifier):
     """
 
     model_: MemoryForest
+    strategy: str | QueryStrategy
 
-    def __init__(
-        self,
-        *,
-        n_estimators: int = MEMBERS.default,
-        prediction_level: float = LEVEL.default,
-        strategy: str = MARGIN,
-        missing_label: object = np.nan,
-        random_state: Any = None,
-        classes: Sequence[Any] | None = None,
-        categorical_features: object = "from_dtype",
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.prediction_level = prediction_level
-        self.strategy = strategy
-        self.missing_label = missing_label
-        self.random_state = random_state
-        self.classes = classes
-        self.categorical_features = categorical_features
+    @abstractmethod
+    def _make_algorithm(self) -> ActiveForest:
+        """Return the algorithm with its parameters."""
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
@@ -156,27 +123,18 @@ class ActiveForestClassifier(AskingClassifier):
 
     def _learn_model(self, table: Table) -> MemoryForest:
         table = repeat_rows(table)
-        forest = self._empty_forest(table.attributes, table.size)
+        forest = forest_of(self._make_algorithm(), table.attributes, table.size)
         forest.observe(table.values, table.contours)
         return forest
 
     def _columns_of(self, X: Any) -> FittedColumns:
         return FittedColumns.of(X, self.categorical_features, as_they_come=True)  # whatever the batches
 
-    def _empty_forest(self, attributes: Sequence[Attribute], size: int) -> MemoryForest:
-        return MemoryForest(
-            np.array([isinstance(attribute, Nominal) for attribute in attributes]),
-            size,
-            trees=MEMBERS.check(self.n_estimators),
-            seed=seed_of(self.random_state),
-            level=LEVEL.check(self.prediction_level),
-        )
-
     def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
-        strategy = strategy_named(self.strategy, "forest")
+        strategy = chosen_strategy(self.strategy, "forest")
         if not isinstance(strategy, Margin):
             raise InvalidInput("strategy", f"is {shown(self.strategy)}, which gives rows no worth")
-        forest = self._empty_forest(pool.attributes, len(pool.classes))
+        forest = forest_of(self._make_algorithm(), pool.attributes, len(pool.classes))
         forest.observe(pool.values, pool.contours)
         known = is_precise(pool.contours)
         known[pool.refused] = True

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
+from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
@@ -16,8 +17,10 @@ from sklearn.utils.validation import (
 )
 
 from quercus.belief.arrays import Bools, Floats
+from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.mass import MassFunction
 from quercus.estimators.columns import FittedColumns, as_array, distinct_names, is_frame
+from quercus.estimators.executors import open_executor
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
 from quercus.specification.algorithms import Pruning
@@ -27,6 +30,7 @@ from quercus.trees import (
     Learner,
     Predictions,
     Table,
+    TreeLearner,
     TreeNames,
     UncertainValues,
     expected_accuracy,
@@ -70,7 +74,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     feature_names_in_
         (K,) their names, when X had names that are all text.
     model_
-        The learned model, `quercus.trees.learners.model.LearnedModel`, or another that predicts.
+        The learned model, `quercus.trees.learners.predicting.LearnedModel`, or another that predicts.
     """
 
     classes: Sequence[Any] | None
@@ -272,9 +276,39 @@ class TableClassifier(BeliefClassifier):
         return fit(self._make_algorithm(), table)
 
 
+class ParallelClassifier(TableClassifier):
+    """Base of the estimators whose trees are grown by several processes; the model is the same."""
+
+    n_jobs: int | None
+    executor: str | None
+
+    def _learn_model(self, table: Table) -> LearnedModel:
+        executor = self.executor
+        if executor is None:
+            executor = "local" if self.n_jobs is None else f"processes:{effective_n_jobs(self.n_jobs)}"
+        with open_executor(executor) as opened:
+            return fit(self._make_algorithm(), table, executor=opened)
+
+
 def seed_of(random_state: Any) -> int:
     """Return the seed that a ``random_state`` gives."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+
+
+def tree_of(base: object, default: TreeLearner) -> TreeLearner:
+    """Return the learner of each tree of a forest, which ``base`` gives as an estimator; None: the default.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no estimator of a tree.
+    """
+    if base is None:
+        return default
+    tree = base._make_algorithm() if isinstance(base, TableClassifier) else None
+    if not isinstance(tree, TreeLearner):
+        raise InvalidInput("base", f"is {shown(base)}, must be an estimator of a tree")
+    return tree
 
 
 def pruning_of(kind: str | None, level: float) -> Pruning | None:

@@ -398,16 +398,12 @@ def _cell_number(cell: Any, name: Hashable, row: int) -> float:
             f"rows[{row}], column {shown(name)} holds numbers, not {shown(cell)}: {FOR_PREDICTION}"
         )
     try:
-        return float(cell) if isinstance(cell, int | float) else _number_in(cell)
+        number = cell if isinstance(cell, int | float) else number_of(cell)
+        return math.nan if number is None else float(number)
     except OverflowError:
         raise _not_finite(name, row) from None
     except (TypeError, ValueError) as error:
         raise ValueError(f"rows[{row}], column {shown(name)} holds numbers: {error}") from None
-
-
-def _number_in(cell: Any) -> float:
-    number = number_of(cell)
-    return math.nan if number is None else number
 
 
 def _not_finite(name: Hashable, row: int) -> ValueError:

@@ -1,4 +1,4 @@
-"""Writes the estimators of learners, `quercus.estimators.trees`, from their declarations: run ``make estimators``.
+"""Writes `quercus.estimators.classifiers` from the declarations of the learners: run ``make estimators``.
 
 scikit-learn reads the parameters of an estimator from the signature of its ``__init__``, and clones it by them, so each
 class has one that is written out. For the learner of another package::
@@ -11,27 +11,55 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any, Final
 
+from quercus.specification.algorithms import has_base
 from quercus.specification.parameter import Parameter, describe_parameter
-from quercus.specification.parameters import LEVEL, PRUNING_KIND, SEED
+from quercus.specification.parameters import BINS, LEVEL, PRUNING_KIND, SEED
+from quercus.specification.plugins import LEARNERS, package_of, plugins
+from quercus.specification.plugins import OURS as OUR_PACKAGE
+from quercus.specification.strategies import MARGIN, RECOMMENDED
 from quercus.trees import Learner
 
-GENERATED: Final = Path(__file__).with_name("trees.py")
+GENERATED: Final = Path(__file__).with_name("classifiers.py")
 OUR_HEADER: Final = "# Generated from the declarations of the learners by `make estimators`; edit those."
-OUR_DOC: Final = "The estimators of single trees, one class per learner."
+OUR_DOC: Final = "The estimators, one class per learner."
 LINE: Final = 110
 """Longest line of code, as ruff has it."""
 
 
 class GenerateError(Exception):
     """A learner of which no estimator can be written, with the reason."""
+
+
+@dataclass(frozen=True)
+class Keyword:
+    """A parameter of an estimator: its name, type and default in Python, and its meaning."""
+
+    name: str
+    type: str
+    default: str
+    meaning: str
+
+    @classmethod
+    def of(cls, parameter: Parameter) -> Keyword:
+        """Return the parameter of an estimator for one of a learner."""
+        return cls(
+            parameter.name, _type_source(parameter), _default_source(parameter), describe_parameter(parameter)
+        )
+
+
+STRATEGY: Final = "str | QueryStrategy"
+ASKING: Final = Keyword(
+    "missing_label", "object", 'float("nan")', "Value of a missing label in `y`, besides None and NaN."
+)
 
 
 @dataclass(frozen=True)
@@ -46,14 +74,20 @@ class Estimator:
         Its learner, as ``module:class``.
     note
         A sentence for its docstring, beside what the learner declares.
+    base
+        Class from which it is derived, as ``module:class``: what it does beyond its learner.
+    more
+        Parameters of that class.
     """
 
     name: str
     learner: str
     note: str = ""
+    base: str = "quercus.estimators.base:TableClassifier"
+    more: tuple[Keyword, ...] = ()
 
 
-OURS: Final = (
+SETTLED: Final = (
     Estimator("ID3Classifier", "quercus.trees:Id3"),
     Estimator(
         "C45Classifier",
@@ -73,18 +107,92 @@ OURS: Final = (
         "A leaf predicts with the sum of its rows' contours (``\"OBE\"``), or with Dempster's rule: over the masses of "
         'the attributes on the way and of the leaf\'s rows (``"LBE"``), or of the row\'s own values (``"IBE"``).',
     ),
+    Estimator(
+        "EvidentialForestClassifier",
+        "quercus.trees:Forest",
+        "See theory §6. The classes and categorical features of `base` are ignored.",
+        "quercus.estimators.base:ParallelClassifier",
+        (
+            Keyword(
+                "n_jobs",
+                "int | None",
+                "None",
+                "Processes that grow trees; None: this one. The forest is the same.",
+            ),
+            Keyword(
+                "executor",
+                "str | None",
+                "None",
+                'Executor that grows the trees, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or '
+                '``"dask://host:port"``. The forest is the same.',
+            ),
+        ),
+    ),
+    Estimator(
+        "ActiveBeliefTreeClassifier",
+        "quercus.trees:Abc45",
+        "It asks: see `quercus.estimators.active.AskingTreeClassifier`. A lower `alpha` gives wider gain intervals and "
+        "more queries.",
+        "quercus.estimators.active:AskingTreeClassifier",
+        (
+            Keyword(
+                "bins",
+                "int | None",
+                str(BINS.default),
+                "Number of equal-width bins of a numeric column; None: binary thresholds, among `max_cuts` candidates.",
+            ),
+            Keyword(
+                "strategy",
+                STRATEGY,
+                f'"{RECOMMENDED}"',
+                "Strategy of `query`: the name of one that chooses for trees, or its value.",
+            ),
+            ASKING,
+        ),
+    ),
+    Estimator(
+        "ActiveForestClassifier",
+        "quercus.trees:ActiveForest",
+        "It asks, and learns in batches: see `quercus.estimators.active_forest.AskingForestClassifier`.",
+        "quercus.estimators.active_forest:AskingForestClassifier",
+        (
+            Keyword(
+                "strategy",
+                STRATEGY,
+                f'"{MARGIN}"',
+                "Strategy of `query`: the name of one that gives the rows of a forest a worth, or its value.",
+            ),
+            ASKING,
+        ),
+    ),
 )
-"""The learners that grow trees. The active tree and the forests have methods of their own, and are written by hand."""
 
-RANDOM_STATE: Final = SEED.with_changes(
-    name="random_state",
-    default=None,
-    description="Seed of the random draws: a whole number, a ``numpy.random.RandomState``, or None",
+RANDOM_STATE: Final = Keyword(
+    "random_state",
+    "Any",
+    "None",
+    "Seed of the random draws: a whole number, a ``numpy.random.RandomState``, or None.",
+)
+BASE: Final = Keyword(
+    "base", "TableClassifier | None", "None", "Estimator of each tree, any but a forest; None: that of {}."
 )
 PRUNING: Final = (
     PRUNING_KIND.with_changes(name="pruning", default=None, meaning_of_none="no pruning"),
     LEVEL.with_changes(description="Significance level of the pruning; smaller prunes more"),
 )
+OURS: Final = (
+    *SETTLED,
+    *(
+        Estimator(f"{each.attr}Classifier", f"{each.module}:{each.attr}")
+        for each in plugins(LEARNERS)
+        if package_of(each) == OUR_PACKAGE
+        and all(one.learner.partition(":")[2] != each.attr for one in SETTLED)
+    ),
+)
+"""The estimators of all learners of Quercus; another package has one written for its own."""
+
+HELPERS: Final = ("TableClassifier", "pruning_of", "seed_of", "tree_of")
+STRATEGY_TYPE: Final = "quercus.specification.strategies:QueryStrategy"
 RENAMED: Final = {"trees": "n_estimators"}
 """Parameters that scikit-learn calls otherwise."""
 
@@ -97,7 +205,7 @@ class _Argument:
     """A field of a learner: the estimator's parameters for it, and the learner's value as an expression of them."""
 
     field: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[Keyword, ...]
     value: str
 
 
@@ -124,15 +232,21 @@ def generated_module(
     """
     classes = [_class_source(each, taken) for each in estimators]
     body = "\n\n\n".join(classes)
-    helpers = [name for name in ("pruning_of", "seed_of") if f"{name}(" in body]
-    imports = {"quercus.estimators.base": {"TableClassifier", *helpers}, "quercus.trees": {"Learner"}}
-    for each in estimators:
-        module, _, name = each.learner.partition(":")
-        imports.setdefault(module, set()).add(name)
+    imports: dict[str, set[str]] = {}
+    places = [place for each in estimators for place in (each.learner, each.base)]
+    for place in [*places, *(f"quercus.estimators.base:{name}" for name in HELPERS), STRATEGY_TYPE]:
+        module, _, name = place.partition(":")
+        if re.search(rf"\b{name}\b", body):
+            imports.setdefault(module, set()).add(name)
     names = ["Any", *(["Literal"] if "Literal[" in body else [])]
     standard = ["from collections.abc import Sequence", f"from typing import {', '.join(names)}"]
     ours = [_import_source(module, imports[module]) for module in sorted(imports)]
-    head = "\n".join([header, f'"""{doc}"""', "", *standard, "", *ours])
+    every = [
+        "__all__ = [",
+        *(f'    "{each.name}",' for each in sorted(estimators, key=lambda each: each.name)),
+        "]",
+    ]
+    head = "\n".join([header, f'"""{doc}"""', "", *standard, "", *ours, "", *every])
     return f"{head}\n\n\n{body}\n"
 
 
@@ -147,8 +261,10 @@ def _import_source(module: str, names: set[str]) -> str:
 def _class_source(estimator: Estimator, taken: Collection[str]) -> str:
     learner = _learner_class(estimator.learner)
     arguments = _arguments_of(learner, taken)
-    parameters = [parameter for each in arguments for parameter in each.parameters]
-    signature = [f"{each.name}: {_type_source(each)} = {_default_source(each)}," for each in parameters]
+    parameters = [*(parameter for each in arguments for parameter in each.parameters), *estimator.more]
+    signature = ["self,", "*,", *(f"{each.name}: {each.type} = {each.default}," for each in parameters)]
+    if has_base(learner):
+        signature.insert(1, signature.pop(2 + [each.name for each in parameters].index("base")))
     signature += [f"{name}: {rest}," for name, rest in OF_ALL.items()]
     names = [each.name for each in parameters] + list(OF_ALL)
     made = [f"{each.field}={each.value}," for each in arguments]
@@ -156,22 +272,20 @@ def _class_source(estimator: Estimator, taken: Collection[str]) -> str:
     if not made:
         making = f"return {learner.__name__}()"
     return _lines(
-        f"class {estimator.name}(TableClassifier):",
+        f"class {estimator.name}({estimator.base.partition(':')[2]}):",
         *_indented(_docstring(estimator, learner, parameters).splitlines()),
         "",
         "    def __init__(",
-        "        self,",
-        "        *,",
         *_indented(signature, 2),
         "    ) -> None:",
         *(f"        self.{name} = {name}" for name in names),
         "",
-        "    def _make_algorithm(self) -> Learner:",
+        f"    def _make_algorithm(self) -> {learner.__name__}:",
         indent(making, " " * 8),
     )
 
 
-def _docstring(estimator: Estimator, learner: type, parameters: Iterable[Parameter]) -> str:
+def _docstring(estimator: Estimator, learner: type, parameters: Iterable[Keyword]) -> str:
     """Return the docstring: the learner's own words, then the parameters as they are declared."""
     text = inspect.cleandoc(learner.__doc__ or "").partition("\nParameters\n")[0].strip()
     summary, *more = [each for each in text.split("\n\n") if not each.startswith("Source:")] or [
@@ -179,7 +293,7 @@ def _docstring(estimator: Estimator, learner: type, parameters: Iterable[Paramet
     ]
     summary = " ".join(summary.split())
     paragraphs = [*more, *([estimator.note] if estimator.note else [])]
-    entries = [_lines(each.name, *_indented(wrap(_describe(each), LINE))) for each in parameters]
+    entries = [_lines(each.name, *_indented(wrap(each.meaning, LINE))) for each in parameters]
     said = _lines(
         summary,
         "",
@@ -200,10 +314,6 @@ def _docstring(estimator: Estimator, learner: type, parameters: Iterable[Paramet
     return f'"""{escaped}\n"""'
 
 
-def _describe(parameter: Parameter) -> str:
-    return f"{parameter.description}." if parameter is RANDOM_STATE else describe_parameter(parameter)
-
-
 def _arguments_of(learner: type, taken: Collection[str]) -> list[_Argument]:
     if not is_dataclass(learner):
         raise GenerateError(f"{learner.__name__} is not `parametric` (quercus.specification.parameter)")
@@ -221,18 +331,20 @@ def _arguments_of(learner: type, taken: Collection[str]) -> list[_Argument]:
 def _argument_of(learner: type, own: Field[Any]) -> _Argument:
     declared: Parameter | None = own.metadata.get("parameter")
     if declared is None and own.name == "pruning":
-        return _Argument(own.name, PRUNING, "pruning_of(self.pruning, self.level)")
+        return _Argument(own.name, tuple(map(Keyword.of, PRUNING)), "pruning_of(self.pruning, self.level)")
+    if declared is None and own.name == BASE.name:
+        base = replace(BASE, meaning=BASE.meaning.format(type(learner().base).__name__))
+        return _Argument(own.name, (base,), f"tree_of(self.base, {learner.__name__}().base)")
     if declared is None:
         raise GenerateError(
-            f"the field {own.name!r} of {learner.__name__} is declared by no `parameter(...)`: write this estimator by "
-            "hand, as that of the forest in quercus/estimators/forest.py"
+            f"the field {own.name!r} of {learner.__name__} is declared by no `parameter(...)`, and must"
         )
     if declared.default is MISSING:
         raise GenerateError(f"the parameter {own.name!r} of {learner.__name__} has no default, and must")
     if own.name == SEED.name and declared.kind is int:
         return _Argument(own.name, (RANDOM_STATE,), "seed_of(self.random_state)")
     name = RENAMED.get(own.name, own.name)
-    return _Argument(own.name, (declared.with_changes(name=name),), f"self.{name}")
+    return _Argument(own.name, (Keyword.of(declared.with_changes(name=name)),), f"self.{name}")
 
 
 def _learner_class(place: str) -> type[Learner]:
@@ -256,8 +368,6 @@ def _type_source(parameter: Parameter) -> str:
     >>> _type_source(Parameter("vote", int, 1, "Vote", 1, 9, choices=("all",), meaning_of_none="nobody"))
     'Literal["all"] | int | None'
     """
-    if parameter is RANDOM_STATE:
-        return "Any"
     words = ", ".join(f'"{each}"' for each in parameter.choices)
     parts = [f"Literal[{words}]"] if words else []
     if parameter.kind is not str or not words:

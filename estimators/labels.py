@@ -274,27 +274,20 @@ def as_classes(classes: Sequence[Hashable]) -> NDArray[Any]:
     return array
 
 
-def _refuse_one_value(names: Sequence[Hashable]) -> None:
-    """Refuse classes that are spellings of one value."""
-    texts = {text: name for name in names if (text := _text_of(name)) is not None}
-    given = [name for name in names if _text_of(name) is not None]
-    truth = is_truth(texts)
-    first: dict[str, Hashable] = {}
-    for name in given:
-        text = str(_text_of(name))
-        text = text.lower() if truth else text
-        if text in first:
-            raise InvalidInput(
-                "classes", f"have {shown(first[text])} and {shown(name)}, which are one value, {text}"
-            )
-        first[text] = name
-
-
 def _check_classes(names: NDArray[Any]) -> NDArray[Any]:
-    _refuse_one_value(names.tolist())
+    """Refuse fewer than two classes, and two that are spellings of one value."""
+    texts = [(text, name) for name in names.tolist() if (text := _text_of(name)) is not None]
+    truth = is_truth(text for text, _ in texts)
+    first: dict[str, Hashable] = {}
+    for text, name in texts:
+        value = text.lower() if truth else text
+        if value in first:
+            both = f"{shown(first[value])} and {shown(name)}"
+            raise InvalidInput("classes", f"have {both}, which are one value, {value}")
+        first[value] = name
     if len(names) < 2:
-        shown = f"one class, {names.tolist()[0]!r}" if len(names) else "no class at all"
-        raise ValueError(f"y names {shown}; two or more are needed: give the frame as classes=")
+        named = f"one class, {names.tolist()[0]!r}" if len(names) else "no class at all"
+        raise ValueError(f"y names {named}; two or more are needed: give the frame as classes=")
     return names
 
 

@@ -134,7 +134,7 @@ class AskingClassifier(BeliefClassifier):
         check_consistent_length(values, contours)
         unanswered = row_numbers(refused, len(values), "refused")
         offset, allowed = 0, np.arange(len(values))
-        if candidates is not None and are_rows(candidates):
+        if is_frame(candidates) or np.ndim(candidates) > 1:  # rows, and no numbers of rows
             more = columns.values(fresh._validate_rows(candidates, reset=False))
             offset, allowed = len(values), len(values) + np.arange(len(more))
             values = np.vstack([values, more])
@@ -149,11 +149,6 @@ class AskingClassifier(BeliefClassifier):
     @abstractmethod
     def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:
         """Return what `query` returns."""
-
-
-def are_rows(candidates: Any) -> bool:
-    """Return whether candidates are separate rows, and not numbers of rows."""
-    return is_frame(candidates) or np.ndim(candidates) > 1
 
 
 def row_numbers(rows: Any, count: int, name: str = "candidates") -> Ints:

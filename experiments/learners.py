@@ -30,7 +30,7 @@ from quercus.trees import (
     Learner,
     TotalUncertainty,
 )
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 
 SHARE = 4
 """A learner that asks spends one answer per this number of training rows (theory §8)."""

@@ -17,12 +17,12 @@ from quercus.experiments.problem import FittedLearner, Prediction, Problem
 from quercus.specification import parameters
 from quercus.specification.model import Specification
 from quercus.specification.parameters import SPLIT_SIGNIFICANCE
-from quercus.specification.strategies import RECOMMENDED, strategies
-from quercus.trees import Abc45, ActiveForest, E2m, Forest, Learner, Margin, strategy_named
+from quercus.specification.strategies import RECOMMENDED, chosen_strategy, strategies
+from quercus.trees import Abc45, ActiveForest, E2m, Forest, Learner, Margin
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.metrics import undominated
-from quercus.trees.learners.model import fit
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.asking import choose_rows
@@ -66,7 +66,7 @@ def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
         ALPHA,
         budget,
         warmup_rows=len(problem.train),
-        strategy=strategy,
+        strategy=chosen_strategy(strategy, "tree"),
         algorithm=Abc45(),
         split_significance=SPLIT_SIGNIFICANCE.default,
     )
@@ -130,7 +130,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Learner | Non
 def ask_as_forest(problem: Problem, budgets: Sequence[int], strategy: str | None) -> Curve:
     """Ask as the service's forest asks; or, without a strategy, about rows drawn at random."""
     forest = told_forest(problem, ActiveForest())
-    chosen = None if strategy is None else strategy_named(strategy, "forest")
+    chosen = None if strategy is None else chosen_strategy(strategy, "forest")
     if not isinstance(chosen, Margin | None):
         raise InvalidInput("strategy", f"is {strategy}, which gives rows no worth")
     open_rows = np.flatnonzero(~problem.train.precise)

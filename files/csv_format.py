@@ -144,7 +144,7 @@ def _records(
             odd = (
                 f"{shown(names[len(cells)])} is the first that is absent"
                 if len(cells) < len(names)
-                else f"{shown(cells[len(names)])} is too much"
+                else f"{shown(cells[len(names)])} is one too many"
             )
             reason = f"the row has {count}, the header has {len(names)}: {odd}"
             fault = FileError(path, reason, line, min(len(cells), len(names)) + 1)

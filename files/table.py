@@ -53,7 +53,7 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class FileDoubt:
-    """Something in a header that may not be meant: its kind in one word, what it is, and what to do."""
+    """Something in a header that may not be intended: its kind in one word, what it is, and what to do."""
 
     kind: str
     line: int
@@ -80,7 +80,7 @@ class FileTable:
     skipped
         Columns of the file before the first of ``columns``, which are left out.
     doubts
-        What may not be meant in its header, each with its line.
+        Things in its header that may not be intended, each with its line.
     """
 
     path: Path

@@ -6,27 +6,20 @@ All parameters are values: equal parameters and equal evidence give equal trees.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import ClassVar, Final, Literal, Self, cast
+from dataclasses import dataclass, fields, replace
+from typing import ClassVar, Final, Literal, Self
 
-from quercus.belief.errors import InvalidInput, shown
 from quercus.specification import parameters
-from quercus.specification.parameter import (
-    Parameter,
-    check_parameters,
-    parameters_of,
-    parametric,
-    summary_of,
-)
+from quercus.specification.parameter import Parameter, check_parameters, parametric, summary_of
 from quercus.specification.plugins import (
     LEARNERS,
-    PluginError,
+    Plugin,
     foreign_package,
-    load_plugin,
-    missing_package,
-    plugin_names,
+    plugin_class,
+    plugin_classes,
+    served_parameters,
 )
-from quercus.specification.strategies import DEFAULT_STRATEGY, Asks, strategies
+from quercus.specification.strategies import Asks, strategies
 
 PruningKind = Literal["chi-square", "likelihood"]
 
@@ -47,15 +40,19 @@ class Pruning:
         check_parameters(self)
 
 
-class Algorithm:
+OF_THE_MODEL = frozenset(
+    ("alpha", "min_instances", "max_depth", "pruning", "prediction_level", "split_significance")
+)
+"""Parameters that a model's specification has, for all learners alike."""
+
+
+class Algorithm(Plugin):
     """A learner as far as the specification of a model needs to know it.
 
-    Subclasses are `parametric`. Parameters that a specification has too, such as ``min_instances``, are the model's.
+    Parameters that a specification has too, such as ``min_instances``, are the model's.
 
     Attributes
     ----------
-    name
-        Name under which it is installed.
     asks
         What chooses the queries of a model that learns so: a tree, which grows beside it, or the learner's own forest.
     is_base
@@ -69,13 +66,12 @@ class Algorithm:
 
     __slots__ = ()
 
-    name: ClassVar[str]
+    group = LEARNERS
+    noun = "learner"
+    of_the_model = OF_THE_MODEL
     asks: ClassVar[Asks] = "tree"
     is_base: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        check_parameters(self)
 
     @property
     def engine(self) -> str:
@@ -97,12 +93,12 @@ class Algorithm:
         """
         return {"trees": 1}
 
-    def own_defaults(self, size: int) -> dict[str, float | str]:
+    def own_defaults(self, size: int) -> dict[str, float]:
         """Return the defaults that a specification of `size` classes takes from its learner."""
         return {
             each.name: getattr(self, each.name, each.default)
             for each in (parameters.MIN_INSTANCES, parameters.PREDICTION_LEVEL)
-        } | {"strategy": DEFAULT_STRATEGY[self.asks]}
+        }
 
     def with_parameters(self, **values: object) -> Self:
         """Return a copy with other parameters; those that it lacks are ignored."""
@@ -111,89 +107,49 @@ class Algorithm:
         return replace(self, **given)  # type: ignore[type-var]
 
 
-OF_THE_MODEL = frozenset(
-    ("alpha", "min_instances", "max_depth", "pruning", "prediction_level", "split_significance")
-)
-"""Parameters that a model's specification has, for all learners alike."""
-
-
-def algorithm_class(name: str, package: str = "") -> type[Algorithm]:
-    """Return a learner's class by its name.
-
-    Parameters
-    ----------
-    name
-        The name.
-    package
-        The package that brought it when a model was made, with its version; empty for those of Quercus.
-
-    Raises
-    ------
-    InvalidInput
-        When no package brings it, two do, or it cannot be imported.
-    """
-    try:
-        return cast("type[Algorithm]", load_plugin(LEARNERS, name, Algorithm))
-    except PluginError as error:
-        if package and name not in plugin_names(LEARNERS):
-            raise InvalidInput("name", f"is {shown(name)}, {missing_package('learner', package)}") from None
-        raise InvalidInput("name", f"is {shown(name)}, {error.reason}") from None
-
-
 def algorithm_classes() -> dict[str, type[Algorithm]]:
     """Return the classes of all learners by name; one that cannot be imported is left out."""
-    found = {}
-    for name in plugin_names(LEARNERS):
-        try:
-            found[name] = algorithm_class(name)
-        except InvalidInput:
-            continue  # `quercus doctor` says why
-    return found
+    return plugin_classes(Algorithm)
 
 
 def default_algorithm() -> Algorithm:
     """Return the learner of a specification that names none."""
-    return algorithm_class(DEFAULT)()
-
-
-def served_parameters(kind: type[Algorithm]) -> tuple[Parameter, ...]:
-    """Return the parameters that a model gives its learner, beside those of the model itself.
-
-    Examples
-    --------
-    >>> [each.name for each in served_parameters(algorithm_class("c45"))]
-    ['max_cuts', 'min_branch', 'confidence']
-    """
-    return tuple(each for each in parameters_of(kind) if each.is_served and each.name not in OF_THE_MODEL)
+    return plugin_class(Algorithm, DEFAULT)()
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """The declaration of a learner, from which a form can be made.
+    """The declaration of a learner or a strategy, from which a form can be made.
 
     Attributes
     ----------
     name
         Its name.
     summary
-        What it is, in a sentence.
+        What it is, in a sentence; of a strategy: the instances that it selects.
     parameters
         Those that a model gives it.
-    bases
-        The learners that may grow its trees; empty if it lets none choose.
-    strategies
-        The strategies that can choose the queries of its models, each with a sentence: which instances it selects. The
-        default is the first.
     package
         The package that brings it, with its version; empty for those of Quercus.
+    bases
+        The learners that may grow the trees of a learner; empty if it lets none choose.
+    strategies
+        The strategies that can choose the queries of a learner's models; the default first.
     """
 
     name: str
     summary: str
     parameters: tuple[Parameter, ...]
-    bases: tuple[str, ...] = ()
-    strategies: Mapping[str, str] = field(default_factory=dict)
     package: str = ""
+    bases: tuple[str, ...] = ()
+    strategies: tuple["Declaration", ...] = ()
+
+
+def declaration_of(kind: type[Plugin]) -> Declaration:
+    """Return the declaration of a learner or a strategy, without the others that a learner lets choose."""
+    return Declaration(
+        kind.name, summary_of(kind), served_parameters(kind), foreign_package(kind.group, kind.name)
+    )
 
 
 def declarations() -> tuple[Declaration, ...]:
@@ -201,15 +157,12 @@ def declarations() -> tuple[Declaration, ...]:
     classes = algorithm_classes()
     bases = tuple(name for name, each in classes.items() if each.is_base)
     return tuple(
-        Declaration(
-            name,
-            summary_of(each),
-            served_parameters(each),
-            bases if has_base(each) else (),
-            strategies(each.asks),
-            foreign_package(LEARNERS, name),
+        replace(
+            declaration_of(each),
+            bases=bases if has_base(each) else (),
+            strategies=tuple(map(declaration_of, strategies(each.asks).values())),
         )
-        for name, each in classes.items()
+        for each in classes.values()
     )
 
 

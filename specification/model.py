@@ -12,7 +12,7 @@ from quercus.specification.algorithms import OF_THE_MODEL, Algorithm, Pruning, d
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
 from quercus.specification.parameter import check_parameters, parameters_of, with_parameter_docs
 from quercus.specification.parameters import MAX_ATTRIBUTES
-from quercus.specification.strategies import strategy_class
+from quercus.specification.strategies import QueryStrategy, chosen_strategy
 
 
 @with_parameter_docs
@@ -26,6 +26,8 @@ class Specification:
         1 to 1,000, with distinct names, in declared order.
     frame
         The classes, in declared order.
+    strategy
+        The query strategy. Its name stands for the strategy with its defaults. None: the default of the learner.
     pruning
         Pruning of the published tree, or of the tree beside an active forest; the growing tree is not pruned. None: no
         pruning.
@@ -47,7 +49,7 @@ class Specification:
     min_instances: int = parameters.MODEL_INSTANCES.dataclass_field()
     max_depth: int | None = parameters.MAX_DEPTH.dataclass_field()
     warmup_rows: int = parameters.WARMUP_ROWS.dataclass_field()
-    strategy: str = parameters.STRATEGY.dataclass_field()
+    strategy: QueryStrategy = field(default=None)  # type: ignore[assignment]  # the learner's default then
     pruning: Pruning | None = None
     algorithm: Algorithm = field(default_factory=default_algorithm)
     prediction_level: float = parameters.MODEL_LEVEL.dataclass_field()
@@ -92,7 +94,7 @@ class Specification:
             raise InvalidInput(
                 "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
             )
-        strategy_class(self.strategy, algorithm.asks)
+        object.__setattr__(self, "strategy", chosen_strategy(self.strategy, algorithm.asks))
         shared = {name: getattr(self, name) for name in OF_THE_MODEL}
         if has_base(type(algorithm)):
             shared["split_significance"] = 0.0
@@ -101,6 +103,7 @@ class Specification:
 
 CHANGEABLE = (
     *(each.name for each in parameters_of(Specification) if not each.is_fixed),
+    "strategy",
     "pruning",
     "presentation",
 )

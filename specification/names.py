@@ -78,9 +78,8 @@ def are_ids(texts: Sequence[str]) -> bool:
         all(texts)
         and max(map(len, texts), default=0) <= MAX_ID_CHARACTERS
         and list(map(str.strip, texts)) == list(texts)
-        and (
-            together.isprintable() or CONTROLS.search(together) is None
-        )  # the former takes a tenth of the time
+        # the first test takes a tenth of the time
+        and (together.isprintable() or CONTROLS.search(together) is None)
     )
 
 

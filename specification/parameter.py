@@ -174,19 +174,12 @@ def parametric(cls: type[T]) -> type[T]:
         if declared is not None and declared.kind is object:
             kind = _kind_of(hints[name])
             setattr(cls, name, declared.with_changes(name=name, kind=kind).dataclass_field())
-    return with_parameter_docs(
-        dataclass(frozen=True)(cls)
-    )  # no slots: they break `super()` without arguments
+    return with_parameter_docs(dataclass(frozen=True)(cls))  # slots would break `super()` without arguments
 
 
 def parameters_of(cls: Any) -> tuple[Parameter, ...]:
     """Return the parameters of a dataclass, in order."""
     return tuple(each.metadata["parameter"] for each in fields(cls) if "parameter" in each.metadata)
-
-
-def values_of(declared: Any) -> dict[str, Any]:
-    """Return the values of the fields of a dataclass by their names; unlike `dataclasses.asdict`, not those below."""
-    return {each.name: getattr(declared, each.name) for each in fields(declared)}
 
 
 def check_parameters(values: Any) -> None:

@@ -8,7 +8,10 @@ imported when it is asked for.
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import ClassVar, Final, TypeVar, cast
+
+from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.parameter import Parameter, check_parameters, parameters_of
 
 OURS: Final = "quercus"
 """The package that brings the plug-ins of this project."""
@@ -17,6 +20,35 @@ LEARNERS: Final = "quercus.learners"
 STRATEGIES: Final = "quercus.strategies"
 READERS: Final = "quercus.readers"
 GROUPS: Final = (LEARNERS, STRATEGIES, READERS)
+
+
+class Plugin:
+    """A learner or a query strategy: a value, whose fields are its parameters. Subclasses are `parametric`.
+
+    Attributes
+    ----------
+    group
+        Group of the entry points under which it is installed.
+    noun
+        What people call it.
+    name
+        Name under which it is installed.
+    of_the_model
+        Names of those parameters that it takes from the specification of the model.
+    """
+
+    __slots__ = ()
+
+    group: ClassVar[str]
+    noun: ClassVar[str]
+    name: ClassVar[str]
+    of_the_model: ClassVar[frozenset[str]] = frozenset()
+
+    def __post_init__(self) -> None:
+        check_parameters(self)
+
+
+P = TypeVar("P", bound=Plugin)
 
 
 class PluginError(Exception):
@@ -153,3 +185,53 @@ def origin_of(entry: EntryPoint) -> str:
     """Return where a plug-in comes from: its object, and the package that brings it."""
     package = "" if entry.dist is None else f" of {entry.dist.name} {entry.dist.version}"
     return f"{entry.value}{package}"
+
+
+def plugin_class(kind: type[P], name: str, package: str = "") -> type[P]:
+    """Return the class of a learner or strategy by its name.
+
+    Parameters
+    ----------
+    kind
+        What it must be derived from, which says the group.
+    name
+        The name.
+    package
+        The package that brought it when a model named it, with its version; empty for those of Quercus.
+
+    Raises
+    ------
+    InvalidInput
+        When no package brings it, two do, or it cannot be imported.
+    """
+    try:
+        return cast("type[P]", load_plugin(kind.group, name, cast(type, kind)))
+    except PluginError as error:
+        is_missing = package and name not in plugin_names(kind.group)
+        reason = missing_package(kind.noun, package) if is_missing else error.reason
+        raise InvalidInput("name", f"is {shown(name)}, {reason}") from None
+
+
+def plugin_classes(kind: type[P]) -> dict[str, type[P]]:
+    """Return the classes of all learners or strategies by name; one that cannot be imported is left out."""
+    found = {}
+    for name in plugin_names(kind.group):
+        try:
+            found[name] = plugin_class(kind, name)
+        except InvalidInput:
+            continue  # `quercus doctor` says why
+    return found
+
+
+def served_parameters(kind: type[Plugin]) -> tuple[Parameter, ...]:
+    """Return the parameters that a model gives its learner or its strategy, beside those of the model itself.
+
+    Examples
+    --------
+    >>> from quercus.specification.algorithms import Algorithm
+    >>> [each.name for each in served_parameters(plugin_class(Algorithm, "c45"))]
+    ['max_cuts', 'min_branch', 'confidence']
+    """
+    return tuple(
+        each for each in parameters_of(kind) if each.is_served and each.name not in kind.of_the_model
+    )

@@ -1,12 +1,11 @@
-"""Query strategies by name, as the specification of a model sees them; each is a plug-in, imported when needed."""
+"""Query strategies, as the specification of a model names them: by name, with parameters."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import ClassVar, Final, Literal, cast
+from typing import ClassVar, Final, Literal
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.parameter import summary_of
-from quercus.specification.plugins import STRATEGIES, PluginError, load_plugin, missing_package, plugin_names
+from quercus.specification.plugins import STRATEGIES, Plugin, plugin_class, plugin_classes, plugin_names
 
 PUBLISHED: Final = "published"
 RECOMMENDED: Final = "covering-committee"
@@ -20,26 +19,25 @@ DEFAULT_STRATEGY: Final[Mapping[Asks, str]] = MappingProxyType({"tree": RECOMMEN
 """The strategy of a model that names none, by what chooses its queries."""
 
 
-class QueryStrategy:
+class QueryStrategy(Plugin):
     """A query strategy as far as the specification of a model needs to know it.
 
     The first sentence of a subclass's docstring says which instances it selects.
 
     Attributes
     ----------
-    name
-        Name under which it is installed.
     asks
         What it can choose for.
     """
 
     __slots__ = ()
 
-    name: ClassVar[str]
+    group = STRATEGIES
+    noun = "strategy"
     asks: ClassVar[frozenset[Asks]] = frozenset({"tree"})
 
 
-def strategy_class(name: str, asks: Asks | None = None, package: str = "") -> type[QueryStrategy]:
+def strategy_class(name: str, asks: Asks, package: str = "") -> type[QueryStrategy]:
     """Return a strategy's class by its name.
 
     Parameters
@@ -47,7 +45,7 @@ def strategy_class(name: str, asks: Asks | None = None, package: str = "") -> ty
     name
         The name.
     asks
-        What it must be able to choose for; None: anything.
+        What it must be able to choose for.
     package
         The package that brought it when a model named it, with its version; empty for those of Quercus.
 
@@ -56,39 +54,44 @@ def strategy_class(name: str, asks: Asks | None = None, package: str = "") -> ty
     InvalidInput
         When no package brings it, two do, it cannot be imported, or it chooses for something else.
     """
-    try:
-        found = cast("type[QueryStrategy]", load_plugin(STRATEGIES, name, QueryStrategy))
-    except PluginError as error:
-        if package and name not in plugin_names(STRATEGIES):
-            raise InvalidInput(
-                "strategy", f"is {shown(name)}, {missing_package('strategy', package)}"
-            ) from None
-        if asks is not None and name not in plugin_names(STRATEGIES):
-            raise InvalidInput(
-                "strategy", f"is {shown(name)}, must be one of {', '.join(strategies(asks))}"
-            ) from None
-        raise InvalidInput("strategy", f"is {shown(name)}, {error.reason}") from None
-    if asks is not None and asks not in found.asks:
+    if not package and name not in plugin_names(STRATEGIES):
+        raise InvalidInput("name", f"is {shown(name)}, must be one of {', '.join(strategies(asks))}")
+    found = plugin_class(QueryStrategy, name, package)
+    if asks not in found.asks:
         raise InvalidInput(
-            "strategy",
+            "name",
             f"is {name!r}, must be one of {', '.join(strategies(asks))}; {name!r} is for models whose "
             f"{' or '.join(sorted(found.asks))} asks",
         )
     return found
 
 
-def strategies(asks: Asks) -> Mapping[str, str]:
-    """Return the strategies that choose for a tree or a forest, each with a sentence: which instances it selects.
+def chosen_strategy(given: str | QueryStrategy | None, asks: Asks) -> QueryStrategy:
+    """Return the strategy that people choose by its name or as a value; None: the default.
 
-    The default is the first. One that cannot be imported is left out.
+    Examples
+    --------
+    >>> chosen_strategy("committee", "tree").cover, chosen_strategy(None, "forest").name
+    (0.0, 'margin')
+
+    Raises
+    ------
+    InvalidInput
+        When it is no strategy, or chooses for something else.
     """
-    found: dict[str, str] = {}
+    if given is not None and not isinstance(given, str | QueryStrategy):
+        raise InvalidInput("strategy", f"is {shown(given)}, must be a strategy or its name")
+    name = DEFAULT_STRATEGY[asks] if given is None else given if isinstance(given, str) else given.name
+    if isinstance(given, QueryStrategy) and asks in given.asks:
+        return given
+    try:
+        return strategy_class(name, asks)()
+    except InvalidInput as error:
+        raise InvalidInput("strategy", error.reason) from None
+
+
+def strategies(asks: Asks) -> Mapping[str, type[QueryStrategy]]:
+    """Return the strategies that choose for a tree or a forest, the default first."""
+    found = {name: each for name, each in plugin_classes(QueryStrategy).items() if asks in each.asks}
     default = DEFAULT_STRATEGY[asks]
-    for name in sorted(plugin_names(STRATEGIES), key=lambda each: each != default):
-        try:
-            each = strategy_class(name)
-        except InvalidInput:
-            continue  # `quercus doctor` says why
-        if asks in each.asks:
-            found[name] = summary_of(each)
-    return MappingProxyType(found)
+    return MappingProxyType(dict(sorted(found.items(), key=lambda each: each[0] != default)))

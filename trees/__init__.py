@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from quercus.trees.ask.query import Query, QueryContext, QueryPosition
     from quercus.trees.ask.reasons import CHILD, Reason
+    from quercus.trees.ask.strategies.absent import AbsentStrategy
     from quercus.trees.ask.strategies.leaf_queries import LeafRows
-    from quercus.trees.ask.strategies.registry import strategy_named
     from quercus.trees.ask.strategies.strategy import Strategy
     from quercus.trees.growth.abc45 import Induction, induce
     from quercus.trees.growth.sample import Sample
@@ -44,16 +44,15 @@ if TYPE_CHECKING:
     from quercus.trees.learners.evidential import Abc45, E2m
     from quercus.trees.learners.forest import FORESTS, Forest, ForestModel, Share, Vote
     from quercus.trees.learners.id3 import Id3
-    from quercus.trees.learners.learner import Learner, TreeLearner
+    from quercus.trees.learners.learner import Learner, TreeLearner, fit
     from quercus.trees.learners.metrics import expected_accuracy, undominated, undominated_mask
-    from quercus.trees.learners.model import fit
     from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest
     from quercus.trees.learners.predicting import LearnedModel, TreeModel
     from quercus.trees.learners.predictions import Predictions, RepeatedMasses, first_most_likely
     from quercus.trees.learners.recent_accuracy import AccuracyBlock, count_rows
     from quercus.trees.learners.relearning import LoggedEvidence
     from quercus.trees.learners.table import Table
-    from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
+    from quercus.trees.learners.total_uncertainty import TotalUncertainty
     from quercus.trees.learners.weights import repeat_rows
     from quercus.trees.likelihood.interval import entropy_interval, entropy_intervals
     from quercus.trees.memory_forest.asking import ChosenRow
@@ -79,7 +78,7 @@ _PLACES = {
     "ask.query": ["Query", "QueryContext", "QueryPosition"],
     "ask.reasons": ["CHILD", "Reason"],
     "ask.strategies.leaf_queries": ["LeafRows"],
-    "ask.strategies.registry": ["strategy_named"],
+    "ask.strategies.absent": ["AbsentStrategy"],
     "ask.strategies.strategy": ["Strategy"],
     "growth.abc45": ["Induction", "induce"],
     "growth.sample": ["Sample"],
@@ -94,16 +93,15 @@ _PLACES = {
     "learners.evidential": ["Abc45", "E2m"],
     "learners.forest": ["FORESTS", "Forest", "ForestModel", "Share", "Vote"],
     "learners.id3": ["Id3"],
-    "learners.learner": ["Learner", "TreeLearner"],
+    "learners.learner": ["Learner", "TreeLearner", "fit"],
     "learners.metrics": ["expected_accuracy", "undominated", "undominated_mask"],
-    "learners.model": ["fit"],
     "learners.one_against_rest": ["Combine", "OneAgainstRest"],
     "learners.predicting": ["LearnedModel", "TreeModel"],
     "learners.predictions": ["Predictions", "RepeatedMasses", "first_most_likely"],
     "learners.recent_accuracy": ["AccuracyBlock", "count_rows"],
     "learners.relearning": ["LoggedEvidence"],
     "learners.table": ["Table"],
-    "learners.total_uncertainty_learner": ["TotalUncertainty"],
+    "learners.total_uncertainty": ["TotalUncertainty"],
     "learners.weights": ["repeat_rows"],
     "likelihood.interval": ["entropy_interval", "entropy_intervals"],
     "memory_forest.asking": ["ChosenRow"],
@@ -132,6 +130,7 @@ __all__ = [
     "CHILD",
     "FORESTS",
     "Abc45",
+    "AbsentStrategy",
     "AccuracyBlock",
     "ActiveForest",
     "Answered",
@@ -206,7 +205,6 @@ __all__ = [
     "served_forest",
     "split_names",
     "spread_rows",
-    "strategy_named",
     "undominated",
     "undominated_mask",
 ]

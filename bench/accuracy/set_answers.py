@@ -24,7 +24,7 @@ from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees import Abc45, E2m, Forest
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 
 SETS = {

@@ -34,7 +34,12 @@ from quercus.view.svg.intervals import interval_bars
 from quercus.view.words import TERMS
 
 MAX_WAIT_S = 20.0
-MAX_HAVE = 100
+MAX_HAVE = 300
+MAX_PAGE_NAME = 64
+MOST_AHEAD = 10
+"""Queries that a page holds before they are wanted, with their pictures, for when the server or the network is away."""
+LEFT_TO_OTHERS = 4
+"""A page takes ahead at most one in so many of the open queries."""
 MAX_MODELS = 20
 LAST_ANSWERS = 10
 """Answers of the labeller that the page lists."""
@@ -80,6 +85,7 @@ async def label(request: Request) -> Response:
         terms=TERMS,
         unseen_s=UNSEEN_S,
         config=console_of(request).config,
+        most_ahead=MOST_AHEAD,
         strict=request.query_params.get("order") == "strict",
         said_before=await _last_answers(session, model),
         answer_text=answer_text,
@@ -239,10 +245,11 @@ async def next_query(request: Request) -> Response:
     """Return a query that the page does not have yet; wait for one."""
     session = session_of(request)
     given = await read_posted(request, session)
-    queue = queue_of(request, session)
+    queue, model = queue_of(request, session), await model_of(request, session)
+    have, wait_s, page = _check_names(given, "have"), _wait_s(given), _page_of(given)
     with waiting(session):
-        query = await queue.next_query(_check_have(given.get("have", [])), _wait_s(given))
-    return await _query_response(request, session, queue, query)
+        queries = await queue.next_queries(page, have, wait_s, _count(given, model))
+    return await _query_response(request, session, queue, queries)
 
 
 async def newer_tree(request: Request) -> Response:
@@ -259,31 +266,42 @@ async def exchange(request: Request) -> Response:
     session = session_of(request)
     given = await read_posted(request, session)
     queue = queue_of(request, session)
-    return await _query_response(
-        request, session, queue, await queue.exchange_unseen(_text_field(given, "unseen"))
-    )
+    queries = await queue.exchange_unseen(_page_of(given), _check_names(given, "unseen"))
+    return await _query_response(request, session, queue, queries)
+
+
+async def leave(request: Request) -> Response:
+    """Note that a page is gone: what it holds is for the next one."""
+    session = session_of(request)
+    given = await read_posted(request, session)
+    queue_of(request, session).leave(_page_of(given), _text_field(given, "shown"))
+    return JSONResponse({})
 
 
 async def _query_response(
-    request: Request, session: Session, queue: LabellerQueue, query: Query | None
+    request: Request, session: Session, queue: LabellerQueue, queries: Sequence[Query]
 ) -> Response:
     model = await model_of(request, session)
-    content: dict[str, Any] = {"progress": progress(model)}
-    if query is None:
+    articles = [
+        {"name": query.name, "html": await query_article(request, session, query, model)} for query in queries
+    ]
+    content: dict[str, Any] = {"progress": progress(model), "queries": articles}
+    if not articles:
         content |= {
             "idle": queue.idle_reason,
             "why": idle_text(queue.idle_reason, request.path_params["model"]),
         }
-    else:
-        content |= {"name": query.name, "html": await query_article(request, session, query, model)}
     return JSONResponse(content)
 
 
 async def heartbeat(request: Request) -> Response:
-    """Extend the leases of the page, and send the lost ones."""
+    """Extend the leases of a page, and return the queries that it lost, also to another page of the labeller."""
     session = session_of(request)
-    await read_posted(request, session)
-    return JSONResponse({"lost": await queue_of(request, session).extend_leases()})
+    given = await read_posted(request, session)
+    queue = queue_of(request, session)
+    elsewhere = queue.claim(_page_of(given), _check_names(given, "have"))
+    lost = [] if given.get("claim") is True else await queue.extend_leases()
+    return JSONResponse({"lost": lost, "elsewhere": elsewhere})
 
 
 async def labelling_action(request: Request) -> Response:
@@ -353,14 +371,31 @@ def _outcome_sentence(action: PendingAnswer, report: AnswerReport | None) -> str
     return f"Query {number}: {words[action.act]}{more}"
 
 
-def _check_have(given: object) -> frozenset[str]:
+def _check_names(given: dict[str, Any], field: str) -> list[str]:
+    names = given.get(field, [])
     if (
-        not isinstance(given, list)
-        or len(given) > MAX_HAVE
-        or not all(isinstance(each, str) for each in given)
+        not isinstance(names, list)
+        or len(names) > MAX_HAVE
+        or not all(isinstance(each, str) for each in names)
     ):
-        raise InvalidInput("have", f"must be a list of at most {MAX_HAVE} names")
-    return frozenset(given)
+        raise InvalidInput(field, f"must be a list of at most {MAX_HAVE} names")
+    return list(dict.fromkeys(names))
+
+
+def _page_of(given: dict[str, Any]) -> str:
+    """Return the name that a page gave itself; empty: it gave none."""
+    page = given.get("page", "")
+    if not isinstance(page, str) or len(page) > MAX_PAGE_NAME:
+        raise InvalidInput("page", f"must be a text of at most {MAX_PAGE_NAME} characters")
+    return page
+
+
+def _count(given: dict[str, Any], model: Model | None) -> int:
+    """Return how many queries a page may have now: not most of those that others could answer too."""
+    count = given.get("count", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= MOST_AHEAD:
+        raise InvalidInput("count", f"must lie in [1, {MOST_AHEAD}]")
+    return 1 if model is None else min(count, max(1, model.queries_open // LEFT_TO_OTHERS))
 
 
 def _wait_s(given: dict[str, Any]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quercus.client.algorithms import algorithm_text
+from quercus.client.algorithms import plugin_text
 from quercus.client.results import Model
 from quercus.console.sessions import Session
 from quercus.console.web import render_page, session_of
@@ -41,8 +41,8 @@ async def model(request: Request) -> Response:
         state=state_text(shown),
         numbers=[
             *number_rows(shown),
-            ("learner", algorithm_text(shown.specification.algorithm)),
-            ("query strategy", shown.specification.strategy or "the default"),
+            ("learner", plugin_text(shown.specification.algorithm)),
+            ("query strategy", plugin_text(shown.specification.strategy)),
             ("created", f"{shown.created_at:%Y-%m-%d %H:%M} UTC"),
         ],
         policy=list(policy_rows(await session.client.labelling_policy(name))),

@@ -36,6 +36,9 @@ UNFOLDED_NODES = 60
 OPEN_DEPTH = 4
 MOST_LISTED = 250
 """Nodes of a larger tree that are listed at first; the others appear when the user opens a node above them."""
+MOST_FOUND = 50
+"""Nodes that a search lists."""
+MAX_FIND = 200
 DRAWINGS: dict[str, tuple[RenderFormat, str]] = {
     "svg": ("svg", "image/svg+xml"),
     "txt": ("text", "text/plain; charset=utf-8"),
@@ -63,7 +66,12 @@ async def tree(request: Request) -> Response:
         session, name, _integer_parameter(request, "version"), _integer_parameter(request, "member") or 0
     )
     selected = _selected_node(shown, _integer_parameter(request, "node"))
-    context = _page_context(shown, model, selected)
+    top = _selected_node(shown, _integer_parameter(request, "zoom"))
+    if top not in _ancestors(shown, selected):  # what is chosen is in the picture
+        top = shown.root
+    context = _page_context(shown, model, selected, top) | _found_context(
+        shown, model, _find_parameter(request)
+    )
     if request.query_params.get("part"):
         return HTMLResponse(render_fragment("tree_view.html", **context))
     return render_page(request, "tree.html", tab="tree", **context)
@@ -79,8 +87,24 @@ async def node(request: Request) -> Response:
     )
     selected = _selected_node(shown, _integer_parameter(request, "node"))
     return HTMLResponse(
-        render_fragment("tree_node.html", panel=_node_panel(shown, selected, nominal_names(model)))
+        render_fragment(
+            "tree_node.html", panel=_node_panel(shown, selected, nominal_names(model)), base=f"/m/{name}/tree"
+        )
     )
+
+
+async def find(request: Request) -> Response:
+    """Return the nodes that a text finds, for a script."""
+    session = session_of(request)
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    shown = await _fetch_tree(
+        session, name, _integer_parameter(request, "version"), _integer_parameter(request, "member") or 0
+    )
+    context = _list_context(shown, model, (), frozenset()) | _found_context(
+        shown, model, _find_parameter(request)
+    )
+    return HTMLResponse(render_fragment("tree_found.html", **context))
 
 
 async def children(request: Request) -> Response:
@@ -163,16 +187,28 @@ async def _fetch_tree(session: Session, name: str, version: int | None, member: 
     return shown
 
 
-def _page_context(tree: Tree, model: Model, selected: TreeNode) -> dict[str, Any]:
+def _page_context(tree: Tree, model: Model, selected: TreeNode, top: TreeNode) -> dict[str, Any]:
+    """Return the content of the page: the list of all nodes, and the picture of those below one."""
     nominal = nominal_names(model)
     opened = opened_nodes(tree, selected)
     listed = [node.index for node in tree.nodes if node.parent is None]
     for node in tree.nodes:  # in pre-order: parents come first
         listed += node.children if node.index in opened else ()
     context = _list_context(tree, model, sorted(listed), opened)
-    cells = [Cell(each.index, each.parent, max(each.weight, 1e-9), each.depth) for each in tree.nodes]
-    href = f"{context['base']}?{context['query']}&node="
+    below = {top.index}
+    for node in tree.nodes[top.index :]:
+        if node.index in below:
+            below.update(node.children)
+    cells = [
+        Cell(each.index, each.parent, max(each.weight, 1e-9), each.depth)
+        for each in tree.nodes
+        if each.index in below
+    ]
+    href = f"{context['base']}?{context['query']}&zoom={top.index}&node="
     return context | {
+        "zoom": top.index,
+        "way": [(each.index, _branch_text(tree, each, nominal)) for each in _ancestors(tree, top)],
+        "shown_nodes": len(cells),
         "model": model.name,
         "info": model,
         "picture": draw_icicle(
@@ -237,6 +273,38 @@ def _branch_text(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> str:
     return condition_of(attribute, node.branch or "", is_nominal=attribute in nominal).text
 
 
+def _ancestors(tree: Tree, node: TreeNode) -> list[TreeNode]:
+    """Return the nodes from the root to a node, which is the last."""
+    way = [node]
+    while (parent := way[-1].parent) is not None:
+        way.append(tree.nodes[parent])
+    return way[::-1]
+
+
+def _found_context(tree: Tree, model: Model, text: str) -> dict[str, Any]:
+    """Return the nodes whose test, class or state contains every word of a text, those of most rows first."""
+    words, nominal = text.casefold().split(), nominal_names(model)
+    found = []
+    if words:
+        for node in tree.nodes:
+            said = f"{_branch_text(tree, node, nominal)} {node.class_name}{' undecided' if node.undecided else ''}"
+            if all(word in said.casefold() for word in words):
+                found.append(node)
+    found.sort(key=lambda node: (-node.count, node.index))
+    shown = [
+        (node, path_text(tree.path(node), nominal) or "all rows", mark_name(node.class_name, tree.classes))
+        for node in found[:MOST_FOUND]
+    ]
+    return {"find": text, "found": shown, "found_count": len(found)}
+
+
+def _find_parameter(request: Request) -> str:
+    text = request.query_params.get("find", "").strip()
+    if len(text) > MAX_FIND:
+        raise HTTPException(400, f"find has {len(text)} characters, at most {MAX_FIND} are allowed")
+    return text
+
+
 def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str, Any]:
     """Return the description of one node."""
     intervals = sorted(node.intervals.items(), key=lambda each: -(each[1][0] + each[1][1]))
@@ -244,6 +312,10 @@ def _node_panel(tree: Tree, node: TreeNode, nominal: frozenset[str]) -> dict[str
         "node": node,
         "classes": tree.classes,
         "where": path_text(tree.path(node), nominal),
+        "title": _branch_text(tree, node, nominal),
+        "way": [(each.index, _branch_text(tree, each, nominal)) for each in _ancestors(tree, node)[:-1]],
+        "query": f"version={tree.version}" + (f"&member={tree.member}" if tree.member else ""),
+        "below": len(node.children),
         "believed": share_bars(tree.node_classes, node.theta, node.belief, node.plausibility),
         "intervals": interval_bars([(name, lower, upper) for name, (lower, upper) in intervals[:12]]),
         "more": max(0, len(intervals) - 12),

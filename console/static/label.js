@@ -176,5 +176,5 @@ else if (first !== null) {
   stage.replaceChildren();
   showIdle("The next query is on its way.");
 }
-fetchNext();
 startPresence();
+fetchNext();

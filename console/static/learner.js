@@ -3,7 +3,7 @@
 const form = document.getElementById("create");
 const settings = document.getElementById("settings");
 const hint = document.getElementById("settings-hint"); // how it is done without this script
-const isChoice = (field) => ["algorithm.name", "algorithm.base.name"].includes(field.name);
+const isChoice = (field) => ["algorithm.name", "algorithm.base.name", "strategy.name"].includes(field.name);
 let asked = 0;
 
 async function draw() {

@@ -4,8 +4,8 @@ import { interruptTyping } from "./glance.js";
 import { post } from "./outbox.js";
 import { showSaid } from "./said.js";
 import { announce, showIdle } from "./stage.js";
-import { base, by, formToken, leaseMs, state } from "./state.js";
-import { fetchNext, showNext } from "./supply.js";
+import { base, by, formToken, leaseMs, page, state } from "./state.js";
+import { fetchNext, have, showNext } from "./supply.js";
 
 const AWAY_MS = 5 * 60 * 1000;
 
@@ -20,18 +20,22 @@ export async function quit() {
   location.assign("/");
 }
 
-async function beat() {
-  if (state.paused || state.stopped || document.visibilityState !== "visible") return;
+async function beat(claim = false) {
+  if (state.paused || state.stopped || (document.visibilityState !== "visible" && !claim)) return;
   if (Date.now() - state.seenAt > AWAY_MS) return pause();
   let reply;
   try {
-    reply = await post(`${base}/beat`, {}, formToken);
+    reply = await post(`${base}/beat`, { page, have: have(), claim }, formToken);
   } catch {
     return; // the next beat may come through
   }
-  state.upcoming = state.upcoming.filter((each) => !reply.lost.includes(each.dataset.name));
-  if (state.current !== null && state.correcting === null && reply.lost.includes(state.current.dataset.name)) {
-    state.gone = `${state.current.dataset.instance} is not yours any more: another took it, or it is not asked any more. `;
+  const gone = [...reply.lost, ...reply.elsewhere];
+  state.upcoming = state.upcoming.filter((each) => !gone.includes(each.dataset.name));
+  if (state.current !== null && state.correcting === null && gone.includes(state.current.dataset.name)) {
+    const { instance, name } = state.current.dataset;
+    state.gone = reply.elsewhere.includes(name)
+      ? `${instance} is open on another page of yours. `
+      : `${instance} is not yours any more: another took it, or it is not asked any more. `;
     state.current = null;
     interruptTyping();
     announce(state.gone.trim());
@@ -66,8 +70,18 @@ function goOn() {
   fetchNext();
 }
 
+/** The page is closed or left: the next one may show what it holds. */
+function leave() {
+  const headers = { "Content-Type": "application/json", Accept: "application/json", "X-Form-Token": formToken };
+  fetch(`${base}/leave`, { method: "POST", headers, body: JSON.stringify({ page, shown: state.current?.dataset.name ?? "" }), keepalive: true }).catch(() => null);
+}
+
 export function startPresence() {
+  beat(true); // what the page came with may be open on another
+  addEventListener("pagehide", leave);
+  document.addEventListener("visibilitychange", () => beat());
+  addEventListener("pageshow", (event) => event.persisted && beat(true));
   by("go-on").addEventListener("click", goOn);
   document.addEventListener("pointerdown", () => (state.seenAt = Date.now()));
-  setInterval(beat, leaseMs / 3);
+  setInterval(() => beat(), leaseMs / 3);
 }

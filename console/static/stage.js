@@ -9,7 +9,9 @@ import { by, commands, state } from "./state.js";
 export function read(html) {
   const holder = document.createElement("template");
   holder.innerHTML = html; // made by the console's own templates, which escape all that is not theirs
-  return holder.content.querySelector("article");
+  const article = document.adoptNode(holder.content.querySelector("article")); // from here on its pictures load
+  for (const each of article.querySelectorAll("img")) each.decode().catch(() => null); // it is shown where it would be
+  return article;
 }
 
 export function show(article) {

@@ -7,6 +7,8 @@ export const delayMs = Number(dataset.delay) * 1000;
 export const unseenMs = Number(dataset.unseen) * 1000; // what is pressed sooner is no answer to a query
 export const leaseMs = Number(dataset.lease) * 1000;
 export const strict = dataset.strict !== "";
+export const ahead = strict ? 0 : Number(dataset.ahead); // queries held before they are wanted
+export const page = crypto.randomUUID();
 
 export const state = {
   current: null, // the article that is shown

@@ -2,7 +2,7 @@
 
 import { Failure, post } from "./outbox.js";
 import { announce, read, show, showIdle, showProgress, showTrouble } from "./stage.js";
-import { base, by, formToken, state, strict } from "./state.js";
+import { ahead, base, by, formToken, page, state, strict } from "./state.js";
 
 const WAIT_S = 20;
 const RETRY_MS = 1500;
@@ -10,30 +10,41 @@ const RETRY_MS = 1500;
 let fetching = false;
 let refreshing = false;
 let exchanging = false;
+let timer = 0;
 
-function have() {
+/** The queries that the page has. */
+export function have() {
   const articles = [...(state.current === null || state.correcting !== null ? [] : [state.current]), ...state.upcoming, ...(state.held ? [state.held] : [])];
   return [...articles.map((each) => each.dataset.name), ...state.outbox.names()];
 }
 
+/** A query whose lease had ended was leased again: it is the same one, with another token. */
+function renewLease({ name, token }) {
+  for (const each of [state.current, state.held, ...state.upcoming]) if (each?.dataset.name === name) each.dataset.token = token;
+}
+
 export async function fetchNext() {
-  const wanted = state.current === null ? 1 : strict ? 0 : 1;
+  const wanted = Math.max(ahead, state.current === null ? 1 : 0);
   if (strict && state.outbox.size > 0) return; // the tree must know the answer first: taken or refused, it calls again
   if (fetching || exchanging || state.paused || state.stopped || state.upcoming.length >= wanted) return;
   fetching = true;
   let again = 0;
   try {
-    const reply = await post(`${base}/next`, { have: have(), wait_s: WAIT_S }, formToken);
+    const needed = state.current === null && state.upcoming.length === 0;
+    const count = wanted - state.upcoming.length;
+    const reply = await post(`${base}/next`, { page, have: have(), wait_s: needed || state.upcoming.length === 0 ? WAIT_S : 0, count }, formToken);
     if (state.outbox.size === 0) by("away").hidden = true;
     showProgress(reply.progress);
-    if (reply.html) {
-      const article = read(reply.html);
+    for (const { html } of reply.queries) {
+      const article = read(html);
       if (!have().includes(article.dataset.name)) state.upcoming.push(article);
-    } else {
+      else renewLease(article.dataset);
+    }
+    if (reply.queries.length === 0) {
       if (state.outbox.size > 0) state.outbox.flush(); // what waits may be what the next query waits for
       showIdle(reply.why);
-      again = state.current === null ? RETRY_MS : 4 * RETRY_MS;
     }
+    if (reply.queries.length < count) again = state.current === null && state.upcoming.length === 0 ? RETRY_MS : 4 * RETRY_MS;
   } catch (error) {
     if (!(error instanceof Failure)) throw error;
     if (state.outbox.size === 0 || state.current === null) showTrouble(error.status, state.outbox.size);
@@ -43,7 +54,8 @@ export async function fetchNext() {
     fetching = false;
   }
   showNext();
-  setTimeout(fetchNext, again);
+  clearTimeout(timer);
+  timer = setTimeout(fetchNext, again);
 }
 
 export async function refreshUnseen() {
@@ -51,7 +63,7 @@ export async function refreshUnseen() {
   refreshing = true;
   try {
     const { newer } = await post(`${base}/grown`, { wait_s: 5 }, formToken);
-    if (newer && state.upcoming.length > 0) await exchange(state.upcoming.shift());
+    if (newer && state.upcoming.length > 0) await exchange(state.upcoming.splice(0, 2));
   } catch (error) {
     if (!(error instanceof Failure)) throw error; // a query that is less apt is a query too
   } finally {
@@ -61,12 +73,16 @@ export async function refreshUnseen() {
   fetchNext();
 }
 
-/** From here until the answer nobody can be shown the query: it is given back. */
+/**
+ * The next query and the oldest of those behind it, for the two that the newest tree asks first: one is next, the other last.
+ * From here until the answer nobody can be shown the exchanged ones: they are given back.
+ */
 async function exchange(unseen) {
   exchanging = true;
-  const reply = await post(`${base}/exchange`, { unseen: unseen.dataset.name }, formToken);
+  const reply = await post(`${base}/exchange`, { page, unseen: unseen.map((each) => each.dataset.name) }, formToken);
   showProgress(reply.progress);
-  if (reply.html) state.upcoming.unshift(read(reply.html));
+  const [next, ...last] = reply.queries.map(({ html }) => read(html));
+  if (next) state.upcoming = [next, ...state.upcoming, ...last];
 }
 
 export function showNext() {

@@ -19,6 +19,11 @@ function level(item) {
   return Number(item.dataset.depth);
 }
 
+/** What is typed to find nodes, as a part of an address. */
+function typed() {
+  return `find=${encodeURIComponent(view.querySelector("[name=find]").value)}`;
+}
+
 /** Hide what lies below folded nodes. */
 function fold(all = items()) {
   let under = Infinity;
@@ -49,7 +54,7 @@ async function reveal(node) {
   const item = by(`n${node}`);
   if (item === null) {
     const mine = ++asked;
-    const response = await fetch(address("?part=1&", node));
+    const response = await fetch(address(`?part=1&zoom=${view.querySelector(".tree-columns").dataset.zoom}&${typed()}&`, node));
     if (mine !== asked || !response.ok) return;
     view.innerHTML = await response.text(); // of our own templates
     by(`n${node}`).scrollIntoView({ block: "nearest" });
@@ -103,7 +108,46 @@ view.addEventListener("keydown", (event) => {
   if (next) choose(next);
 });
 
+/** Draw the part of the tree below a node, and choose that. */
+async function zoom(node) {
+  await load(view.querySelector(".tree-columns").dataset.version, node);
+  by(`n${node}`)?.scrollIntoView({ block: "nearest" });
+}
+
+view.addEventListener("dblclick", (event) => {
+  const box = event.target.closest(".box");
+  if (box !== null) zoom(box.dataset.node);
+});
+
+let finding = 0;
+view.addEventListener("input", (event) => {
+  if (!event.target.matches("[name=find]")) return;
+  clearTimeout(finding);
+  finding = setTimeout(find, 150);
+});
+view.addEventListener("submit", (event) => {
+  if (!event.target.matches(".find")) return;
+  event.preventDefault();
+  find();
+});
+
+/** List the nodes that the typed text finds, and mark them in the picture. */
+async function find() {
+  const text = view.querySelector("[name=find]").value;
+  const response = await fetch(address(`/find?${typed()}&`, 0));
+  if (!response.ok || view.querySelector("[name=find]")?.value !== text) return;
+  by("found").innerHTML = await response.text(); // of our own templates
+  const found = new Set([...by("found").querySelectorAll("[data-node]")].map((each) => each.dataset.node));
+  for (const each of view.querySelectorAll(".box")) each.classList.toggle("found", found.has(each.dataset.node));
+}
+
 view.addEventListener("click", (event) => {
+  const part = event.target.closest("a[data-zoom]");
+  const other = event.target.closest(".way a[data-node], .found a");
+  if (part !== null || other !== null) {
+    event.preventDefault();
+    return part !== null ? zoom(part.dataset.zoom) : reveal(other.dataset.node);
+  }
   const box = event.target.closest(".box");
   const item = event.target.closest("[role=treeitem]");
   if (box === null && item === null) return;
@@ -122,10 +166,10 @@ function showVersion(version) {
   by("version-shown").textContent = `${version} of ${newest}`;
 }
 
-async function load(version) {
+async function load(version, zoom = 0, node = zoom) {
   const mine = ++asked;
   const { member } = view.querySelector(".tree-columns").dataset;
-  const response = await fetch(`${view.dataset.base}?part=1&version=${version}&member=${member}`);
+  const response = await fetch(`${view.dataset.base}?part=1&version=${version}&member=${member}&zoom=${zoom}&node=${node}&${typed()}`);
   if (mine !== asked) return;
   if (!response.ok) {
     by("status").textContent = `Version ${version} cannot be shown: it may have been deleted.`;

@@ -30,7 +30,7 @@ from quercus.server.wire.trees import encode_head
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUCKET
-from quercus.specification.strategies import DEFAULT_STRATEGY
+from quercus.specification.strategies import chosen_strategy
 from quercus.storage import Event, EventKind, InstanceColumns
 from quercus.trees import (
     Abc45,
@@ -81,7 +81,7 @@ def tree_engine(specification: Specification) -> TreeEngine:
 def as_active(specification: Specification) -> Specification:
     """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
     is_asked = specification.algorithm.asks == "tree"
-    strategy = specification.strategy if is_asked else DEFAULT_STRATEGY["tree"]
+    strategy = chosen_strategy(specification.strategy if is_asked else None, "tree")
     return replace(specification, algorithm=Abc45(), strategy=strategy)
 
 
@@ -261,7 +261,7 @@ class TreeEngine:
     @property
     def strategy_name(self) -> str:
         """Name of the strategy that chooses queries."""
-        return self._specification.strategy
+        return self._specification.strategy.name
 
     def choose_queries(self, limit: int) -> tuple[tuple[int, Query], ...]:
         """Return up to `limit` queries, each with the sequence of its instance."""

@@ -28,7 +28,7 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
-from quercus.server.wire.models import specification_of
+from quercus.server.wire.models import encode_model, specification_of
 from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store
@@ -70,6 +70,8 @@ class LogFolder:
         self._model = record.name
         self.key = record.key
         self._engine = self._make_engine(specification_of(record.initial_specification), record.report)
+        if reason := encode_model(record, {}).asking_stopped:
+            _log.warning("model %s asks nothing: %s", record.name, reason)
         self._saved = SavedGrowth(store, record)
         loaded = self._saved.restore_engine(self._engine)
         self._folded = loaded.sequence  # newest sequence in the state

@@ -14,15 +14,16 @@ from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
 from quercus.server.labelling.reliability import known_model
 from quercus.server.transfer.stored_contents import UNREADABLE
-from quercus.server.wire.algorithms import encode_learners
 from quercus.server.wire.errors import ResourceExhausted
 from quercus.server.wire.models import (
     check_sizes,
     encode_model,
     new_specification,
+    stored_specification,
     updated_specification,
 )
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
+from quercus.server.wire.plugins import encode_learners
 from quercus.specification.bounds import check_model_id
 from quercus.storage import CorruptStore, KnownModel, ModelRecord, ModelReplaced, NotFound, Store
 from quercus.v1 import model_pb2 as pb
@@ -139,7 +140,7 @@ def _update_in_store(
     """Change the present specification while the store holds the model, so that no other update is lost."""
 
     def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
-        current = pb.Specification.FromString(stored)
+        current = stored_specification(stored)
         after = updated_specification(current, request)
         return None if after == current else (after.SerializeToString(deterministic=True), after.budget)
 

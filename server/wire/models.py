@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Iterable, Mapping, MutableSequence, Sequence
 from functools import lru_cache, reduce
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
-from quercus.server.wire.algorithms import canonical_algorithm, decode_algorithm
 from quercus.server.wire.displays import check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
+from quercus.server.wire.plugins import (
+    canonical_plugin,
+    decode_algorithm,
+    decode_strategy,
+    is_absent,
+    stored_strategy,
+)
 from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
 from quercus.specification.algorithms import Pruning
@@ -24,8 +31,8 @@ from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.plugins import STRATEGIES, foreign_package
-from quercus.specification.strategies import strategy_class
+from quercus.specification.plugins import missing_package
+from quercus.specification.strategies import DEFAULT_STRATEGY
 from quercus.specification.values import canonical_names
 from quercus.storage import ModelRecord
 from quercus.v1 import model_pb2
@@ -57,11 +64,16 @@ def complete_specification(
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
-    if full.algorithm == model_pb2.Algorithm():
+    if full.algorithm == model_pb2.Plugin():
         full.algorithm.name = algorithms.DEFAULT
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(full.algorithm)
-        full.algorithm.CopyFrom(canonical_algorithm(full.algorithm))
+        full.algorithm.CopyFrom(canonical_plugin(type(algorithm), full.algorithm))
+    if full.strategy == model_pb2.Plugin():
+        full.strategy.name = DEFAULT_STRATEGY[algorithm.asks]
+    with field_prefix("specification.strategy"):
+        strategy = decode_strategy(full.strategy, algorithm.asks)
+        full.strategy.CopyFrom(canonical_plugin(type(strategy), full.strategy))
     own = algorithm.own_defaults(len(full.classes))
     for field, value in {**DEFAULTS, **own}.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
@@ -78,9 +90,6 @@ def complete_specification(
             edges = attribute.numeric.edges
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
-    with field_prefix("specification"):
-        strategy_class(full.strategy, algorithm.asks)
-    full.strategy_package = foreign_package(STRATEGIES, full.strategy)
     check_presentation(full)
     return full
 
@@ -167,6 +176,21 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
         )
 
 
+def stored_specification(data: bytes) -> model_pb2.Specification:
+    """Read a complete specification of the store.
+
+    Before strategies had parameters, field 8 was the name of the strategy and field 16 its package.
+    """
+    message = model_pb2.Specification.FromString(data)
+    if not message.HasField("strategy"):
+        for earlier in cast("Iterable[Any]", UnknownFieldSet(message)):
+            if earlier.field_number == 8:
+                message.strategy.name = earlier.data.decode()
+            elif earlier.field_number == 16:
+                message.strategy.package = earlier.data.decode()
+    return message
+
+
 def decode_specification(message: model_pb2.Specification) -> Specification:
     """Convert a complete specification to the domain.
 
@@ -182,8 +206,9 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     with field_prefix("specification.algorithm"):
         algorithm = decode_algorithm(message.algorithm)
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
+    with field_prefix("specification.strategy"):
+        strategy = stored_strategy(message.strategy, algorithm.asks)
     with field_prefix("specification"):
-        strategy_class(message.strategy, algorithm.asks, message.strategy_package)
         pruning = None
         if message.HasField("pruning"):
             with field_prefix("pruning"):
@@ -195,6 +220,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
             algorithm=algorithm,
+            strategy=strategy,
             pruning=pruning,
             **given,
         )
@@ -236,7 +262,7 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
 
 def specification_of(data: bytes) -> Specification:
     """Return a stored specification."""
-    return decode_specification(model_pb2.Specification.FromString(data))
+    return decode_specification(stored_specification(data))
 
 
 def updated_specification(
@@ -262,17 +288,18 @@ def updated_specification(
                 f"update_mask.paths[{i}]", f"is {shown(path)}, must be one of {', '.join(CHANGEABLE)}"
             )
         merged.ClearField(path)  # type: ignore[arg-type]
-        if path in {"pruning", "presentation"}:
-            if request.specification.HasField(path):  # type: ignore[arg-type]
-                getattr(merged, path).CopyFrom(getattr(request.specification, path))
-        elif request.specification.HasField(path):  # type: ignore[arg-type]
+        if not request.specification.HasField(path):  # type: ignore[arg-type]
+            continue
+        if path in _PARAMETERS:
             setattr(merged, path, getattr(request.specification, path))
+        else:
+            getattr(merged, path).CopyFrom(getattr(request.specification, path))
     return complete_specification(merged)
 
 
 def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -> model_pb2.Model:
     """Convert a stored model to the wire; learned nominal values follow the declared ones."""
-    specification = model_pb2.Specification.FromString(record.specification)
+    specification = stored_specification(record.specification)
     for k, values in vocabulary.items():
         if k >= len(specification.attributes) or not specification.attributes[k].HasField("nominal"):
             continue  # of another model, which took the name at this moment
@@ -298,7 +325,14 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         average_confidence=report.average_confidence if report.HasField("average_confidence") else None,
         other_names=report.other_names,
         growth_stopped=stop_text(report.stopped_above_bytes),
+        asking_stopped=_absence_text(specification.strategy) if is_absent(specification.strategy) else "",
     )
+
+
+def _absence_text(strategy: model_pb2.Plugin) -> str:
+    """Return why a model asks nothing whose strategy is not installed, and how it can."""
+    package = missing_package("strategy", strategy.package)
+    return f"its strategy {strategy.name} is {package}; or give the model another strategy"
 
 
 @lru_cache(maxsize=4096)

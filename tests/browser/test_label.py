@@ -186,6 +186,7 @@ def test_the_loss_of_a_query_is_reported(
     try:
         page = visit(f"/m/{wine}/label", "eve", console.url)
         shown = heading(page)
+        page.wait_for_load_state("networkidle")  # all that it holds ahead is there
         for each in client.list_queries(wine, ["leased"]):
             client.end_lease(each.name)
         expect(page.locator("#status")).to_have_text(
@@ -207,12 +208,11 @@ def test_the_unseen_query_is_the_one_that_the_newest_tree_asks(
     answer(page, "b")
     with page.expect_response(lambda response: response.url.endswith("/label/exchange")) as refreshed:
         kept(page)
-    unseen = refreshed.value.json()["name"]
+    unseen = refreshed.value.json()["queries"][0]["name"]
     client.wait_grown(wine)
-    head = client.lease(wine, "head").queries[0]  # what is asked next, beside the two that the page holds
-    client.release(head)
     held = {query.name for query in client.list_queries(wine, ["leased"])}
-    assert held == {unseen, page.locator("#stage article").get_attribute("data-name")}
+    assert {unseen, page.locator("#stage article").get_attribute("data-name")} < held
+    assert len(held) <= 12
     shown = answer(page, "g")
     assert shown != heading(page)
     assert page.locator("#stage article").get_attribute("data-name") == unseen

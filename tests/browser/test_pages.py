@@ -353,6 +353,55 @@ def test_a_tree_of_thousands_of_nodes_opens_at_once(
     expect(page.locator(f"#n{deepest.index}")).to_have_attribute("aria-selected", "true")
 
 
+@pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
+def test_a_large_tree_is_zoomed_and_searched(visit: Visit, client: Client, large: str, scripts: bool) -> None:
+    """The picture has the nodes below the chosen one alone; every node above it is one click away."""
+    tree = client.tree(large)
+    page = visit(f"/m/{large}/tree", java_script_enabled=scripts)
+    deep = next(node for node in tree.nodes if node.depth == 6 and node.children and node.count > 20)
+    page.goto(f"{page.url}?node={deep.index}")
+    panel, boxes = page.locator("#panel"), page.locator(".icicle .box")
+    expect(panel.get_by_role("listitem")).to_have_count(6)
+    assert len(panel.get_by_role("heading").inner_text()) < 30  # one test, not six
+    panel.get_by_role("link", name="Zoom into it").click()
+    way = page.get_by_role("navigation", name="The part of the tree in the picture")
+    expect(way.get_by_role("listitem")).to_have_count(7)
+    expect(boxes.first).to_have_attribute("data-node", str(deep.index))
+    below = {deep.index}
+    for node in tree.nodes[deep.index :]:
+        if node.index in below:
+            below.update(node.children)
+    drawn = {int(each.get_attribute("data-node") or -1) for each in boxes.all()}
+    assert deep.index in drawn
+    assert drawn <= below
+    page.get_by_role("searchbox").fill("a3 p")
+    page.keyboard.press("Enter")
+    found = page.locator(".found a")
+    expect(found).to_have_count(50)
+    first = max(
+        (
+            node
+            for node in tree.nodes
+            if node.parent is not None
+            and node.class_name == "p"
+            and tree.nodes[node.parent].attribute == "a3"
+        ),
+        key=lambda node: (node.count, -node.index),
+    )
+    expect(found.first).to_have_attribute("data-node", str(first.index))
+    if scripts:
+        assert Axe().run(page).response["violations"] == []
+        way.get_by_role("link").first.click()
+        expect(way).to_have_count(0)  # all of it is in the picture
+        boxes.nth(1).dblclick()
+        expect(way.get_by_role("listitem")).to_have_count(2)
+    else:
+        found.first.click()
+    page.get_by_role("searchbox").fill("no such node")
+    page.keyboard.press("Enter")
+    expect(page.locator("#found")).to_contain_text("0 nodes found")
+
+
 def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Path) -> None:
     page = visit("/create")
     (tmp_path / "flowers.csv").write_text(CSV)
@@ -441,7 +490,7 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
     page.get_by_role("button", name="Create the model").click()
     page.get_by_role("heading", name=name).wait_for()
     specification = client.get_model(name).specification
-    assert specification.strategy == "leaf-width"
+    assert specification.strategy == {"name": "leaf-width"}
     algorithm = specification.algorithm
     assert isinstance(algorithm, dict)
     assert {each: algorithm[each] for each in ("name", "trees", "max_features", "seed")} == {

@@ -13,10 +13,16 @@ from integration.client.serving import Serving
 from playwright.sync_api import Browser, Dialog, Page, expect
 from support.consoles import ConsoleProcess
 
-from quercus.client import Client
+from quercus.client import Client, Numeric, Specification
+from quercus.console.pages.label import MOST_AHEAD
+from quercus.specification.display import MediaItem
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
+
+
+GIF = bytes.fromhex("47494638396101000100800000000000ffffff21f90400000000002c00000000010001000002024401003b")
+"""A picture of one pixel."""
 
 
 def texts(client: Client, model: str) -> list[tuple[str, str, str]]:
@@ -31,6 +37,15 @@ def go_offline(page: Page, client: Client, model: str) -> None:
         page.wait_for_timeout(50)
     page.wait_for_load_state("networkidle")
     page.context.set_offline(True)
+
+
+def hold_ahead(page: Page, client: Client, model: str) -> None:
+    """Wait until the page holds all that it holds ahead."""
+    for _ in range(100):
+        if client.get_model(model).queries_leased == 1 + MOST_AHEAD:
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError("the page does not hold as many")
 
 
 def answer_offline(page: Page, client: Client, model: str, key: str) -> str:
@@ -124,6 +139,52 @@ def test_two_tabs_send_an_answer_once(visit: Visit, client: Client, wine: str) -
     assert tries >= 1
     assert len(sent) == 1
     assert texts(client, wine) == [("eve", first, "Barolo")]
+
+
+def test_ten_queries_can_be_answered_while_nobody_is_reached(visit: Visit, client: Client) -> None:
+    """Their pictures are there too; then the answers are sent in order."""
+    name = "u-ten"
+    client.create_model(
+        name, Specification([Numeric("x", cuts=8)], ["yes", "no"], budget=60, min_instances=1)
+    )
+    shown = [[MediaItem("image", "dot", data=GIF + bytes([k]))] for k in range(60)]
+    client.push(name, [[k] for k in range(60)], ids=[f"row-{k}" for k in range(60)], displays=shown)
+    client.wait_grown(name)
+    page = visit(f"/m/{name}/label", "eve")
+    hold_ahead(page, client, name)
+    page.wait_for_load_state("networkidle")
+    page.context.set_offline(True)
+    said = []
+    for k in range(MOST_AHEAD):
+        said.append((answer(page, "yn"[k % 2]), ("yes", "no")[k % 2]))
+        assert page.locator("#stage img").evaluate("each => each.complete && each.naturalWidth") == 1
+    assert client.get_model(name).queries_answered == 0
+    page.context.set_offline(False)
+    kept(page)
+    assert [(each.instance, each.text) for each in client.answers(name)] == said
+
+
+def test_two_tabs_show_different_queries(visit: Visit, client: Client, wine: str) -> None:
+    """A tab that is closed leaves what it had to the others."""
+    page = visit(f"/m/{wine}/label", "eve")
+    page.wait_for_load_state("networkidle")
+    other = page.context.new_page()
+    other.goto(page.url)
+    other.locator("#stage h1").wait_for()
+    seen = []
+    for _ in range(3):
+        seen += [answer(page, "b"), answer(other, "g")]
+    kept(page)
+    kept(other)
+    assert len(set(seen)) == 6
+    page.reload()
+    page.locator("#stage h1").wait_for()
+    tabs = [page, other]
+    tabs.append(page.context.new_page())
+    tabs[2].goto(page.url)
+    tabs[2].locator("#stage h1").wait_for()
+    page.wait_for_load_state("networkidle")
+    assert len({*seen, *map(heading, tabs)}) == 9
 
 
 def test_any_page_of_the_labeller_sends_what_was_left(visit: Visit, client: Client, wine: str) -> None:

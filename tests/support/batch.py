@@ -11,8 +11,8 @@ import numpy as np
 from quercus.belief.evidence import update
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
+from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
-from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.growth.stream import Answered, Corrected, Event, Observed, Refused, Respecified
 from quercus.trees.tree.encoding import Edges, Encoder, cut_counts, declared_count, edges_in_force
@@ -167,6 +167,6 @@ class Batch:
         """Gain-ratio intervals of every node that was judged."""
         return {
             decision.place.path: dict(decision.choice.intervals)
-            for decision, _, _ in self.context.growth.preorder()
+            for decision, _ in self.context.growth.decisions()
             if decision.choice is not None
         }

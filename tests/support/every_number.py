@@ -17,8 +17,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees import strategy_named
-
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -30,7 +28,7 @@ from quercus.labelling.crowds.answers import CrowdAnswers
 from quercus.labelling.crowds.confusion import estimate_crowd
 from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
-from quercus.specification.strategies import strategies
+from quercus.specification.strategies import chosen_strategy, strategies
 from quercus.trees import (
     C45,
     Abc45,
@@ -44,7 +42,7 @@ from quercus.trees import (
 )
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
@@ -226,7 +224,7 @@ def of_asking() -> Iterator[tuple[str, Said]]:
     for strategy in strategies("forest"):
         said = Said()
         for choice in choose_rows(
-            forest, np.arange(LABELLED, ROWS), 8, worth=strategy_named(strategy, "forest").worth
+            forest, np.arange(LABELLED, ROWS), 8, worth=chosen_strategy(strategy, "forest").worth
         ):
             said.decided.append([choice.row, choice.stands_for, choice.pool.tolist()])
             said.add_numbers(np.where(np.isfinite(choice.scores), choice.scores, -1.0))

@@ -11,6 +11,9 @@ from quercus.specification.algorithms import Pruning, algorithm_classes
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameter import Parameter, parameters_of
+from quercus.specification.parameters import STRATEGY
+from quercus.specification.plugins import plugin_classes
+from quercus.specification.strategies import QueryStrategy
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "parameters.md"
 HEAD = """# Parameters
@@ -31,6 +34,12 @@ ALGORITHM = """
 specification, all others under `algorithm` ([learners of a model](serving.md)). `max_cuts` of `abc45` and `e2m` stands in neither:
 their attributes say how many cuts they have. Estimators have the same parameters ([estimators](estimators.md)).
 """  # noqa: E501
+STRATEGIES = """
+## Query strategies
+
+They stand under `strategy` in the specification of a model, and are set by `--strategy-parameter`. Strategies that are
+not listed have none ([query strategies](strategies.md)).
+"""
 SERVERS = """
 ## Servers
 
@@ -49,16 +58,17 @@ Options of `quercus console`, and variables of the environment (`QUERCUS_CONSOLE
 
 def page() -> str:
     """Return the whole page."""
-    model = {"model": Specification, "nominal": Nominal, "numeric": Numeric, "pruning": Pruning}
-    kinds: Mapping[str, Any] = algorithm_classes()
+    models = {"nominal": Nominal, "numeric": Numeric, "pruning": Pruning}
     return (
         "\n".join(
             [
                 HEAD.rstrip("\n"),
                 MODELS.format(algorithm=algorithms.DEFAULT),
-                table("of", of_each({name: parameters_of(kind) for name, kind in model.items()})),
+                table("of", of_each({"model": [*parameters_of(Specification), STRATEGY]} | of_kinds(models))),
                 ALGORITHM,
-                table("of", of_each({name: parameters_of(kind) for name, kind in kinds.items()})),
+                table("of", of_each(of_kinds(algorithm_classes()))),
+                STRATEGIES,
+                table("of", of_each(of_kinds(plugin_classes(QueryStrategy)))),
                 SERVERS,
                 table("set by", [(each, _set_by(each)) for each in server.PARAMETERS.values()]),
                 CONSOLES,
@@ -67,6 +77,11 @@ def page() -> str:
         )
         + "\n"
     )
+
+
+def of_kinds(kinds: Mapping[str, Any]) -> dict[str, Iterable[Parameter]]:
+    """Return the parameters of some classes."""
+    return {name: parameters_of(kind) for name, kind in kinds.items()}
 
 
 def of_each(kinds: Mapping[str, Iterable[Parameter]]) -> list[tuple[Parameter, str]]:

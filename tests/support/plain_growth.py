@@ -5,28 +5,44 @@ at a time.
 """
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
 
 import numpy as np
 
 from quercus.belief.arrays import Ints
 from quercus.specification.parameters import PREDICTION_LEVEL
 from quercus.trees.ask.query import QueryContext
-from quercus.trees.growth.batch import BatchGrowth, Branch, GrowthRules, OpenNode, SplitChoice
+from quercus.trees.growth.batch import (
+    Decision,
+    GrowthRules,
+    NodePrediction,
+    OpenNode,
+    SplitChoice,
+    decide_node,
+    tree_of,
+)
 from quercus.trees.growth.sample import Sample
-from quercus.trees.learners.evidential import Likeliest
+from quercus.trees.learners.evidential import evidential_prediction
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.gain import best_splits
 from quercus.trees.rules.ties import TIE, largest_mid_value
-from quercus.trees.tree.node import Stop
+from quercus.trees.tree.node import Node, Path, Stop
 from quercus.trees.tree.splits import BELOW
-from support.plain_rules import chance_of_split, gain_ratio_interval, non_dominated
+from support.plain_rules import candidate_splits, chance_of_split, gain_ratio_interval, non_dominated
 
 
 @dataclass(frozen=True, slots=True)
-class GainRatio:
-    """Criterion: gain-ratio intervals, dominance, largest mid-value (theory §3.1, §3.2).
+class Contest(SplitChoice):
+    """A choice with the attributes that may be the best, in declared order."""
+
+    rivals: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class PlainRules(GrowthRules):
+    """Gain-ratio intervals, dominance, largest mid-value (theory §3.1, §3.2), and the stops of theory §3.4.
 
     What it calls attributes are the splits of the sample, see `quercus.trees.tree.splits`; of each attribute with
     cuts only the one that stands for it is a candidate.
@@ -34,9 +50,12 @@ class GainRatio:
 
     sample: Sample
     solver: IntervalSolver
+    min_instances: int
+    max_depth: int | None
+    prediction_level: float
     significance: float = 0.0
 
-    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+    def choose_split(self, place: OpenNode) -> Contest | None:
         """Return the choice, or None when every attribute has one populated value."""
         tables = self._tables(place)
         splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
@@ -56,7 +75,7 @@ class GainRatio:
         justified = bool(earned) or self.significance == 0
         intervals = self._intervals(counts, earned or splits)
         rivals = non_dominated(intervals)
-        return SplitChoice(
+        return Contest(
             attribute=largest_mid_value(intervals, rivals),
             intervals=intervals,
             rivals=rivals,
@@ -65,8 +84,8 @@ class GainRatio:
         )
 
     def _tables(self, place: OpenNode) -> Mapping[int, Ints]:
-        informative = self.sample.informative(place.rows, place.attributes)
-        return self.sample.contingency(place.rows, tuple(informative))
+        splits = candidate_splits(self.sample, place.rows, place.attributes)
+        return self.sample.contingency(place.rows, splits)
 
     def _intervals(self, node: Ints, splits: Mapping[int, Ints]) -> dict[int, tuple[float, float]]:
         counts = np.concatenate([node[np.newaxis], *splits.values()])
@@ -93,29 +112,15 @@ class GainRatio:
             gains[at], below[at] = -(sizes / sizes.sum()) @ ((lower + upper) / 2), sizes[BELOW]
         return [candidates[at] for at in best_splits(gains, firsts, below)]
 
-
-@dataclass(frozen=True, slots=True)
-class ByValue:
-    """Branching: a branch for every populated value; the attribute, or the cut, is spent."""
-
-    sample: Sample
-
-    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
-        """Return the populated branches, in order of code."""
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
+        """Return a child for every populated value, in order of code; the attribute, or the cut, is spent."""
         attribute = choice.attribute
         column = self.sample.branch(place.rows, attribute)
         left = tuple(k for k in place.attributes if k != attribute)
-        return [Branch(attribute, int(code), place.rows[column == code], left) for code in np.unique(column)]
-
-
-@dataclass(frozen=True, slots=True)
-class PlainStopping:
-    """Stopping: too few rows, too deep, one class for certain, or nothing to gain (theory §3.4)."""
-
-    sample: Sample
-    solver: IntervalSolver
-    min_instances: int
-    max_depth: int | None
+        return [
+            place.child(attribute, code, place.rows[column == code], left)
+            for code in np.unique(column).tolist()
+        ]
 
     def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
@@ -128,21 +133,74 @@ class PlainStopping:
             return Stop.MAX_DEPTH
         return None
 
-    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
         if max(upper for _, upper in choice.intervals.values()) <= TIE:
             return Stop.NO_GAIN
         return None if choice.justified else Stop.NOT_SIGNIFICANT
 
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
+        """Return the likeliest class."""
+        return evidential_prediction(self.sample, place, self.solver, self.prediction_level)
 
-class PlainGrowth(BatchGrowth):
-    """Growth that knows the interval of every candidate, also of those that are not earned."""
+
+@dataclass(eq=False)
+class PlainGrowth:
+    """A tree that is decided as far as it is looked at, each node once: a `quercus.trees.ask.query.QueryableTree`."""
+
+    root: OpenNode
+    rules: PlainRules
+    _decided: dict[Path, Decision] = field(default_factory=dict)
+
+    def decide(self, place: OpenNode) -> Decision:
+        """Return whether and how the node at `place` is split."""
+        if place.path not in self._decided:
+            self._decided[place.path] = decide_node(place, self.rules)
+        return self._decided[place.path]
+
+    def decisions(self) -> Iterator[tuple[Decision, int]]:
+        """Yield every decision, parents first, with its parent's index; lazy."""
+        pending = [(self.root, -1)]
+        for index in count():
+            if not pending:
+                return
+            place, parent = pending.pop()
+            decision = self.decide(place)
+            yield decision, parent
+            pending.extend((child, index) for child in reversed(decision.children))
+
+    def tree(self) -> Node:
+        """Return the whole tree."""
+        return tree_of(list(self.decisions()), self.rules)
+
+    def find_node(self, path: Path) -> OpenNode | None:
+        """Return the place at `path`, or None when the tree has no such node."""
+        place = self.root
+        for step in path:
+            found = [child for child in self.decide(place).children if child.path[-1] == step]
+            if not found:
+                return None
+            place = found[0]
+        return place
+
+    def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
+        """Yield the undecided nodes, in pre-order, with their rivals."""
+        for decision, _ in self.decisions():
+            if decision.undecided:
+                assert isinstance(decision.choice, Contest)
+                yield decision.place, decision.choice.rivals
+
+    def row_leaves(self) -> tuple[Ints, Callable[[int], Path]]:
+        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf."""
+        ends = [decision.place for decision, _ in self.decisions() if decision.stop is not None]
+        of = np.zeros(self.root.rows.size, dtype=np.int64)
+        for number, place in enumerate(ends):
+            of[place.rows] = number
+        return of, lambda number: ends[number].path
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
-        """See `quercus.trees.ask.query.QueryableTree`."""
-        criterion = self.method.criterion
-        assert isinstance(criterion, GainRatio)
-        choice = replace(criterion, significance=0.0).choose_split(place)
+        """Return the interval of every candidate, also of those that are not earned."""
+        choice = replace(self.rules, significance=0.0).choose_split(place)
         return {} if choice is None else choice.intervals
 
 
@@ -161,12 +219,7 @@ def open_context(
     `ordered` is as of `QueryContext`; without it all codes are names.
     """
     solver = sample.table.solver(alpha)
-    method = GrowthRules(
-        criterion=GainRatio(sample, solver, significance),
-        branching=ByValue(sample),
-        stopping=PlainStopping(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver, prediction_level),
-    )
+    rules = PlainRules(sample, solver, min_instances, max_depth, prediction_level, significance)
     root = OpenNode((), np.arange(len(sample.ids)), tuple(range(sample.splits.split_count)))
-    growth = PlainGrowth(root, method)
+    growth = PlainGrowth(root, rules)
     return QueryContext(sample, solver, growth, ordered or (0,) * len(sample.arities))

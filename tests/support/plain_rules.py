@@ -1,14 +1,17 @@
 """Gain ratio and dominance of one node, as plain as the formulas: `quercus.trees.rules` must agree with them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
+from quercus.belief.arrays import Ints
+from quercus.trees.growth.sample import Sample
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.gain import split_information
 from quercus.trees.rules.ties import TIE, Interval
+from quercus.trees.tree.splits import Splits
 
 Floats = NDArray[np.float64]
 
@@ -89,3 +92,26 @@ def chance_of_split(
         gain, occurring = gain + value, occurring | here
     freedom = (len(told) - 1) * (int(occurring.sum()) - 1)
     return float(chdtrc(freedom, 2 * gain)) if freedom > 0 and gain > TIE else np.inf
+
+
+def is_candidate(splits: Splits, split: int, sizes: Ints) -> bool:
+    """Return whether a split is a candidate, given how many rows of a node have each code of its attribute.
+
+    By code it is where there are rows with two codes; at a cut, see `quercus.trees.tree.splits`.
+    """
+    cut = int(splits.cut[split])
+    if cut < 0:
+        return bool(np.count_nonzero(sizes) > 1)
+    known = splits.cuts[splits.attribute[split]] + 1
+    populated = np.flatnonzero(sizes[:known])
+    if populated.size == 1:
+        return cut == 0 and bool(sizes[known:].any())
+    return cut in populated[:-1]
+
+
+def candidate_splits(sample: Sample, rows: Ints, splits: Iterable[int]) -> tuple[int, ...]:
+    """Return those of `splits` that are candidates at a node with these rows."""
+    every, sizes = sample.splits, {}
+    for k in {int(every.attribute[split]) for split in splits}:
+        sizes[k] = np.bincount(sample.codes[rows, k], minlength=sample.arities[k])
+    return tuple(split for split in splits if is_candidate(every, split, sizes[int(every.attribute[split])]))

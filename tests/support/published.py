@@ -21,5 +21,8 @@ def published_model(*given: Any, **more: Any) -> ClientSpecification:
 
 def published_message(**fields: Any) -> model_pb2.Specification:
     """Return a specification as it is on the wire."""
-    tree = {"algorithm": to_proto("abc45"), "split_significance": 0.0}
-    return model_pb2.Specification(**(tree | fields))
+    given: dict[str, Any] = {"algorithm": "abc45", "split_significance": 0.0} | fields
+    for name in ("algorithm", "strategy"):
+        if isinstance(given.get(name), str):
+            given[name] = to_proto(given[name], name)
+    return model_pb2.Specification(**given)

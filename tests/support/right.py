@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.client.algorithms import AlgorithmLike, to_proto
+from quercus.client.algorithms import PluginLike, to_proto
 from quercus.inference import open_inference_pb2
 from quercus.v1 import (
     admin_pb2,
@@ -44,7 +44,7 @@ def specifications() -> list[model_pb2.Specification]:
         "min_instances": 2,
         "warmup_rows": 4,
     }
-    learners: list[AlgorithmLike] = [
+    learners: list[PluginLike] = [
         {"name": "c45", "max_cuts": 9, "min_branch": 3, "confidence": None},
         {
             "name": "forest",

@@ -15,7 +15,7 @@ from quercus.specification.model import Specification as ModelSpecification
 from quercus.storage import Store
 from quercus.trees import C45, Forest
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.encoding import Encoder
 from support.published import published_model

@@ -18,9 +18,8 @@ from quercus.trees.likelihood.interval import SETTLED_END, IntervalSolver
 from quercus.trees.likelihood.solver.leave_one_out_width import LeaveOneOut
 from quercus.trees.rules.ties import TIE
 
-SLACK = (
-    2.0 * SETTLED_END + 2e-10
-)  # bits; the solver may report an interval this much narrower than points of it show
+# bits; the solver may report an interval this much narrower than points of it show
+SLACK = 2.0 * SETTLED_END + 2e-10
 FLAT_CUT = 1e-7  # nats; a cut no further below the maximum is left to the solver
 SCORE_ENTRIES = 200_000  # scores of distinct contours remembered for one solver, some 100 bytes each,
 OVERHEAD = 20  # and as many as this for each child, however few contours it has

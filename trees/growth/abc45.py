@@ -22,9 +22,9 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     SPLIT_SIGNIFICANCE,
 )
-from quercus.specification.strategies import PUBLISHED
+from quercus.specification.strategies import PUBLISHED, QueryStrategy
+from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.query import Query
-from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.sample import ContourTable, Sample
@@ -53,7 +53,7 @@ def induce(
     oracle: Oracle | None = None,
     min_instances: int = MIN_INSTANCES.default,
     max_depth: int | None = None,
-    strategy: str = PUBLISHED,
+    strategy: str | QueryStrategy = PUBLISHED,
     ordered: Sequence[int] = (),
     prediction_level: float = PREDICTION_LEVEL.default,
     split_significance: float = 0.0,
@@ -80,7 +80,7 @@ def induce(
     max_depth
         Depth at which every node is a leaf; None for no limit.
     strategy
-        Query strategy, a name of `quercus.specification.strategies.STRATEGIES`.
+        Query strategy, or its name.
     ordered
         (K,) how many of each attribute's values, from 0 on, are in order, as bins are: committees look at that. Without
         it all are names.
@@ -128,14 +128,14 @@ def induce(
         instance = wanted[0].instance
         answer = oracle(instance)
         answers += answer is not None
-        live.set_label(instance, None if answer is None else _combined_contour(live, instance, answer))
+        contour = None
+        if answer is not None:
+            known = live.table.contours[live.contour_id(instance)]
+            contour = update(
+                known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0
+            ).contour
+        live.set_label(instance, contour)
     return Induction(live.flat.tree(), tuple(queries))
-
-
-def _combined_contour(live: LiveTree, instance: int, answer: ArrayLike) -> NDArray[np.float64]:
-    """Return the contour of a row after an answer of reliability 1, which is given as a contour."""
-    known = live.table.contours[live.contour_id(instance)]
-    return update(known, check_contour(answer, len(known), f"answer for row {instance}"), 1.0).contour
 
 
 def _sample_of(codes: ArrayLike, arities: ArrayLike, contours: ArrayLike) -> Sample:

@@ -1,17 +1,17 @@
 """Batch growth: decide a node from its rows, split it, grow its children. The learners of the literature use it.
 
-What differs between learners is in four pieces (`GrowthRules`): how a split is chosen, which rows go down
-which branch, when a node is a leaf, and what a node predicts. The skeleton knows rows only by their
-numbers, so labels, codes or raw numbers are the pieces' own affair.
+What differs between learners are their `GrowthRules`: how a split is chosen, which rows go down which branch, when a
+node is a leaf, and what a node predicts. The skeleton knows rows only by their numbers, so labels, codes or raw numbers
+are the rules' own affair.
 
 Incremental growth (`quercus.trees.growth.incremental`) keeps one tree of ABC4.5 up to date, and does not use this
 skeleton. The two stay two on purpose, because each is the test of the other. The rules of a split they share
 (`quercus.trees.rules`).
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,12 +49,21 @@ class OpenNode:
         """Number of tests above; 0 at the root."""
         return len(self.path)
 
+    def child(
+        self,
+        attribute: int,
+        code: int,
+        rows: Rows,
+        left: tuple[int, ...],
+        weights: NDArray[np.float64] | None = None,
+    ) -> "OpenNode":
+        """Return the node below that passes one more test, with its rows and the attributes left to test."""
+        return OpenNode((*self.path, (attribute, code)), rows, left, weights)
+
 
 @dataclass(frozen=True, slots=True)
 class SplitChoice:
-    """The result of a criterion.
-
-    A learner that must tell its branching more returns a subclass.
+    """The choice of a split; a learner that must tell its branches more returns a subclass.
 
     Parameters
     ----------
@@ -62,8 +71,6 @@ class SplitChoice:
         The one to split on.
     intervals
         Gain of every candidate, by attribute; of equal ends where the learner knows it exactly.
-    rivals
-        Attributes that may be the best, in declared order.
     undecided
         There is more than one rival, "do not split" among them, and labels could still settle it.
     threshold
@@ -74,7 +81,6 @@ class SplitChoice:
 
     attribute: int
     intervals: Mapping[int, tuple[float, float]]
-    rivals: tuple[int, ...]
     undecided: bool = False
     threshold: float | None = None
     justified: bool = True
@@ -90,70 +96,40 @@ class NodePrediction:
     plausibility: tuple[float, ...]
     mass: MassFunction | None = None
     conflict: bool = False
-    weight: float | None = None
+    weight: float | None = None  # None: that of the rows, 1 each
     silent: bool = False  # nothing is known of the class: the node predicts as its parent does
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Branch:
-    """A future child: the test it passed, its rows, the attributes left to test, and weights as in `OpenNode`."""
+class GrowthRules(ABC):
+    """The rules by which a learner grows its trees."""
 
-    attribute: int
-    code: int
-    rows: Rows
-    left: tuple[int, ...]
-    weights: NDArray[np.float64] | None = None
-
-
-class Criterion(Protocol):
-    """The rule that chooses a split."""
-
-    def choose_split(self, place: OpenNode) -> SplitChoice | None:
-        """Return the choice, or None if no attribute can split the node."""
-
-
-class Branching(Protocol):
-    """The rule that distributes rows among branches."""
-
-    def branches(self, place: OpenNode, choice: SplitChoice) -> Sequence[Branch]:
-        """Return the populated branches, in order of code."""
-
-
-class StoppingRule(Protocol):
-    """The rule that makes a node a leaf."""
-
+    @abstractmethod
     def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split at any gain, or None."""
 
+    @abstractmethod
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        """Return the choice, or None if no attribute can split the node."""
+
     def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
         """Return the reason why the gains do not justify a split, or None."""
+        return None
 
+    @abstractmethod
+    def branches(self, place: OpenNode, choice: SplitChoice) -> Sequence[OpenNode]:
+        """Return the populated children, in order of code."""
 
-class LeafRule(Protocol):
-    """The rule by which a node predicts."""
-
+    @abstractmethod
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction of the node, were it a leaf."""
 
+    def inner_prediction(self, place: OpenNode) -> NodePrediction:
+        """Return the prediction of a node that is split, for rows whose branch is empty or was never seen."""
+        return self.leaf_prediction(place)
 
-@dataclass(frozen=True, slots=True)
-class GrowthRules:
-    """A learner: its four pieces.
 
-    Parameters
-    ----------
-    criterion, branching, stopping, leaf
-        The pieces.
-    inner
-        What a node predicts that is split, for rows whose branch is empty or was never seen; None where that is
-        what it would predict as a leaf.
-    """
-
-    criterion: Criterion
-    branching: Branching
-    stopping: StoppingRule
-    leaf: LeafRule
-    inner: LeafRule | None = None
+Draw = Callable[[OpenNode], Iterable[OpenNode]]
+"""Draws of a forest at a node: the same node with a few of its attributes, then with others until one splits it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,14 +144,14 @@ class Decision:
         None when the node stopped before its gains were looked at.
     stop
         None when the node is split.
-    branches
-        The children to be, empty for a leaf.
+    children
+        The nodes below, in order of code; none of a leaf.
     """
 
     place: OpenNode
     choice: SplitChoice | None
     stop: Stop | None
-    branches: tuple[Branch, ...] = ()
+    children: Sequence[OpenNode] = ()
 
     @property
     def undecided(self) -> bool:
@@ -183,137 +159,74 @@ class Decision:
         choice = self.choice
         return choice is not None and choice.undecided and self.stop in {None, Stop.NOT_SIGNIFICANT}
 
-    def children(self) -> Iterator[OpenNode]:
-        """Yield the places below, in order of code."""
-        for branch in self.branches:
-            path = (*self.place.path, (branch.attribute, branch.code))
-            yield OpenNode(path, branch.rows, branch.left, branch.weights)
+
+def decide_node(place: OpenNode, rules: GrowthRules, draw: Draw | None = None) -> Decision:
+    """Return whether and how a node is split; without `draw`, all its attributes are looked at."""
+    stop = rules.stop_before_split(place)
+    if stop is not None:
+        return Decision(place, None, stop)
+    for some in (place,) if draw is None else draw(place):
+        choice = rules.choose_split(some)
+        if choice is not None:
+            break
+    else:
+        return Decision(place, None, Stop.NO_ATTRIBUTE)
+    stop = rules.stop_after_choice(place, choice)
+    return Decision(place, choice, stop, () if stop is not None else rules.branches(place, choice))
 
 
-@dataclass(slots=True, eq=False)
-class BatchGrowth:
-    """A tree that is decided as far as it is looked at, each node once.
+def decide_nodes(
+    root: OpenNode, rules: GrowthRules, draw: Draw | None = None
+) -> Iterator[tuple[Decision, int]]:
+    """Yield the decisions of all nodes in pre-order, each with the index of its parent, -1 for the root.
 
-    Parameters
-    ----------
-    root
-        All rows and all attributes.
-    method
-        The learner.
+    Never recursive: a tree may be as deep as it has attributes.
     """
-
-    root: OpenNode
-    method: GrowthRules
-    _decided: dict[Path, Decision] = field(default_factory=dict)
-
-    def decide(self, place: OpenNode) -> Decision:
-        """Return whether and how the node at `place` is split."""
-        decision = self._decided.get(place.path)
-        if decision is None:
-            decision = self._decided[place.path] = self._make_decision(place)
-        return decision
-
-    def _make_decision(self, place: OpenNode) -> Decision:
-        stop = self.method.stopping.stop_before_split(place)
-        if stop is not None:
-            return Decision(place, None, stop)
-        choice = self.method.criterion.choose_split(place)
-        if choice is None:
-            return Decision(place, None, Stop.NO_ATTRIBUTE)
-        stop = self.method.stopping.stop_after_choice(place, choice)
-        if stop is not None:
-            return Decision(place, choice, stop)
-        return Decision(place, choice, None, tuple(self.method.branching.branches(place, choice)))
-
-    def preorder(self) -> Iterator[tuple[Decision, int, int]]:
-        """Yield every decision, parents first, with its parent's index and its branch's code.
-
-        These are -1, -1 for the root. Lazy, and never recursive: a tree may be as deep as it has attributes.
-        """
-        pending = [(self.root, -1, -1)]
-        index = 0
-        while pending:
-            place, parent, code = pending.pop()
-            decision = self.decide(place)
-            yield decision, parent, code
-            below = [(child, index, child.path[-1][1]) for child in decision.children()]
-            pending.extend(reversed(below))
-            index += 1
-
-    def find_node(self, path: Path) -> OpenNode | None:
-        """Return the place at `path`, or None when the tree has no such node."""
-        place = self.root
-        for step in path:
-            below = (child for child in self.decide(place).children() if child.path[-1] == step)
-            found = next(below, None)
-            if found is None:
-                return None
-            place = found
-        return place
-
-    def contested_nodes(self) -> Iterator[tuple[OpenNode, tuple[int, ...]]]:
-        """Yield the undecided nodes, in pre-order, with their rivals; lazy as `preorder`."""
-        for decision, _, _ in self.preorder():
-            if decision.choice is not None and decision.undecided:
-                yield decision.place, decision.choice.rivals
-
-    def row_leaves(self) -> tuple[Rows, Callable[[int], Path]]:
-        """Return the leaf (n,) in which each row ends, numbered in pre-order, and what tells the path of a leaf.
-
-        Of learners that send a row down one branch.
-        """
-        ends = [decision.place for decision, _, _ in self.preorder() if decision.stop is not None]
-        of = np.zeros(self.root.rows.size, dtype=np.int64)
-        for number, place in enumerate(ends):
-            of[place.rows] = number
-        return of, lambda number: ends[number].path
-
-    def gain_intervals(self, place: OpenNode) -> Mapping[int, tuple[float, float]]:
-        """Return the interval of every candidate at a place, also where the tree did not need them."""
-        choice = self.decide(place).choice or self.method.criterion.choose_split(place)
-        return {} if choice is None else choice.intervals
-
-    def tree(self) -> Node:
-        """Return the whole tree."""
-        rows = list(self.preorder())
-        summaries: list[NodePrediction] = []
-        for decision, parent, _ in rows:
-            summaries.append(self._node_prediction(decision, summaries[parent] if parent >= 0 else None))
-        below: list[list[tuple[int, Node]]] = [[] for _ in rows]
-        for index in range(len(rows) - 1, 0, -1):  # children before their parents
-            decision, parent, code = rows[index]
-            below[parent].append((code, _node_of(decision, summaries[index], below[index])))
-        return _node_of(rows[0][0], summaries[0], below[0])
-
-    def _node_prediction(self, decision: Decision, above: NodePrediction | None) -> NodePrediction:
-        split = decision.stop is None
-        rule = self.method.inner if split and self.method.inner is not None else self.method.leaf
-        summary = rule.leaf_prediction(decision.place)
-        if summary.silent and above is not None:
-            return replace(summary, klass=above.klass, theta=above.theta)
-        return summary
+    pending = [(root, -1)]
+    index = 0
+    while pending:
+        place, parent = pending.pop()
+        decision = decide_node(place, rules, draw)
+        yield decision, parent
+        pending.extend((child, index) for child in reversed(decision.children))
+        index += 1
 
 
-def grow_tree(root: OpenNode, method: GrowthRules) -> Node:
-    """Return the tree that `method` grows from the rows and attributes of `root`."""
-    return BatchGrowth(root, method).tree()
+def grow_tree(root: OpenNode, rules: GrowthRules, draw: Draw | None = None) -> Node:
+    """Return the tree that `rules` grow from the rows and attributes of `root`."""
+    return tree_of(list(decide_nodes(root, rules, draw)), rules)
 
 
-def _node_of(decision: Decision, summary: NodePrediction, below: list[tuple[int, Node]]) -> Node:
-    choice, split = decision.choice, decision.stop is None
-    return Node(
-        attribute=choice.attribute if choice is not None and split else None,
-        klass=summary.klass,
-        theta=summary.theta,
-        count=int(decision.place.rows.size),
-        intervals=dict(choice.intervals) if choice is not None else {},
-        children=dict(reversed(below)),
-        undecided=decision.undecided,
-        stop=decision.stop,
-        belief=summary.belief,
-        plausibility=summary.plausibility,
-        threshold=choice.threshold if choice is not None and split else None,
-        mass=summary.mass,
-        conflict=summary.conflict,
-        weight=summary.weight,
-    )
+def tree_of(decided: Sequence[tuple[Decision, int]], rules: GrowthRules) -> Node:
+    """Return the tree of decisions in pre-order, see `decide_nodes`."""
+    said: list[NodePrediction] = []
+    for decision, parent in decided:
+        predict = rules.inner_prediction if decision.stop is None else rules.leaf_prediction
+        own = predict(decision.place)
+        if own.silent and parent >= 0:
+            own = replace(own, klass=said[parent].klass, theta=said[parent].theta)
+        said.append(own)
+    below: list[dict[int, Node]] = [{} for _ in decided]
+    for index in range(len(decided) - 1, -1, -1):  # children before their parents
+        (decision, parent), own = decided[index], said[index]
+        place, choice, split = decision.place, decision.choice, decision.stop is None
+        node = Node(
+            attribute=choice.attribute if choice is not None and split else None,
+            klass=own.klass,
+            theta=own.theta,
+            count=int(place.rows.size),
+            intervals=dict(choice.intervals) if choice is not None else {},
+            children=dict(reversed(below[index].items())),
+            undecided=decision.undecided,
+            stop=decision.stop,
+            belief=own.belief,
+            plausibility=own.plausibility,
+            threshold=choice.threshold if choice is not None and split else None,
+            mass=own.mass,
+            conflict=own.conflict,
+            weight=None if own.weight == place.rows.size else own.weight,
+        )
+        if parent < 0:
+            break
+        below[parent][place.path[-1][1]] = node
+    return node

@@ -4,13 +4,9 @@ Rows leave such a tree exactly: once it forgets rows, each look grows it from th
 these rows for any division of the log, and the trees of a longer log cost no more.
 """
 
-from collections.abc import Callable
-
 import numpy as np
-from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Ints
-from quercus.trees.growth.incremental.live_tree import LiveTree
 
 NO_MOMENT = -1
 
@@ -73,11 +69,3 @@ class RowMemory:
         kept[labelled[np.argpartition(moments[labelled], forgotten - 1)[:forgotten]]] = False
         rows: Ints = np.flatnonzero(kept)
         return rows
-
-
-def tree_of(live: LiveTree, rows: NDArray[np.integer], empty: Callable[[], LiveTree]) -> LiveTree:
-    """Return the tree of some rows of another, grown from an `empty` one."""
-    sample, tree = live.sample, empty()
-    tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]])
-    tree.sample.askable[:] = sample.askable[rows]  # nothing is grown yet, so nothing has counted them
-    return tree

@@ -4,7 +4,7 @@ Labels are interned: a row holds the number of its contour in a table of distinc
 statistics are counts of (value, contour) pairs, which add and subtract.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -197,13 +197,6 @@ class Sample:
         """Return those of `rows` that go down this branch of a split."""
         chosen: Ints = rows[self.branch(rows, split) == branch]
         return chosen
-
-    def informative(self, rows: Ints, splits: Iterable[int]) -> list[int]:
-        """Return those of `splits` that are candidates at a node with these rows, see `quercus.trees.tree.splits`."""
-        every, sizes = self.splits, {}
-        for k in {int(every.attribute[split]) for split in splits}:
-            sizes[k] = np.bincount(self.codes[rows, k], minlength=self.arities[k])
-        return [split for split in splits if every.is_candidate(split, sizes[int(every.attribute[split])])]
 
     def candidates(self, rows: Ints) -> Ints:
         """Return those of `rows` that may be asked about: askable, not closed, and not known for certain."""

@@ -1,4 +1,8 @@
-"""A growth state as columns, and back: the evidence, and the tree, which is a function of it, as far as it is grown."""
+"""A growth state as columns, and back: the evidence, and the tree, which is a function of it, as far as it is grown.
+
+So a restart need not count all rows again. Of the tree, counts are kept; entropies are not, for they follow from the
+counts, and only those of nodes that change are needed again. Shelves are not kept either.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,14 +11,20 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Ints
+from quercus.kernels.growth import NONE, copy_blocks
 from quercus.specification.model import Specification
 from quercus.trees.ask.query import QueryPosition
-from quercus.trees.growth.incremental.live_tree import LiveTree, _with_codes
-from quercus.trees.growth.incremental.saved_tree import restore_tree, saved_tree
+from quercus.trees.growth.incremental.growing import GrowingTree
+from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.live_tree import LiveTree, with_codes
+from quercus.trees.growth.incremental.numbered import Ids
+from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.stream import GrowthState
-from quercus.trees.tree.encoding import Edges, edges_in_force
+from quercus.trees.tree.encoding import edges_in_force
 
 _TREE: Final = "tree."
+Columns = Mapping[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,7 +46,7 @@ class SavedEvidence:
 
     answers: int
     asked: QueryPosition | None
-    columns: Mapping[str, NDArray[Any]]
+    columns: Columns
 
 
 def saved_evidence(state: GrowthState) -> SavedEvidence:
@@ -73,26 +83,21 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     state._warmup = np.array(columns["warmup"])
     state._edges = edges_in_force(specification, state._warmup)
     state._pushed = dict(zip(columns["answered"].tolist(), columns["pushed"].tolist(), strict=True))
-    _refill_tree(state._live, columns, state._edges)
+    live, contours, codes = state._live, columns["contours"], columns["codes"]
+    if (live.table.intern(contours) != np.arange(len(contours))).any():
+        raise ValueError("two contours are the same")
+    live._edges, live._arities = state._edges, with_codes(live._arities, codes)
+    live._rows.append_rows(codes, columns["ids"])
+    live._rows.askable[:] = columns["askable"]
     if state._memory is not None:
         state._memory.restore(np.array(columns["moments"]))
     tree = {name.removeprefix(_TREE): column for name, column in columns.items() if name.startswith(_TREE)}
     if tree:
-        restore_tree(state._live, tree)
+        restore_tree(live, tree)
     return state
 
 
-def _refill_tree(live: LiveTree, columns: Mapping[str, NDArray[Any]], edges: Edges) -> None:
-    """Give a tree without rows those of another, whose contours keep their numbers."""
-    contours, codes = columns["contours"], columns["codes"]
-    if (live.table.intern(contours) != np.arange(len(contours))).any():
-        raise ValueError("two contours are the same")
-    live._edges, live._arities = edges, _with_codes(live._arities, codes)
-    live._rows.append_rows(codes, columns["ids"])
-    live._rows.askable[:] = columns["askable"]
-
-
-def _check_columns(specification: Specification, columns: Mapping[str, NDArray[Any]]) -> None:
+def _check_columns(specification: Specification, columns: Columns) -> None:
     n, attributes = len(columns["ids"]), len(specification.attributes)
     d = len(columns["contours"])
     shapes = {
@@ -110,6 +115,156 @@ def _check_columns(specification: Specification, columns: Mapping[str, NDArray[A
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
     for name, bound in (("ids", d), ("pushed", d), ("answered", n), ("codes", np.iinfo(np.int16).max)):
-        column = columns[name]
-        if column.size and not (column.min() >= 0 and column.max() < bound):
-            raise ValueError(f"column {name} has numbers outside [0, {bound})")
+        _check_range(name, columns[name], 0, bound)
+
+
+_NODE_COLUMNS: Final = (
+    "attribute", "code", "depth", "count", "open", "stop", "first", "judged", "gain_lower", "gain_upper", "contested",
+    "silent", "theta", "belief", "plausibility",
+)  # fmt: skip
+
+
+def saved_tree(live: LiveTree) -> dict[str, NDArray[Any]]:
+    """Return the tree of some rows as of the last look; nothing if there was none.
+
+    Of each node, in pre-order: the columns of `NodeColumns`, ``rivals`` as int8, ``above`` the place of its parent, and
+    whether it is ``kept`` with counts. Of those that are: how many contours are ``used``, and their blocks one after
+    the other in ``pool``; ``deep_used`` and ``deep_pool`` at the greatest depth. Of each row: ``after``. Of rows that
+    have ``changed`` since: contour and openness ``before``. And ``widths`` of the layout, and rows that are ``taken``.
+    """
+    tree = live._tree
+    if tree is None:
+        return {}
+    nodes = tree.nodes
+    order, above = nodes.preorder(tree.root)
+    blocks = nodes.block[order]
+    deep = nodes.depth[order] >= tree._deepest
+    columns: dict[str, NDArray[Any]] = {name: getattr(nodes, name)[order] for name in _NODE_COLUMNS}
+    columns |= {
+        "rivals": nodes.rivals[order].view(np.int8),
+        "above": above.astype(np.int32),
+        "kept": blocks >= 0,
+        "after": live._rows.leaf_links,
+        "changed": np.fromiter(live._before, np.int32, len(live._before)),
+        "before": np.array(list(live._before.values()), np.int32).reshape(-1, 2),
+        "widths": np.array(tree.layout.widths, np.int64),
+        "taken": np.array([live._taken], np.int64),
+    }
+    for name, tally, mine in (("", tree._tally, ~deep), ("deep_", tree._deep_tally, deep)):
+        used, pool = _packed_blocks(tally, blocks[mine & (blocks >= 0)])
+        columns |= {f"{name}used": used, f"{name}pool": pool}
+    return columns
+
+
+def restore_tree(live: LiveTree, columns: Columns) -> None:
+    """Give rows without a tree the one that was saved; `ValueError` where the columns do not fit together."""
+    for name, shape in (("widths", (len(live._arities),)), ("taken", (1,))):
+        if columns[name].shape != shape:
+            raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
+    taken = int(columns["taken"][0])
+    layout = Layout(tuple(columns["widths"].tolist()), live._cuts)
+    tree = GrowingTree(live._rows, live.table, layout, live._rules, live._small)
+    _check_tree(live, tree, columns, taken)
+    live._rows.leaf_links[:] = columns["after"]
+    numbers = _restore_nodes(tree, columns)
+    deep = columns["depth"] >= tree._deepest
+    for name, tally, mine in (("", tree._tally, ~deep), ("deep_", tree._deep_tally, deep)):
+        with_counts = numbers[mine & columns["kept"]]
+        tree.nodes.block[with_counts] = _unpacked_blocks(
+            tally, columns[f"{name}used"], columns[f"{name}pool"]
+        )
+    changed, before = columns["changed"].tolist(), columns["before"].tolist()
+    live._before = {row: (known, bool(was)) for row, (known, was) in zip(changed, before, strict=True)}
+    live._tree, live._taken = tree, taken
+
+
+def _restore_nodes(tree: GrowingTree, columns: Columns) -> Ids:
+    """Make the nodes, in pre-order; return their numbers."""
+    nodes, attribute, above, code = tree.nodes, columns["attribute"], columns["above"], columns["code"]
+    fresh = np.full(above.size - 1, NONE, np.int32)
+    numbers: Ids = np.append(np.int32(tree.root), nodes.add_leaves(fresh, code[1:], columns["depth"][1:]))
+    nodes.parent[numbers[1:]] = numbers[above[1:]]
+    for name in _NODE_COLUMNS:
+        getattr(nodes, name)[numbers] = columns[name]
+    nodes.rivals[numbers] = columns["rivals"].view(np.uint8)
+    inner = attribute >= 0
+    nodes.split_leaves(numbers[inner], np.array(attribute[inner]))
+    nodes.kid[nodes.kids[nodes.parent[numbers[1:]]] + code[1:]] = numbers[1:]
+    return numbers
+
+
+def _packed_blocks(tally: ContourCounts, blocks: Ids) -> tuple[Ids, Ids]:
+    """Return how many contours are used in each block, and the blocks one after the other, no wider than that."""
+    used = tally._used[blocks]
+    at, length = _block_places(used, tally.layout.slot_count)
+    pool = np.zeros(length, np.int32)
+    stored = tally._pool, tally._at[blocks], tally._width[blocks]
+    copy_blocks(*stored, pool, at, used, used, tally.layout.slot_count)
+    return used, pool
+
+
+def _unpacked_blocks(tally: ContourCounts, used: Ids, pool: Ids) -> Ids:
+    """Return new blocks with the contents from `_packed_blocks`."""
+    used, pool = np.array(used, np.int32), np.array(pool, np.int32)  # kernels need memory of their own
+    slots = tally.layout.slot_count
+    blocks = tally.open_blocks(used.size)
+    at, _ = _block_places(used, slots)
+    tally._widen_blocks(blocks, used)
+    tally._used[blocks] = used
+    stored = tally._pool, tally._at[blocks], tally._width[blocks]
+    copy_blocks(pool, at, used, *stored, used, slots)
+    some = used > 0
+    if some.any():
+        starts = at[some, np.newaxis] + used[some, np.newaxis] * np.arange(slots + 1)
+        tally.size[blocks[some]] = np.add.reduceat(pool, starts.ravel()).reshape(starts.shape)[:, 1:]
+    return blocks
+
+
+def _block_places(used: Ids, slots: int) -> tuple[Ints, int]:
+    """Return where each block begins, and where the last one ends."""
+    ends = np.cumsum(used.astype(np.int64) * (1 + slots))
+    return ends - used.astype(np.int64) * (1 + slots), int(ends[-1]) if ends.size else 0
+
+
+def _check_tree(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int) -> None:
+    """Compiled loops do not look where they write."""
+    n, m, contours, nodes = live.count, columns["above"].size, live.table.size, tree.nodes
+    widths = nodes.width
+    _check_range("taken", columns["taken"], 0, n + 1)
+    for name in _NODE_COLUMNS:
+        if columns[name].shape != (m, *getattr(nodes, name).shape[1:]):
+            raise ValueError(f"column {name} has the shape {columns[name].shape}")
+    for name, shape in (
+        ("rivals", (m, nodes.rivals.shape[1])),
+        ("kept", (m,)),
+        ("after", (n,)),
+        ("before", (columns["changed"].size, 2)),
+    ):
+        if columns[name].shape != shape:
+            raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
+    _check_range("after", columns["after"], NONE, n)
+    _check_range("first", columns["first"], NONE, n)
+    _check_range("changed", columns["changed"], 0, max(taken, 1))
+    _check_range("before", columns["before"], 0, max(contours, 2))
+    _check_range("attribute", columns["attribute"], NONE, widths.size)
+    above, code = columns["above"], columns["code"]
+    if not m or above[0] != NONE or (above[1:] >= np.arange(1, m)).any():
+        raise ValueError("nodes are not in pre-order")
+    _check_range("above", above[1:], 0, m)
+    split = columns["attribute"][above[1:]]
+    if (split < 0).any() or (code[1:] < 0).any() or (code[1:] >= widths[split]).any():
+        raise ValueError("a node is no child of its parent")
+    deep: Bools = columns["depth"] >= tree._deepest
+    for name, slots, mine in (("", tree.layout.slot_count, ~deep), ("deep_", 1, deep)):
+        used, pool = columns[f"{name}used"], columns[f"{name}pool"]
+        _check_range(f"{name}used", used, 0, contours + 1)
+        if (
+            used.size != np.count_nonzero(columns["kept"] & mine)
+            or pool.size != _block_places(used, slots)[1]
+        ):
+            raise ValueError(f"{used.size} blocks of {pool.size} numbers do not fit the nodes")
+
+
+def _check_range(name: str, column: NDArray[Any], low: int, end: int) -> None:
+    if column.size and not (column.min() >= low and column.max() < end):
+        raise ValueError(f"column {name} has numbers outside [{low}, {end})")

@@ -22,12 +22,13 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.specification.parameters import WHILE_CONTESTED
+from quercus.specification.strategies import QueryStrategy
+from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
 from quercus.trees.ask.settled import is_settled
-from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
-from quercus.trees.growth.remembering import RowMemory, tree_of
+from quercus.trees.growth.remembering import RowMemory
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.encoding import (
     Edges,
@@ -122,9 +123,7 @@ class GrowthState:
         self._memory = None if memory is None else RowMemory(memory)
         self._remembered: tuple[LiveTree, Ints | None] | None = None  # tree that is looked at, and its rows
         self._splits = sum(max(1, cuts) for cuts in cut_counts(specification.attributes))
-        self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = (
-            None  # of which tree, how, and what came of it
-        )
+        self._pruned: tuple[FlatTree, Pruning, FlatTree] | None = None  # of which tree, how, what came of it
         self._spent = False
 
     def _empty_tree(self) -> LiveTree:
@@ -184,7 +183,7 @@ class GrowthState:
         closed: Bools | None = None,
         *,
         forest: Any = None,
-        strategy: str | None = None,
+        strategy: QueryStrategy | None = None,
     ) -> tuple[Query, ...]:
         """Return up to `limit` queries, in order; never more than the budget has left; none about `closed` rows.
 
@@ -195,7 +194,7 @@ class GrowthState:
         forest
             The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in the place of the tree.
         strategy
-            Name of the strategy; None: that of the specification.
+            The strategy; None: that of the specification.
         """
         most = self.left_to_ask(limit)
         if most <= 0:
@@ -219,7 +218,11 @@ class GrowthState:
     def context(self) -> QueryContext:
         """Return what choosing queries looks at."""
         tree, rows = self._grown_tree()
-        return replace(tree.context(_ordered_codes(self.specification)), instances=rows)
+        in_order = tuple(
+            declared_count(attribute) if isinstance(attribute, Numeric) else 0
+            for attribute in self.specification.attributes
+        )
+        return replace(tree.context(in_order), instances=rows)
 
     def contour(self, instance: int) -> Floats:
         """Return the present contour of an instance, (l,)."""
@@ -254,7 +257,12 @@ class GrowthState:
                 self._remembered = live, None
             else:
                 live.follow_rules(rules_of(self.specification))  # its own tree is not looked at again
-                self._remembered = tree_of(live, rows, self._empty_tree), rows
+                sample, tree = live.sample, self._empty_tree()
+                tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]])
+                tree.sample.askable[:] = sample.askable[
+                    rows
+                ]  # nothing is grown yet, so nothing has counted them
+                self._remembered = tree, rows
         return self._remembered
 
     def _live_tree(self) -> LiveTree:
@@ -324,18 +332,14 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
                 if not 0 <= event.instance < count:
                     raise InvalidInput("instance", f"is {event.instance}, there are {count} instances")
                 if isinstance(event, Answered | Refused):
-                    _check_asked(event.asked, state._splits)
+                    for split in (*event.asked.rivals, *(split for split, _ in event.asked.path)):
+                        if not 0 <= split < state._splits:
+                            raise InvalidInput("asked", f"names attribute {split}, there are {state._splits}")
                 if not isinstance(event, Refused) and event.contour is not None:
                     check_contour(event.contour, spec.frame.size, "answer")
                     check_reliability(event.reliability)
                 checked.append(event)
     return checked
-
-
-def _check_asked(asked: QueryPosition, splits: int) -> None:
-    for split in (*asked.rivals, *(split for split, _ in asked.path)):
-        if not 0 <= split < splits:
-            raise InvalidInput("asked", f"names attribute {split}, there are {splits}")
 
 
 def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
@@ -375,14 +379,6 @@ def rules_of(specification: Specification) -> TreeRules:
         frugal,
         specification.prediction_level,
         specification.split_significance,
-    )
-
-
-def _ordered_codes(specification: Specification) -> tuple[int, ...]:
-    """Return how many codes of each attribute are in order: the bins of numbers."""
-    return tuple(
-        declared_count(attribute) if isinstance(attribute, Numeric) else 0
-        for attribute in specification.attributes
     )
 
 

@@ -1,19 +1,37 @@
 """ABC4.5 and E2M trees of raw values (theory §3; Ma, Destercke, Wang 2016), numbers split at thresholds.
 
-They grow in batch, node by node. `quercus.trees.learners.evidential_splits` lists the tests of a node; the decisions
-are those of `quercus.trees.rules`, as in the tree that follows a log.
+They grow in batch, node by node; the decisions are those of `quercus.trees.rules`, as in the tree that follows a log.
+
+A *test* is a nominal attribute, with a branch a value, or a numeric attribute with a cut ``t``: code 0 is
+``value < t``, code 1 ``value >= t``. Missing values are a branch of their own, in both. A node's candidate cuts are the
+midpoints between neighbouring distinct values of its rows; when there are more than `max_cuts`, those nearest to the
+quantiles (`quercus.trees.tree.splits.midpoints`). Where no cut parts the rows with a value and some have none, one
+cut tells the former from the latter.
+
+One cut stands for its attribute: that of largest gain at level 1, ``M(T) - Σ f_h M(T_h)``, of tied cuts the middle one
+(`quercus.trees.rules.gain.best_splits`, theory §9). ``M`` is the mid-value of the entropies of the maximum likelihood
+estimates: the entropy of the estimate, where there is only one. Gain-ratio intervals, dominance and the choice are
+then between attributes, as in the paper: the largest mid-value of those that none dominates, of tied ones the first.
+
+Why so: with unlabelled rows between two labelled groups, every cut between the groups may gain as much, and the gain
+ratio prefers the most lopsided of them. Level 1, whatever α is: below it the widths of the intervals, which follow the
+number of labels on either side, would count as well. And two cuts of one attribute are no rivals, because to know which
+of them is better is not worth an answer.
 """
 
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from quercus.belief.arrays import Floats
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_vacuous
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
-from quercus.specification.parameter import parametric, values_of
+from quercus.specification.attributes import Nominal
+from quercus.specification.parameter import parametric
 from quercus.specification.parameters import (
     ALPHA,
     CANDIDATE_CUTS,
@@ -23,206 +41,34 @@ from quercus.specification.parameters import (
     PREDICTION_LEVEL,
     SPLIT_SIGNIFICANCE,
 )
-from quercus.trees.growth.batch import BatchGrowth, GrowthRules, NodePrediction, OpenNode, SplitChoice
+from quercus.trees.growth.batch import (
+    Draw,
+    GrowthRules,
+    NodePrediction,
+    OpenNode,
+    SplitChoice,
+    decide_nodes,
+    tree_of,
+)
 from quercus.trees.growth.sample import ContourTable, Sample
-from quercus.trees.learners.evidential_splits import BestTest, Cuts, stacked_cells
+from quercus.trees.learners.gain_rules import code_branches
 from quercus.trees.learners.learner import TreeLearner
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
-from quercus.trees.learners.pruning import prune_evidential
-from quercus.trees.learners.splits import ByCode, root_node
-from quercus.trees.learners.stopping_rules import Wrap, wrap_criterion
+from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.rules.choice import CountedEntropies, SplitCells, choose_splits
+from quercus.trees.rules.earned import level_at
+from quercus.trees.rules.evidential_pruning import prune_evidential
 from quercus.trees.rules.stopping import stop_reason, stops_after, stops_before
 from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
+from quercus.trees.tree.splits import midpoints
 
-
-def abc45(
-    table: Table,
-    *,
-    alpha: float = ALPHA.default,
-    min_instances: int = MIN_INSTANCES.default,
-    max_depth: int | None = None,
-    max_cuts: int = CANDIDATE_CUTS.default,
-    cuts: Cuts | None = None,
-    pruning: Pruning | None = None,
-    prediction_level: float = PREDICTION_LEVEL.default,
-    split_significance: float = 0.0,
-    wrap: Wrap | None = None,
-) -> Node:
-    """Grow an active belief decision tree that asks nothing.
-
-    Parameters
-    ----------
-    table
-        The rows; labels are used as contours. A row of weight 2 counts as two rows, two of weight .5 as one.
-    alpha
-        Level of the likelihood cut, in [0, 1].
-    min_instances
-        A node with fewer rows is a leaf.
-    max_depth
-        Depth at which every node is a leaf; None for no limit.
-    max_cuts
-        Most candidate cuts of a numeric attribute at a node.
-    cuts
-        Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
-        that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
-    pruning
-        Pruning of the grown tree, see `quercus.trees.rules.pruning_statistics`; None for no pruning.
-    prediction_level
-        Level of the likelihood cut that belief and plausibility are bounds over, in [0, 1].
-    split_significance
-        Level of the test by which a split is earned (theory §12); 0: none has to be.
-    wrap
-        Put around the criterion by a forest, see `quercus.trees.learners.forest`.
-
-    Raises
-    ------
-    InvalidInput
-        When a parameter is out of bounds, or whole weights sum to more than 10,000,000.
-
-    Notes
-    -----
-    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (theory §3.6), but of tied cuts the
-    middle one is taken. Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
-    reported interval of a dominated attribute encloses the exact one. The tree is that of exact intervals.
-
-    Examples
-    --------
-    >>> from quercus.specification.attributes import Numeric
-    >>> rows = [[1.0], [2.0], [3.0], [4.0]], [Numeric("size")]
-    >>> tree = abc45(Table.of_contours(*rows, [[1, 0], [1, 1], [0, 1], [0, 1]]), alpha=1.0)
-    >>> tree.attribute, tree.threshold, {code: child.klass for code, child in tree.children.items()}
-    (0, 1.5, {0: 0, 1: 1})
-    """
-    alpha = ALPHA.check(alpha)
-    MIN_INSTANCES.check(min_instances)
-    MAX_DEPTH.check(max_depth)
-    CANDIDATE_CUTS.check(max_cuts)
-    SPLIT_SIGNIFICANCE.check(split_significance)
-    rows, weights = counted_or_weighed(table)
-    sample = _labels_of(rows, weights)
-    solver = sample.table.solver(alpha)
-    best = BestTest(rows, sample, solver, max_cuts, _checked_cuts(cuts, rows), split_significance)
-    method = GrowthRules(
-        criterion=wrap_criterion(best, wrap),
-        branching=ByCode(rows),
-        stopping=Stopping(sample, solver, min_instances, max_depth),
-        leaf=Likeliest(sample, solver, PREDICTION_LEVEL.check(prediction_level)),
-    )
-    growth = BatchGrowth(root_node(rows), method)
-    tree = growth.tree()
-    if pruning is None:
-        return tree
-    leaves = [sample.counts(found.place.rows)[np.newaxis] for found, _, _ in growth.preorder() if found.stop]
-    return prune_evidential(FlatTree.of(tree), stacked_cells(leaves), sample.table.contours, pruning).tree()
-
-
-def e2m(
-    table: Table,
-    *,
-    min_instances: int = MIN_INSTANCES.default,
-    max_depth: int | None = None,
-    max_cuts: int = CANDIDATE_CUTS.default,
-    cuts: Cuts | None = None,
-    pruning: Pruning | None = None,
-    prediction_level: float = PREDICTION_LEVEL.default,
-    split_significance: float = 0.0,
-    wrap: Wrap | None = None,
-) -> Node:
-    """Grow an E2M tree: gain ratios of the maximum likelihood estimates, which is `abc45` at α = 1.
-
-    Parameters, errors and the split of numbers are those of `abc45`.
-    """
-    return abc45(
-        table,
-        alpha=1.0,
-        min_instances=min_instances,
-        max_depth=max_depth,
-        max_cuts=max_cuts,
-        cuts=cuts,
-        pruning=pruning,
-        prediction_level=prediction_level,
-        split_significance=split_significance,
-        wrap=wrap,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    """Stopping: too few rows, too deep, one class for certain, or nothing to gain (theory §3.4)."""
-
-    sample: Sample
-    solver: IntervalSolver
-    min_instances: int
-    max_depth: int | None
-
-    def stop_before_split(self, place: OpenNode) -> Stop | None:
-        """Return the reason why the node must not be split at any gain, or None."""
-        estimates = self.solver.estimate_cells(Cells.of_dense(self.sample.counts(place.rows)[np.newaxis]))
-        weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
-        return stop_reason(stops_before(weight, estimates, depth, self.min_instances, self.max_depth)[0])
-
-    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
-        most = np.array([[upper for _, upper in choice.intervals.values()]])
-        return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
-
-
-@dataclass(frozen=True, slots=True)
-class Likeliest:
-    """Leaf rule: the class of largest likelihood estimate, with bounds over the likelihood cut at a separate level.
-
-    Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
-    no row at all (theory §3.4).
-    """
-
-    sample: Sample
-    solver: IntervalSolver
-    prediction_level: float = PREDICTION_LEVEL.default
-
-    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the prediction; with no row at all, that every class is possible."""
-        size = self.sample.table.contours.shape[1]
-        if not place.rows.size:
-            return NodePrediction(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
-        counts = self.sample.counts(place.rows)
-        theta = tuple(self.solver.estimate(counts).theta.tolist())
-        belief, plausibility = self.solver.class_bounds(counts, self.prediction_level)
-        bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
-        silent = not (counts[~self.sample.table.vacuous] > 0).any()
-        total = self.sample.weight(place.rows)
-        weight = None if total == place.rows.size else total
-        return NodePrediction(first_largest(theta), theta, *bounds, weight=weight, silent=silent)
-
-
-def _labels_of(table: Table, weights: Floats | None = None) -> Sample:
-    """Return the labels of the rows, as far as the pieces of ABC4.5 look at them; values stay in the table."""
-    distinct = ContourTable(table.size)
-    return Sample(
-        codes=np.empty((len(table), 0), dtype=np.int16),
-        arities=(),
-        ids=distinct.intern(table.contours),
-        askable=np.ones(len(table), dtype=bool),
-        table=distinct,
-        weights=weights,
-    )
-
-
-def _checked_cuts(cuts: Cuts | None, table: Table) -> Cuts | None:
-    if cuts is None:
-        return None
-    if len(cuts) != len(table.attributes):
-        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one per attribute")
-    for k, some in enumerate(cuts):
-        rising = np.array(some)
-        if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():
-            raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and not fall")
-    return cuts
+Cuts = Sequence[tuple[float, ...]]  # an attribute; () of a nominal one
 
 
 @parametric
@@ -252,9 +98,9 @@ class Abc45(TreeLearner):
         """The tree itself follows the log."""
         return "quercus.server.growth.engines:TreeEngine"
 
-    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+    def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
         """See `TreeLearner`."""
-        return TreeModel.of(abc45(table, **values_of(self), wrap=wrap), table.attributes)
+        return TreeModel.of(abc45(table, self, draw=draw), table.attributes)
 
 
 @parametric
@@ -292,8 +138,258 @@ class E2m(TreeLearner):
         informed = ~is_vacuous(table.contours) & (table.weights > 0)
         return table.take(np.flatnonzero(informed)) if informed.any() else None
 
-    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
+    def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
         """See `TreeLearner`."""
-        values = values_of(self)
-        del values["informed_only"]  # `usable_rows` has seen to it
-        return TreeModel.of(e2m(table, **values, wrap=wrap), table.attributes)
+        at_level_1 = Abc45(
+            1.0,
+            self.min_instances,
+            self.max_depth,
+            self.max_cuts,
+            self.pruning,
+            self.prediction_level,
+            self.split_significance,
+        )
+        return at_level_1.grow(table, draw=draw)
+
+
+def abc45(table: Table, learner: Abc45, *, cuts: Cuts | None = None, draw: Draw | None = None) -> Node:
+    """Grow an active belief decision tree that asks nothing.
+
+    Parameters
+    ----------
+    table
+        The rows; labels are used as contours. A row of weight 2 counts as two rows, two of weight .5 as one.
+    learner
+        Its parameters.
+    cuts
+        Candidate cuts of each attribute, the same at every node and rising; `max_cuts` is not looked at then. Of cuts
+        that part the rows of a node alike, the lowest is the candidate. None: each node has its own.
+    draw
+        A forest's draws.
+
+    Raises
+    ------
+    InvalidInput
+        When the cuts do not fit the attributes, or whole weights sum to more than 10,000,000.
+
+    Notes
+    -----
+    With α = 1 and precise labels this is C4.5's gain-ratio tree without pruning (theory §3.6), but of tied cuts the
+    middle one is taken. Below α = 1 cheap outer bounds come first, and what they prove dominated is not solved: the
+    reported interval of a dominated attribute encloses the exact one. The tree is that of exact intervals.
+
+    Examples
+    --------
+    >>> from quercus.specification.attributes import Numeric
+    >>> table = Table.of_contours([[1.0], [2.0], [3.0], [4.0]], [Numeric("size")], [[1, 0], [1, 1], [0, 1], [0, 1]])
+    >>> tree = abc45(table, Abc45(alpha=1.0))
+    >>> tree.attribute, tree.threshold, {code: child.klass for code, child in tree.children.items()}
+    (0, 1.5, {0: 0, 1: 1})
+    """
+    if cuts is not None and len(cuts) != len(table.attributes):
+        raise InvalidInput("cuts", f"are {len(cuts)}, must be {len(table.attributes)}, one per attribute")
+    for k, some in enumerate(cuts or ()):
+        rising = np.array(some)
+        if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():
+            raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and not fall")
+    rules = EvidentialRules.of(table, learner, cuts)
+    decided = list(decide_nodes(root_node(rules.table), rules, draw))
+    tree = tree_of(decided, rules)
+    if learner.pruning is None:
+        return tree
+    leaves = [rules.sample.counts(decision.place.rows) for decision, _ in decided if decision.stop]
+    contours = rules.sample.table.contours
+    return prune_evidential(
+        FlatTree.of(tree), Cells.of_dense(np.array(leaves)), contours, learner.pruning
+    ).tree()
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTests:
+    """The tests of a node, in order of attribute, then of cut.
+
+    Parameters
+    ----------
+    attribute
+        (t,) of each test.
+    threshold
+        (t,) its cut, NaN for a nominal attribute.
+    first
+        (t,) its first cell.
+    cells
+        Of the node itself, then of the populated branches of each test in turn, (c,).
+    size
+        (c,) rows of each cell, or what these weigh.
+    """
+
+    attribute: Ints
+    threshold: Floats
+    first: Ints
+    cells: Cells
+    size: NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class EvidentialRules(GrowthRules):
+    """Rules: a test an attribute, their gain-ratio intervals, dominance, largest mid-value; see the module.
+
+    Parameters
+    ----------
+    table, sample
+        The rows, and their labels.
+    learner
+        Its parameters.
+    solver
+        Entropy intervals over the contours of the sample.
+    cuts
+        See `abc45`.
+    """
+
+    table: Table
+    sample: Sample
+    learner: Abc45
+    solver: IntervalSolver = field(repr=False)
+    cuts: Cuts | None = None
+
+    @classmethod
+    def of(cls, table: Table, learner: Abc45, cuts: Cuts | None = None) -> "EvidentialRules":
+        """Return the rules for the rows of a table that count."""
+        rows, weights = counted_or_weighed(table)
+        distinct = ContourTable(rows.size)
+        sample = Sample(  # the labels alone; values stay in the table
+            codes=np.empty((len(rows), 0), dtype=np.int16),
+            arities=(),
+            ids=distinct.intern(rows.contours),
+            askable=np.ones(len(rows), dtype=bool),
+            table=distinct,
+            weights=weights,
+        )
+        return cls(rows, sample, learner, distinct.solver(learner.alpha), cuts)
+
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        """Return the reason why the node must not be split: too few rows, one class for certain, too deep."""
+        estimates = self.solver.estimate_cells(Cells.of_dense(self.sample.counts(place.rows)[np.newaxis]))
+        weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
+        limits = self.learner.min_instances, self.learner.max_depth
+        return stop_reason(stops_before(weight, estimates, depth, *limits)[0])
+
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        """Return the choice, or None when no test has two populated branches."""
+        tests = self.node_tests(place)
+        if tests is None:
+            return None
+        bounds = np.append(np.unique(tests.attribute, return_index=True)[1], tests.attribute.size)
+        split_cells = SplitCells(tests.first, bounds, len(tests.cells))
+        estimator = self.sample.table.solver(1.0) if split_cells.has_cuts else self.solver
+        every = np.arange(len(tests.cells))
+        entropies = CountedEntropies(
+            self.solver, estimator, np.zeros_like(every), every, tests.cells, (1, every.size)
+        )
+        frugal = self.solver.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
+        significance = self.learner.split_significance
+        level = level_at(significance, np.array([place.depth])) if significance > 0 else None
+        found = choose_splits(split_cells, tests.size[np.newaxis], entropies, frugal=frugal, level=level)
+        chosen, rivals = int(found.split[0]), int(np.count_nonzero(found.rivals[0]))
+        compared = np.flatnonzero(~np.isnan(found.lower[0]))
+        ends = zip(found.lower[0, compared].tolist(), found.upper[0, compared].tolist(), strict=True)
+        threshold, justified = float(tests.threshold[chosen]), bool(found.justified[0])
+        return SplitChoice(
+            attribute=int(tests.attribute[chosen]),
+            intervals=dict(zip(tests.attribute[compared].tolist(), ends, strict=True)),
+            undecided=(rivals > 1 or not justified) and self.sample.candidates(place.rows).size > 0,
+            threshold=None if np.isnan(threshold) else threshold,
+            justified=justified,
+        )
+
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+        """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
+        most = np.array([[upper for _, upper in choice.intervals.values()]])
+        return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
+
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
+        """Return the populated children, in order of code."""
+        return code_branches(self.table, place, choice)
+
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
+        """Return the class of largest likelihood estimate, with bounds over the cut at the level of predictions."""
+        return evidential_prediction(self.sample, place, self.solver, self.learner.prediction_level)
+
+    def node_tests(self, place: OpenNode) -> NodeTests | None:
+        """Return the tests of a node with their cells; None when there is none."""
+        used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
+        labels = ids.ravel()
+        weights = None if self.sample.weights is None else self.sample.weights[place.rows]
+
+        def counts(codes: Ints, number: int) -> NDArray[Any]:
+            """Return how often each contour occurs with each code, or what these rows weigh: (codes, contours)."""
+            pairs = np.bincount(codes * used.size + labels, weights, minlength=number * used.size)
+            return pairs.reshape(number, used.size).astype(np.int64 if weights is None else np.float64)
+
+        own = counts(np.zeros(labels.size, np.int64), 1)
+        parts, attributes, thresholds, widths = [own], [np.zeros(0, np.int64)], [np.zeros(0)], [1]
+        for k in place.attributes:
+            declared, column = self.table.attributes[k], self.table.values[place.rows, k]
+            missing = np.isnan(column)
+            if isinstance(declared, Nominal):
+                codes = np.where(missing, len(declared.values), column).astype(np.int64)
+                cells = counts(codes, len(declared.values) + 1)
+                tests = cells[cells.any(axis=1)][np.newaxis]  # (tests, branches, contours)
+                cuts = np.array([np.nan])
+            else:
+                cuts = (
+                    midpoints(column, self.learner.max_cuts, weights)
+                    if self.cuts is None
+                    else np.array(self.cuts[k])
+                )
+                slots = np.where(missing, len(cuts) + 1, np.searchsorted(cuts, column, side="right"))
+                counted = counts(slots, len(cuts) + 2)
+                bins, lost = counted[:-1], counted[-1]
+                below, above = np.cumsum(bins, axis=0), np.cumsum(bins[::-1], axis=0)[-2::-1]
+                informative = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal partings the lowest
+                if informative.any():
+                    sides = [below[:-1][informative], above[informative]]
+                    if lost.any():
+                        sides.append(np.broadcast_to(lost, sides[0].shape))
+                    tests, cuts = np.stack(sides, axis=1), cuts[informative]
+                else:
+                    tests = np.stack([below[-1], lost])[np.newaxis]
+                    tests = tests[:, tests.any(axis=(0, 2))]
+                    cuts = (cuts if self.cuts is not None else column[~missing])[:1]
+            if tests.shape[1] < 2 or not cuts.size:
+                continue
+            parts.append(tests.reshape(-1, used.size))
+            attributes.append(np.full(len(tests), k))
+            thresholds.append(cuts)
+            widths += [tests.shape[1]] * len(tests)
+        if len(parts) == 1:
+            return None
+        together = np.concatenate(parts)
+        dense = Cells.of_dense(together)
+        return NodeTests(
+            attribute=np.concatenate(attributes),
+            threshold=np.concatenate(thresholds),
+            first=np.cumsum(widths)[:-1],
+            cells=Cells(dense.start, used[dense.ids], dense.counts),
+            size=together.sum(axis=1),
+        )
+
+
+def evidential_prediction(
+    sample: Sample, place: OpenNode, solver: IntervalSolver, prediction_level: float
+) -> NodePrediction:
+    """Return the class of largest likelihood estimate, with bounds over the likelihood cut at a separate level.
+
+    Where all labels are vacuous every estimate is a likeliest one, and that of the parent is taken, as where there is
+    no row at all (theory §3.4).
+    """
+    size = sample.table.contours.shape[1]
+    if not place.rows.size:
+        return NodePrediction(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
+    counts = sample.counts(place.rows)
+    theta = tuple(solver.estimate(counts).theta.tolist())
+    belief, plausibility = solver.class_bounds(counts, prediction_level)
+    bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
+    silent = not (counts[~sample.table.vacuous] > 0).any()
+    return NodePrediction(
+        first_largest(theta), theta, *bounds, weight=sample.weight(place.rows), silent=silent
+    )

@@ -1,15 +1,15 @@
 """Forests: bootstrap samples, random attributes at each node, and a vote (theory §6, §11).
 
-The trees may be those of any learner that lets the forest wrap its criterion. Each has its own
+The trees may be those of any learner that lets the forest draw the attributes of its nodes. Each has its own
 seed, so the forest does not depend on who grows it: one process or an executor's many.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
-from typing import ClassVar, Final, Literal, Protocol, Self
+from typing import ClassVar, Final, Literal, Self
 
 import numpy as np
 
@@ -19,15 +19,13 @@ from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Attribute
 from quercus.specification.parameter import check_parameters, parametric
 from quercus.specification.parameters import MAX_FEATURES, MAX_MASS_CLASSES, SEED, TREES, VOTE
-from quercus.trees.growth.batch import Criterion, OpenNode, SplitChoice
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.belief_entropy import BeliefEntropy
 from quercus.trees.learners.cells import UncertainValues
-from quercus.trees.learners.executor import TaskExecutor
-from quercus.trees.learners.learner import Learner, TreeLearner
+from quercus.trees.learners.learner import Learner, TaskExecutor, TreeLearner
 from quercus.trees.learners.nested import log_commonalities_of, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.predictions import Predictions, first_most_likely
-from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 
@@ -37,57 +35,48 @@ Share = Literal["root", "half", "all"]
 MASS_CELLS = 1 << 22  # of rows times sets that are held at once when masses are combined
 
 
-class ModelLearner(Protocol):
-    """Grows one model; a `functools.partial` of a function, say. To go to other processes it must pickle."""
+def attributes_drawn(share: Share | int, count: int) -> int:
+    """Return how many of `count` attributes a forest draws: ``⌈√count⌉``, the custom, half of them, all, or a number.
 
-    def __call__(self, table: Table, *, wrap: Wrap | None) -> LearnedModel:
-        """Return a model of the table, with `wrap` put around the criterion."""
+    Half is better than the root for belief-entropy trees of many attributes. A row goes where its densest class is, so
+    a split by a weak attribute misleads whatever is below. On the dog pictures of the credal data sets (47 attributes,
+    4 classes, 20 to 30 trees, 5-fold), L-IBE-RF is right in .71 of the rows with ``⌈√m⌉`` attributes a node, and in
+    .815 with ``⌈m/2⌉``.
 
-
-def root_of(count: int) -> int:
-    """Return ``⌈√count⌉``, the customary number of random attributes."""
-    return math.isqrt(count - 1) + 1 if count else 0
-
-
-def half_of(count: int) -> int:
-    """Return ``⌈count / 2⌉``: better than the root for belief-entropy trees of many attributes.
-
-    A row goes where its densest class is, so a split by a weak attribute misleads whatever is below. On the dog
-    pictures of the credal data sets (47 attributes, 4 classes, 20 to 30 trees, 5-fold), L-IBE-RF is right in .71
-    of the rows with ``⌈√m⌉`` attributes a node, and in .815 with ``⌈m/2⌉``.
+    Examples
+    --------
+    >>> [attributes_drawn(share, 10) for share in ("root", "half", "all", 3)]
+    [4, 5, 10, 3]
     """
-    return (count + 1) // 2
+    if isinstance(share, int):
+        return min(share, count)
+    return {"root": math.isqrt(count - 1) + 1 if count else 0, "half": (count + 1) // 2, "all": count}[share]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RandomAttributes:
-    """Criterion: another one's choice among some of the attributes that are left, drawn anew at each node.
+    """Draws some of the attributes that are left, anew at each node.
 
     Where none of those drawn can split the node, the others are tried, one at a time.
 
     Parameters
     ----------
-    criterion
-        The other.
     generator
-        Draws. Nodes are judged in pre-order, so the draws are determined by its seed.
-    number
-        Number of ``m`` attributes to draw.
+        Draws. Nodes are decided in pre-order, so the draws are determined by its seed.
+    share
+        See `attributes_drawn`.
     """
 
-    criterion: Criterion
     generator: np.random.Generator
-    number: Callable[[int], int] = root_of
+    share: Share | int = "root"
 
-    def choose_split(self, place: OpenNode) -> SplitChoice | None:
-        """Return the choice, or None when no attribute can split the node."""
+    def __call__(self, place: OpenNode) -> Iterator[OpenNode]:
+        """Yield the node with the attributes drawn, then with each of the others."""
         order = [int(k) for k in self.generator.permutation(place.attributes)]
-        drawn = max(1, self.number(len(order)))
-        for some in [order[:drawn], *([k] for k in order[drawn:])]:
-            choice = self.criterion.choose_split(replace(place, attributes=tuple(sorted(some))))
-            if choice is not None or place.rows.size == 1:  # one row has one value of every attribute
-                return choice
-        return None
+        drawn = max(1, attributes_drawn(self.share, len(order)))
+        yield replace(place, attributes=tuple(sorted(order[:drawn])))
+        if place.rows.size > 1:  # one row has one value of every attribute
+            yield from (replace(place, attributes=(k,)) for k in order[drawn:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,83 +171,27 @@ def combine_trees(log_commonalities: list[Floats]) -> tuple[Floats, Bools]:
     return masses, conflicts
 
 
-def grow_forest(
-    table: Table,
-    learner: ModelLearner,
-    seed: int,
-    *,
-    vote: Vote = VOTE.default,
-    trees: int = TREES.default,
-    number: Callable[[int], int] = root_of,
-    executor: TaskExecutor | None = None,
-) -> ForestModel:
-    """Grow a forest.
-
-    Each tree learns from as many rows as the table has, drawn with replacement (a row drawn twice weighs
-    double), and chooses at each node among random attributes.
-
-    Parameters
-    ----------
-    table
-        The rows.
-    learner
-        Grows a tree.
-    seed
-        Seed of the forest; the trees' seeds are spawned from it.
-    vote
-        See `ForestModel`.
-    trees
-        Number of trees.
-    number
-        Number of attributes to draw at a node with ``m`` left; default ``⌈√m⌉``.
-    executor
-        Grows the trees; default this process. The forest is the same.
-
-    Raises
-    ------
-    InvalidInput
-        When a parameter lies outside its bounds.
-
-    Examples
-    --------
-    >>> from functools import partial
-    >>> from quercus.trees.learners.total_uncertainty import fit_total_uncertainty
-    >>> from quercus.specification.attributes import Numeric
-    >>> table = Table.of_classes([[float(i)] for i in range(20)], [Numeric("x")], [0] * 10 + [1] * 10, 2)
-    >>> forest = grow_forest(table, partial(fit_total_uncertainty, lam=0.8), 1, trees=9, vote="mass")
-    >>> forest.predict([[3.0], [16.0]]).klass.tolist()
-    [0, 1]
-    """
-    VOTE.check(vote)
-    if vote == "mass" and table.size > MAX_MASS_CLASSES:
-        raise InvalidInput(
-            "vote", f"is 'mass', of {table.size} classes; at most {MAX_MASS_CLASSES} can be combined"
-        )
-    TREES.check(trees)
-    seeds = np.random.SeedSequence(seed).spawn(trees)
-    run = map if executor is None else executor.map
-    models = tuple(run(partial(_grow_model, table, learner, number), seeds))
-    return ForestModel(table.attributes, table.size, models, vote)
-
-
 def bayesian_mass(probabilities: Floats) -> MassFunction:
     """Return probabilities (l,) as a mass function on single classes."""
     return MassFunction.of(len(probabilities), {1 << c: float(p) for c, p in enumerate(probabilities)})
 
 
 def _grow_model(
-    table: Table, learner: ModelLearner, number: Callable[[int], int], seed: np.random.SeedSequence
+    table: Table, learner: TreeLearner, share: Share | int, seed: np.random.SeedSequence
 ) -> LearnedModel:
     generator = np.random.default_rng(seed)
     rows = np.flatnonzero(table.weights)
     times = np.bincount(rows[generator.integers(len(rows), size=len(rows))], minlength=len(table))
     sample = replace(table, weights=table.weights * times)
-    return learner(sample, wrap=partial(RandomAttributes, generator=generator, number=number))
+    return learner.grow(sample, draw=RandomAttributes(generator, share))
 
 
 @parametric
 class Forest(Learner):
     """A forest: bootstrap samples, random attributes at each node, and a vote.
+
+    Source: theory §6, §11. Each tree learns from as many rows as the table has, drawn with replacement (a row drawn
+    twice weighs double), and chooses at each node among random attributes.
 
     Parameters
     ----------
@@ -294,14 +227,14 @@ class Forest(Learner):
 
         Examples
         --------
-        >>> from quercus.trees.learners.total_uncertainty_learner import TotalUncertainty
+        >>> from quercus.trees.learners.total_uncertainty import TotalUncertainty
         >>> Forest(TotalUncertainty(), trees=30).learning_cost(3)
         {'trees': 90, 'base.folds': 300}
         """
         once = dict(self.base.learning_cost(size))
         return {"trees": self.trees * once.pop("trees")} | {f"base.{name}": n for name, n in once.items()}
 
-    def own_defaults(self, size: int) -> dict[str, float | str]:
+    def own_defaults(self, size: int) -> dict[str, float]:
         """Return those of its trees."""
         return self.base.own_defaults(size)
 
@@ -318,15 +251,10 @@ class Forest(Learner):
         usable = self.base.usable_rows(table)
         if usable is None:
             return self.vacuous_model(table.attributes, table.size)
-        return grow_forest(
-            usable,
-            self.base.prepared(usable, executor).grow,
-            self.seed,
-            vote=self.vote,
-            trees=self.trees,
-            number=_number_of_features(self.max_features),
-            executor=executor,
-        )
+        seeds = np.random.SeedSequence(self.seed).spawn(self.trees)
+        run = map if executor is None else executor.map
+        grow = partial(_grow_model, usable, self.base.prepared(usable, executor), self.max_features)
+        return ForestModel(table.attributes, table.size, tuple(run(grow, seeds)), self.vote)
 
 
 FORESTS: Final[Mapping[str, Forest]] = MappingProxyType(
@@ -339,13 +267,3 @@ FORESTS: Final[Mapping[str, Forest]] = MappingProxyType(
     }
 )
 """The five forests of Gao, Wang, Ma 2022, by the paper's names."""
-
-
-def _number_of_features(max_features: Share | int) -> Callable[[int], int]:
-    if isinstance(max_features, int):
-        return partial(min, max_features)
-    return {"root": root_of, "half": half_of, "all": _all_of}[max_features]
-
-
-def _all_of(count: int) -> int:
-    return count

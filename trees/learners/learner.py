@@ -4,22 +4,32 @@ A package declares its learners as entry points of the group ``quercus.learners`
 class follow the checks of parameters and their errors, the form on the wire, ``--parameter`` of the command line and
 ``quercus learners``, the console's form, the estimator and the page of parameters. For an example see
 docs/howto/write-a-learner.md.
+
+A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names one class, and an E2M tree
+of informed rows only from those whose label says anything. Where no such row is, and where there is no row at all, the
+model is a leaf that says that every class is possible.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Protocol, Self
 
 from numpy.typing import NDArray
 
 from quercus.belief.mass import MassFunction
 from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Attribute
-from quercus.trees.learners.executor import TaskExecutor
+from quercus.trees.growth.batch import Draw
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
-from quercus.trees.learners.stopping_rules import Wrap
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node, Stop
+
+
+class TaskExecutor(Protocol):
+    """Any `concurrent.futures.Executor`, or any of `quercus.estimators.executors`, which have more."""
+
+    def map(self, fn: Callable[..., Any], /, *iterables: Iterable[Any]) -> Iterable[Any]:
+        """Return the results of `fn`, in order."""
 
 
 class Learner(Algorithm, ABC):
@@ -98,8 +108,8 @@ class TreeLearner(Learner):
     is_base: ClassVar[bool] = True
 
     @abstractmethod
-    def grow(self, table: Table, *, wrap: Wrap | None = None) -> LearnedModel:
-        """Grow a tree, with `wrap` put around the criterion by a forest."""
+    def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
+        """Grow a tree, in a forest by the attributes that `draw` leaves it (`quercus.trees.growth.batch.grow_tree`)."""
 
     def usable_rows(self, table: Table) -> Table | None:
         """Return the rows from which it learns; None if there are none."""
@@ -122,3 +132,35 @@ def precise_rows(table: Table) -> Table | None:
     if not (table.precise & (table.weights > 0)).any():
         return None
     return table.take(table.precise)
+
+
+def fit(learner: Learner, table: Table, *, executor: TaskExecutor | None = None) -> LearnedModel:
+    """Learn a model.
+
+    Parameters
+    ----------
+    learner
+        The learner and its parameters.
+    table
+        The rows.
+    executor
+        Grows the trees of a forest, and does the folds of a cross-validation; default this process. The model is
+        the same.
+
+    Raises
+    ------
+    InvalidInput
+        When the table has more classes than the learner can combine masses of.
+
+    Examples
+    --------
+    >>> from quercus.specification.attributes import Numeric
+    >>> from quercus.trees import E2m
+    >>> labels = [[1, 0], [1, 0], [0, 1], [1, 1]]
+    >>> table = Table.of_contours([[1.0], [2.0], [8.0], [9.0]], [Numeric("x")], labels)
+    >>> model = fit(E2m(), table)
+    >>> model.predict([[1.5], [8.5]]).klass.tolist()
+    [0, 1]
+    """
+    learner.check_classes(table.size)
+    return learner.fit(table, executor=executor)

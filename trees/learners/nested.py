@@ -58,12 +58,6 @@ class ConsonantMasses:
         """Number of classes."""
         return int(self.order.shape[-1])
 
-    @property
-    def densest_class(self) -> NDArray[np.int64]:
-        """(n,) densest class; of tied ones the earliest."""
-        first: NDArray[np.int64] = self.order[..., 0]
-        return first
-
     def deng_entropy(self) -> Floats:
         """Return the Deng entropy of each, float64 (n,), in bits: ``-Σ m log2(m / (2^r - 1))``."""
         masses = np.exp(self.log_masses)

@@ -1,6 +1,5 @@
 """One tree per class against all others, and the combination of their predictions (theory §5)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Literal
@@ -8,12 +7,12 @@ from typing import Literal
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
-from quercus.belief.errors import InvalidInput, TotalConflict
+from quercus.belief.errors import TotalConflict
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
 from quercus.specification.attributes import Attribute
-from quercus.specification.parameters import COMBINE, MAX_MASS_CLASSES
+from quercus.specification.parameters import COMBINE
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel, distinct_rows, mean_mass
@@ -21,7 +20,6 @@ from quercus.trees.learners.predictions import Predictions, RepeatedMasses
 from quercus.trees.tree.flat import FlatTree
 
 NO_DIGITS = 1e-300  # a sum of products below it cannot be normalised
-
 
 Combine = Literal["dempster", "mean"]
 
@@ -66,25 +64,20 @@ class OneAgainstRest(LearnedModel):
         parts = [model.predict_cells(cells).masses for model in self.models]
         shared = [
             part for part in parts if isinstance(part, RepeatedMasses)
-        ]  # all of them: their leaves hold masses
+        ]  # all of them: leaves hold masses
         together, index = distinct_rows(np.column_stack([part.which for part in shared]))
         extended = [
             [extend_vacuously(mass, self.size, klass) for mass in part.distinct]
             for klass, part in enumerate(shared)
         ]
-        masses = [
-            self._combined_mass([part[at] for part, at in zip(extended, some, strict=True)])
-            for some in together.tolist()
-        ]
-        return masses, index
-
-    def _combined_mass(self, masses: Sequence[MassFunction]) -> MassFunction:
-        if self.combine == "mean":
-            return mean_mass(masses)
-        try:
-            return reduce(dempster, masses)
-        except TotalConflict:  # of rows that weigh so much that nothing is left to doubt
-            return mean_mass(masses)
+        found = []
+        for some in together.tolist():
+            masses = [part[at] for part, at in zip(extended, some, strict=True)]
+            try:
+                found.append(reduce(dempster, masses) if self.combine == "dempster" else mean_mass(masses))
+            except TotalConflict:  # of rows that weigh so much that nothing is left to doubt
+                found.append(mean_mass(masses))
+        return found, index
 
 
 def extend_vacuously(mass: MassFunction, size: int, klass: int) -> MassFunction:
@@ -142,12 +135,3 @@ def pignistic_together(masses: Floats, combine: Combine) -> Floats:
     total = betp.sum(axis=1, keepdims=True)
     together: Floats = np.where(total > NO_DIGITS, betp / np.maximum(total, NO_DIGITS), averaged)
     return together
-
-
-def check_combine(combine: Combine, size: int) -> None:
-    """Raise unless the masses of one tree a class, of `size` classes, can be combined so."""
-    COMBINE.check(combine)
-    if combine == "dempster" and size > MAX_MASS_CLASSES:
-        raise InvalidInput(
-            "combine", f"is 'dempster', of {size} classes; above {MAX_MASS_CLASSES} take 'mean'"
-        )

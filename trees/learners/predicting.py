@@ -41,7 +41,7 @@ _ROW.setflags(write=False)
 
 
 class LearnedModel(ABC):
-    """A model that predicts; see `quercus.trees.learners.model.fit`.
+    """A model that predicts; see `quercus.trees.learners.learner.fit`.
 
     It is a value: it can be pickled, and compared through its trees.
     """
@@ -165,12 +165,10 @@ class TreeModel(LearnedModel):
         nodes, open_rows = self._end_nodes(cells)
         theta, belief = flat.theta.take(nodes, axis=0), flat.belief.take(nodes, axis=0)
         plausibility, klass = flat.plausibility.take(nodes, axis=0), flat.klass.take(nodes)
-        conflict, masses = (
-            flat.conflict.take(nodes) if flat.has_masses else np.zeros(len(nodes), dtype=bool),
-            None,
-        )
+        conflict = np.zeros(len(nodes), dtype=bool)
+        masses: RepeatedMasses | None = None
         if flat.has_masses:
-            masses = RepeatedMasses(flat.masses, nodes)
+            conflict, masses = flat.conflict.take(nodes), RepeatedMasses(flat.masses, nodes)
         if open_rows.size:
             rows, ends, shares = row_shares(self.branch_values, cells.take(open_rows))
             nodes[open_rows] = last_common_node(flat, rows, ends, len(open_rows))
@@ -182,10 +180,11 @@ class TreeModel(LearnedModel):
                 ]
                 of_open = Predictions(first_most_likely(means[0]), means[0], means[1], means[2])
             else:
-                of_open = Predictions.of_masses(
-                    self.size, *disjunction_of_ends(flat.masses, rows, ends, len(open_rows))
-                )
-                masses = _replace_rows(masses, open_rows, of_open.masses)
+                distinct, index = disjunction_of_ends(flat.masses, rows, ends, len(open_rows))
+                of_open = Predictions.of_masses(self.size, distinct, index)
+                which = nodes.copy()
+                which[open_rows] = index + flat.size
+                masses = RepeatedMasses((*flat.masses, *distinct), which)
             klass[open_rows], theta[open_rows] = of_open.klass, of_open.theta
             belief[open_rows], plausibility[open_rows] = of_open.belief, of_open.plausibility
         return Predictions(klass, theta, belief, plausibility, masses, nodes, open_rows, conflict)
@@ -229,7 +228,7 @@ class TreeModel(LearnedModel):
         return BranchValues.of(self.flat, self.encoder)
 
     def _end_nodes(self, cells: UncertainValues) -> tuple[Ints, Ints]:
-        """Return the node where each row ends, (n,), and the rows that may end at several: there it is no matter."""
+        """Return the node where each row ends, (n,), and the rows that may end at several, whose node is arbitrary."""
         values, flat = cells.values, self.flat
         if len(values) == 1 and not cells.parts:
             row = values[0].tolist()
@@ -325,16 +324,6 @@ def disjunction_of_ends(
             found.append(reduce(disjunctive, [masses[end] for end in here]))
         index[row] = number_of[here]
     return found, index
-
-
-def _replace_rows(
-    masses: RepeatedMasses, rows: Ints, others: Sequence[MassFunction] | None
-) -> RepeatedMasses:
-    if not isinstance(others, RepeatedMasses):
-        raise TypeError("a model with masses shares them")
-    index = masses.which.copy()
-    index[rows] = others.which + len(masses.distinct)
-    return RepeatedMasses((*masses.distinct, *others.distinct), index)
 
 
 def last_common_node(flat: FlatTree, rows: Ints, ends: Ints, count: int) -> Ints:

@@ -1,29 +1,28 @@
-"""Pruning of grown trees, from the leaves up.
+"""Pruning of grown trees by their class counts, from the leaves up: χ² for ID3, pessimistic errors for C4.5.
 
-`prune_chi_square` and `prune_pessimistic` use only the nodes: class probabilities ``theta`` and the weight of their
-rows, whose product is the count of each class. `prune_evidential` uses the labels. A pruned node says so,
-`Stop.PRUNED`; it keeps the gains that were looked at.
+Only the nodes are looked at: class probabilities ``theta`` and the weight of their rows, whose product is the count of
+each class. A pruned node says so, `Stop.PRUNED`; it keeps the gains that were looked at. Evidential trees are pruned by
+their labels (`quercus.trees.rules.evidential_pruning`).
+
+C4.5's program prunes in two steps (Quinlan 1993, chapter 4). A subtree *collapses* that makes no fewer errors on its
+own rows than a leaf would. Then, from the leaves up, a node becomes a leaf, or what stands below its largest branch,
+where the pessimistic number of errors does not suffer by more than 0.1. A subtree that is raised keeps its tests, and
+gets all rows of the node that it replaces.
 """
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.algorithms import Pruning
-from quercus.specification.parameters import CONFIDENCE
-from quercus.trees.likelihood.cells import Cells
-from quercus.trees.rules.pruning_statistics import NodeEvidence, collapsible_nodes
+from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, SplitChoice, grow_tree
 from quercus.trees.rules.ties import TIE
-from quercus.trees.tree.flat import PLAIN, FlatTree
 from quercus.trees.tree.node import Node, Stop
 
 ERROR_SLACK = 0.1  # errors; of C4.5's program, which prunes also what is so little worse
+COLLAPSE_SLACK = 1e-3  # errors; of C4.5's program
 
 
 def prune_idle(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
@@ -45,59 +44,21 @@ def prune_idle(tree: Node, is_idle: Callable[[Node], bool]) -> Node:
             if is_idle(node):
                 node = as_leaf(node)
         if parent < 0:
-            return node
+            break
         below[parent][code] = node
-    raise ValueError("a tree has a root")
-
-
-def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
-    """Prune splits of an evidential tree that its labels do not need, see `quercus.trees.rules.pruning_statistics`.
-
-    Parameters
-    ----------
-    tree
-        Its nodes' `theta` are maximum likelihood estimates.
-    leaves
-        A cell a leaf, in pre-order: how often each contour occurs among its rows.
-    contours
-        (d, l) contours.
-    pruning
-        The test and its level.
-    """
-    return collapse_nodes(
-        tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
-    )
-
-
-def collapse_nodes(tree: FlatTree, found: NDArray[np.bool_]) -> FlatTree:
-    """Return a tree whose nodes `found` (nodes,) are leaves, without the nodes below them. No node may hold a mass."""
-    fallen = np.zeros(tree.size, dtype=bool)
-    for node in np.flatnonzero(found):
-        fallen[node + 1 : tree.last_below[node] + 1] = True
-    kept = ~fallen
-    index = np.cumsum(kept) - 1
-    lengths = np.diff(tree.interval_start)
-    intervals = np.repeat(kept, lengths)
-    columns: dict[str, NDArray[Any]] = {name: getattr(tree, name)[kept] for name in PLAIN}
-    columns |= {
-        "attribute": np.where(found, -1, tree.attribute)[kept],
-        "parent": np.where(tree.parent < 0, -1, index[tree.parent])[kept],
-        "undecided": (tree.undecided & ~found)[kept],
-        "stop": np.where(found, Stop.PRUNED.value, tree.stop)[kept].astype(np.int8),
-        "threshold": np.where(found, np.nan, tree.threshold)[kept],
-    }
-    return FlatTree(
-        **columns,
-        interval_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
-        interval_attribute=tree.interval_attribute[intervals],
-        interval_lower=tree.interval_lower[intervals],
-        interval_upper=tree.interval_upper[intervals],
-    )
+    return node
 
 
 def as_leaf(node: Node) -> Node:
     """Return a node as a leaf with the same prediction."""
     return replace(node, attribute=None, threshold=None, children={}, undecided=False, stop=Stop.PRUNED)
+
+
+def check_level(value: float, field: str) -> float:
+    """Return a level, which must lie in (0, 1)."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise InvalidInput(field, f"is {shown(value)}, must lie in (0, 1)")
+    return float(value)
 
 
 def prune_chi_square(tree: Node, significance: float) -> Node:
@@ -120,8 +81,18 @@ def prune_chi_square(tree: Node, significance: float) -> Node:
     InvalidInput
         When `significance` lies outside (0, 1).
     """
+    from scipy.special import chdtri  # noqa: PLC0415  (11 MB of memory that most models do not need)
+
     level = check_level(significance, "significance")
-    return prune_idle(tree, partial(_is_chance, level=level))
+
+    def is_chance(node: Node) -> bool:
+        children = list(node.children.values())
+        if not all(child.is_leaf for child in children):
+            return False
+        deviation, freedom = chi_square(np.array([np.array(child.theta) * child.size for child in children]))
+        return freedom == 0 or deviation < float(chdtri(freedom, level))
+
+    return prune_idle(tree, is_chance)
 
 
 def chi_square(counts: Floats) -> tuple[float, int]:
@@ -136,49 +107,6 @@ def chi_square(counts: Floats) -> tuple[float, int]:
     expected = np.outer(populated.sum(axis=1), populated.sum(axis=0)) / populated.sum()
     rows, columns = populated.shape
     return float(((populated - expected) ** 2 / expected).sum()), (rows - 1) * (columns - 1)
-
-
-def _is_chance(node: Node, level: float) -> bool:
-    from scipy.special import chdtri  # noqa: PLC0415  (11 MB of memory that most models do not need)
-
-    children = list(node.children.values())
-    if not all(child.is_leaf for child in children):
-        return False
-    deviation, freedom = chi_square(np.array([class_counts(child) for child in children]))
-    return freedom == 0 or deviation < float(chdtri(freedom, level))
-
-
-def class_counts(node: Node) -> Floats:
-    """Return the weight of each class at a node, (l,)."""
-    return np.array(node.theta) * node.size
-
-
-def prune_pessimistic(tree: Node, confidence: float = CONFIDENCE.default) -> Node:
-    """Prune splits that do not lower the pessimistic number of errors (Quinlan 1993, chapter 4).
-
-    Of ``N`` rows at a leaf, ``E`` are not of its class. The pessimistic number of errors is ``N U(E, N)`` with
-    ``U`` from `pessimistic_rate`; a subtree's is the sum over its leaves. A node is pruned when its own number,
-    were it a leaf, exceeds its subtree's by no more than 0.1, as in C4.5's program. Subtrees are replaced, never
-    raised; `quercus.trees.learners.subtree_raising` does both.
-
-    Parameters
-    ----------
-    tree
-        See `prune_chi_square`.
-    confidence
-        ``CF`` in (0, 1): the smaller, the more is pruned.
-
-    Raises
-    ------
-    InvalidInput
-        When `confidence` lies outside (0, 1).
-    """
-    level = check_level(confidence, "confidence")
-    return prune_idle(tree, partial(_is_no_better, confidence=level))
-
-
-def _is_no_better(node: Node, confidence: float) -> bool:
-    return leaf_errors(node, confidence) <= subtree_errors(node, confidence) + ERROR_SLACK + TIE
 
 
 def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
@@ -200,19 +128,110 @@ def pessimistic_rate(errors: float, count: float, confidence: float) -> float:
     return float(betaincinv(errors + 1, count - errors, 1 - confidence))
 
 
-def subtree_errors(node: Node, confidence: float) -> float:
-    """Return the pessimistic number of errors of the leaves at and below a node."""
-    return sum(leaf_errors(below, confidence) for below, _, _ in node.preorder() if below.is_leaf)
-
-
 def leaf_errors(node: Node, confidence: float) -> float:
     """Return the pessimistic number of errors of a node, were it a leaf."""
     errors = max(0.0, node.size * (1 - node.theta[node.klass]))
     return node.size * pessimistic_rate(errors, node.size, confidence)
 
 
-def check_level(value: float, field: str = "confidence") -> float:
-    """Return a level, which must lie in (0, 1)."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
-        raise InvalidInput(field, f"is {shown(value)}, must lie in (0, 1)")
-    return float(value)
+def subtree_errors(node: Node, confidence: float) -> float:
+    """Return the pessimistic number of errors of the leaves at and below a node."""
+    return sum(leaf_errors(below, confidence) for below, _, _ in node.preorder() if below.is_leaf)
+
+
+def collapse_errors(tree: Node) -> Node:
+    """Return a tree without the subtrees that make no fewer errors on their rows than a leaf."""
+
+    def errors(node: Node) -> float:
+        return node.size * (1 - node.theta[node.klass])
+
+    def is_idle(node: Node) -> bool:
+        below = sum(errors(leaf) for leaf, _, _ in node.preorder() if leaf.is_leaf)
+        return below >= errors(node) - COLLAPSE_SLACK
+
+    return prune_idle(tree, is_idle)
+
+
+Task = tuple[Node, OpenNode]
+
+
+def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence: float) -> Node:
+    """Return a tree pruned by pessimistic errors, subtrees replaced and raised.
+
+    Parameters
+    ----------
+    tree, place
+        The tree and the rows of its root.
+    rules
+        They distribute rows among branches, and say what nodes predict.
+    confidence
+        ``CF`` in (0, 1): the smaller, the more is pruned.
+    """
+
+    def pruned(node: Node, place: OpenNode) -> Generator[Task, Node, Node]:
+        """Return the pruned node; a yield of another node's task returns that node pruned."""
+        if node.is_leaf:
+            return node
+        places = {child.path[-1][1]: child for child in rules.branches(place, _choice_of(node))}
+        below: dict[int, Node] = {}
+        for code, child in node.children.items():
+            below[code] = yield child, places[code]
+        node = replace(node, children=below)
+        largest = max(below.values(), key=lambda child: child.size)  # of equal ones the first
+        raised = grow_tree(place, _Replay(largest, place.depth, rules))
+        alone, whole = leaf_errors(node, confidence), subtree_errors(node, confidence)
+        above = subtree_errors(raised, confidence)
+        if alone <= min(whole, above) + ERROR_SLACK + TIE:
+            return as_leaf(node)
+        if above <= whole + ERROR_SLACK + TIE:
+            return (yield raised, place)
+        return node
+
+    waiting = [pruned(tree, place)]  # in the place of recursion: a tree may be deeper than Python's stack
+    result: Node | None = None
+    while waiting:
+        try:
+            task = next(waiting[-1]) if result is None else waiting[-1].send(result)
+        except StopIteration as done:
+            waiting.pop()
+            result = done.value
+        else:
+            waiting.append(pruned(*task))
+            result = None
+    return tree if result is None else result
+
+
+@dataclass(frozen=True, eq=False)
+class _Replay(GrowthRules):
+    """Rules that grow a tree that is there again, from other rows."""
+
+    tree: Node
+    depth: int  # of the place where it is put
+    rules: GrowthRules
+
+    def _node_at(self, place: OpenNode) -> Node | None:
+        """Return the node in the place of this one; None where no row took the branch so far."""
+        node: Node | None = self.tree
+        for _, code in place.path[self.depth :]:
+            node = None if node is None else node.children.get(code)
+        return node
+
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        node = self._node_at(place)
+        return Stop.PRUNED if node is None else node.stop
+
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        node = self._node_at(place)
+        return None if node is None or node.is_leaf else _choice_of(node)
+
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
+        return list(self.rules.branches(place, choice))
+
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
+        return self.rules.leaf_prediction(place)
+
+
+def _choice_of(node: Node) -> SplitChoice:
+    if node.attribute is None:
+        raise ValueError("a leaf has no split")
+    return SplitChoice(node.attribute, node.intervals, threshold=node.threshold)

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
-from quercus.belief.consonant import consonant_pignistic
-from quercus.belief.contour import is_precise
+from quercus.belief.contour import consonant_pignistic, is_precise
 
 BLOCK = 50  # rows
 BLOCKS = 20  # that are kept

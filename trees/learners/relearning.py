@@ -22,10 +22,9 @@ from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.model import Specification
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
-from quercus.trees.learners.learner import Learner
-from quercus.trees.learners.model import LearnedModel, fit
+from quercus.trees.learners.learner import Learner, fit
 from quercus.trees.learners.one_against_rest import OneAgainstRest
-from quercus.trees.learners.predicting import TreeModel
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.served import ServedForest
 from quercus.trees.tree.encoding import check_values

@@ -2,12 +2,11 @@
 
 A nominal attribute makes one split, a branch a value. A numeric one makes a split for each threshold ``t``
 among the midpoints between neighbouring distinct values: code 0 is ``value < t``, code 1 ``value >= t``.
-Missing values have the code after those: the number of declared values, or 2. That is a branch of its own,
-unless the learner deals with them otherwise.
+Missing values have the code after those: the number of declared values, or 2. They form a branch of their own,
+unless the learner treats them differently.
 
-What a learner needs of a set of rows is the sum of some numbers of each row: its weight and its share of
-every class, say. So the rows' numbers are `statistics` (n, d), column 0 their weights, and an impurity is a
-function of sums of them.
+A learner needs sums of some numbers of each row, such as its weight and its share of every class. These numbers are
+the rows' `statistics` (n, d), column 0 their weights, and an impurity is a function of sums of them.
 """
 
 import math
@@ -21,10 +20,9 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Attribute, Nominal
-from quercus.trees.growth.batch import Branch, OpenNode, SplitChoice
+from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.gain import best_splits
-from quercus.trees.rules.ties import first_largest
 from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_quantiles
 
 Codes = NDArray[np.int64]
@@ -250,39 +248,6 @@ def gains_of(found: Candidates, parent: float, impurity: Impurity) -> Floats:
     return gained
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LargestGain:
-    """Criterion: the split of largest gain; of tied ones the first attribute, then the middle threshold.
-
-    Parameters
-    ----------
-    table
-        The rows.
-    shares
-        (n, d - 1) numbers of each row that are summed, weighted by the row's weight.
-    impurity
-        ``U`` of sums (weight, weighted shares...).
-    max_cuts
-        Most thresholds of a numeric attribute.
-    """
-
-    table: Table
-    shares: Floats
-    impurity: Impurity
-    max_cuts: int | None = None
-
-    def choose_split(self, place: OpenNode) -> SplitChoice | None:
-        """Return the choice, or None when no attribute can split the node."""
-        statistics = weighted_statistics(self.table, place, self.shares)
-        parent = float(self.impurity(statistics.sum(axis=0)))
-        best: dict[int, tuple[float, float | None]] = {}
-        for found in candidate_splits(self.table, place, statistics, self.max_cuts):
-            gained = gains_of(found, parent, self.impurity)
-            for split in found.best_of_attributes(gained).tolist():
-                best[int(found.attributes[split])] = float(gained[split]), found.threshold(split)
-        return choice_of(best)
-
-
 def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats:
     """Return the statistics of a node's rows: their weights, and their shares times these; (m, d)."""
     weights = table.weights[place.rows] if place.weights is None else place.weights
@@ -290,42 +255,6 @@ def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats
     statistics[:, 0] = weights
     np.multiply(weights[:, np.newaxis], shares[place.rows], out=statistics[:, 1:])
     return statistics
-
-
-def choice_of(best: dict[int, tuple[float, float | None]]) -> SplitChoice | None:
-    """Return the choice of the attribute of largest gain; of tied ones, the first declared.
-
-    Parameters
-    ----------
-    best
-        Gain and threshold of the best split of every candidate attribute.
-    """
-    if not best:
-        return None
-    attributes: Sequence[int] = sorted(best)
-    attribute = attributes[first_largest([best[k][0] for k in attributes])]
-    intervals = {k: (best[k][0], best[k][0]) for k in attributes}
-    return SplitChoice(attribute, intervals, (attribute,), threshold=best[attribute][1])
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class ByCode:
-    """Branching: the populated branches of the split; a nominal attribute is spent, a numeric one is not."""
-
-    table: Table
-
-    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
-        """Return the populated branches, in order of code."""
-        k = choice.attribute
-        declared = self.table.attributes[k]
-        codes = branch_codes(declared, choice.threshold, self.table.values[place.rows, k])
-        left = tuple(a for a in place.attributes if a != k or not isinstance(declared, Nominal))
-        found = []
-        for code in np.flatnonzero(np.bincount(codes)):
-            here = codes == code
-            below = None if place.weights is None else place.weights[here]
-            found.append(Branch(k, int(code), place.rows[here], left, below))
-        return found
 
 
 def root_node(table: Table) -> OpenNode:

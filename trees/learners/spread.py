@@ -99,7 +99,14 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
         entry = np.repeat(np.arange(row.size), counts)
         child = below[_runs_of(start[node], counts)]
         cell = row[entry] * width + flat.attribute[node[entry]]
-        open_ = _open_children(branches, ranges, _RowChildPairs(entry, cell, child), row.size)
+        at, counts = ranges[0][cell], ranges[0][cell + 1] - ranges[0][cell]
+        pair = np.repeat(np.arange(child.size), counts)
+        part, to = _runs_of(at, counts), child[pair]
+        met = (ranges[1][part] < branches.high[to]) & (ranges[2][part] >= branches.low[to])
+        missing = branches.missing[child]
+        fits = (np.bincount(pair[met], minlength=child.size) > 0) & ~missing
+        has_branch = np.bincount(entry[missing], minlength=row.size) > 0  # of missing values
+        open_ = np.where(counts == 0, missing | ~has_branch[entry], fits)  # the children that a row may go to
         weight = np.where(open_, flat.weight[child], 0.0)
         total = np.bincount(entry, weight, row.size)
         ended = total <= 0.0
@@ -110,33 +117,6 @@ def row_shares(branches: BranchValues, cells: UncertainValues) -> tuple[Ints, In
         row, node, share = row[entry], child, share[entry] * weight / total[entry]
     rows, nodes, shares = (np.concatenate(parts) for parts in zip(*done, strict=True))
     return rows, nodes, shares
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _RowChildPairs:
-    """A row at a node with each child of the node: which row, its cell at the node's attribute, the child."""
-
-    entry: Ints
-    cell: Ints
-    child: Ints
-
-
-def _open_children(
-    branches: BranchValues, ranges: tuple[Ints, Floats, Floats], pairs: _RowChildPairs, entries: int
-) -> Bools:
-    """Return which children each row may go to."""
-    start, low, high = ranges
-    counts = start[pairs.cell + 1] - start[pairs.cell]
-    pair = np.repeat(np.arange(len(pairs.child)), counts)
-    at, child = _runs_of(start[pairs.cell], counts), pairs.child[pair]
-    met = (low[at] < branches.high[child]) & (high[at] >= branches.low[child])
-    missing = branches.missing[pairs.child]
-    fits = (np.bincount(pair[met], minlength=len(pairs.child)) > 0) & ~missing
-    special = (
-        np.bincount(pairs.entry[missing], minlength=entries) > 0
-    )  # the node has a branch of missing values
-    open_: Bools = np.where(counts == 0, missing | ~special[pairs.entry], fits)
-    return open_
 
 
 def _runs_of(start: Ints, counts: Ints) -> Ints:

@@ -1,43 +1,118 @@
 """Belief decision trees by total uncertainty (theory §5; Vannoorenberghe, Denoeux 2002).
 
 Two classes make one tree. More make one tree a class, against all others, and their masses are combined.
+
+λ, the weight of discord, is chosen by cross-validation. ``U_λ`` is linear in λ, and what adds up below a cut does not
+depend on it. So λ is taken for one more number that a tree may test (`lambda_path`): the tree is grown for all λ
+together, and where they would not split a node alike, it is split by λ first. What most of them share is grown once.
 """
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import ClassVar, Final, Self
 
 import numpy as np
 
-from quercus.belief.arrays import Floats
+from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.sums import weighted_sum
+from quercus.specification.attributes import Numeric
+from quercus.specification.parameter import parametric
 from quercus.specification.parameters import (
     COMBINE,
+    FOLDS,
     LAM,
+    MAX_CUTS,
+    MAX_DEPTH,
+    MAX_MASS_CLASSES,
     MIN_INSTANCES,
+    SEED,
 )
-from quercus.trees.growth.batch import (
-    Criterion,
-    GrowthRules,
-    NodePrediction,
-    OpenNode,
-    SplitChoice,
-    grow_tree,
-)
-from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, check_combine
-from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.splits import ByCode, LargestGain, root_node
-from quercus.trees.learners.stopping_rules import Wrap, node_weight, wrap_criterion
+from quercus.trees.growth.batch import Draw, NodePrediction, OpenNode, SplitChoice, grow_tree
+from quercus.trees.learners.gain_rules import GainRules, stop_at_depth
+from quercus.trees.learners.learner import TaskExecutor, TreeLearner
+from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, pignistic_together
+from quercus.trees.learners.predicting import LearnedModel, TreeModel
+from quercus.trees.learners.predictions import RepeatedMasses, first_most_likely
+from quercus.trees.learners.splits import Candidates, candidate_splits, root_node, weighted_statistics
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
-from quercus.trees.tree.node import Node, Stop
+from quercus.trees.tree.node import Stop
+from quercus.trees.tree.splits import ABOVE, BELOW, NO_SPLIT
 
 LAMBDAS: Final = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 """λ that cross-validation tries. At 0 only the size of a node counts, and no split gains."""
 
 DEFAULT_LAMBDA: Final = 0.5
 """λ where none is given and cross-validation cannot choose one: it needs two rows with a weight."""
+
+
+@parametric
+class TotalUncertainty(TreeLearner):
+    """Belief decision trees by total uncertainty (Vannoorenberghe 2002): one for two classes, else one per class.
+
+    Source: theory §5. A nominal attribute splits by value, a numeric one at a threshold. The smaller λ, the smaller the
+    tree. Dempster's rule makes up to ``2^l`` focal sets, so it combines at most 16 classes.
+    """
+
+    name: ClassVar[str] = "total-uncertainty"
+    has_masses: ClassVar[bool] = True
+    lam: float | None = LAM.dataclass_field()
+    combine: Combine = COMBINE.dataclass_field()
+    min_instances: int = MIN_INSTANCES.dataclass_field()
+    max_depth: int | None = MAX_DEPTH.dataclass_field()
+    max_cuts: int | None = MAX_CUTS.dataclass_field()
+    folds: int = FOLDS.dataclass_field()
+    seed: int = SEED.dataclass_field()
+
+    def check_classes(self, size: int) -> None:
+        """Refuse more than 16 classes for Dempster's rule."""
+        if size > MAX_MASS_CLASSES and self.combine == "dempster":
+            raise InvalidInput(
+                "combine", f"is 'dempster', of {size} classes; above {MAX_MASS_CLASSES} take 'mean'"
+            )
+
+    def learning_cost(self, size: int) -> Mapping[str, int]:
+        """Return how many trees are grown; a fold counts as many as there are λ to try, though they grow together."""
+        each = size if size > 2 else 1
+        return {"trees": each, "folds": 0 if self.lam is not None else self.folds * len(LAMBDAS) * each}
+
+    def prepared(self, table: Table, executor: TaskExecutor | None) -> Self:
+        """Choose λ once, from the whole table, for all trees of a forest."""
+        if self.lam is not None:
+            return self
+        can_choose = np.count_nonzero(table.weights) > 1
+        return replace(self, lam=choose_lambda(self, table, executor) if can_choose else DEFAULT_LAMBDA)
+
+    def grow(self, table: Table, *, draw: Draw | None = None) -> LearnedModel:
+        """See `TreeLearner`."""
+        trees = [
+            TreeModel.of(
+                grow_tree(root_node(table), UncertaintyRules.of(table, self, c), draw), table.attributes
+            )
+            for c in range(1 if table.size == 2 else table.size)
+        ]
+        return (
+            trees[0]
+            if table.size == 2
+            else OneAgainstRest(table.attributes, table.size, tuple(trees), self.combine)
+        )
+
+
+def two_class_shares(table: Table, klass: int) -> Floats:
+    """Return ``m_i({ω})`` and ``m_i({¬ω})`` of every label, (n, 2), coarsened to the class ω and the rest.
+
+    ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour is taken as its consonant mass function
+    (`quercus.belief.mass.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
+    """
+    pl = table.plausibilities
+    if table.given is None:
+        others = np.delete(pl, klass, axis=1).max(axis=1)
+        return np.column_stack([1.0 - others, 1.0 - pl[:, klass]])
+    alone = {mass: dict(mass.focal).get(1 << klass, 0.0) for mass in set(table.given)}
+    return np.column_stack([[alone[mass] for mass in table.given], 1.0 - pl[:, klass]])
 
 
 def node_masses(sums: Floats) -> Floats:
@@ -79,44 +154,37 @@ def total_uncertainty(masses: Floats, lam: float) -> Floats:
     return measure
 
 
-@dataclass(frozen=True, slots=True)
-class _Impurity:
-    """``U_λ`` of sums of statistics; an object, so that it can travel to other processes."""
+@dataclass(frozen=True, eq=False)
+class UncertaintyRules(GainRules):
+    """Rules of the tree that tells a class ω (class 0) from the rest (class 1): the largest gain of ``U_λ``.
 
-    lam: float
+    The nonspecificity of small nodes is what prunes the tree: a node that gains nothing is a leaf.
+    """
 
-    def __call__(self, sums: Floats) -> Floats:
-        return total_uncertainty(node_masses(sums), self.lam)
+    learner: TotalUncertainty
 
+    @classmethod
+    def of(cls, table: Table, learner: TotalUncertainty, klass: int) -> Self:
+        """Return the rules of the tree of one class."""
+        return cls(table, two_class_shares(table, klass), learner)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class UntilNoGain:
-    """Stop where nothing is gained: the nonspecificity of small nodes is what prunes the tree."""
-
-    table: Table
-    min_instances: int
-    max_depth: int | None
+    def impurity(self, sums: Floats) -> Floats:
+        """Return ``U_λ``."""
+        lam = DEFAULT_LAMBDA if self.learner.lam is None else self.learner.lam
+        return total_uncertainty(node_masses(sums), lam)
 
     def stop_before_split(self, place: OpenNode) -> Stop | None:
-        """Return the reason why the node must not be split at any gain, or None."""
-        if self.table.weights[place.rows].sum() < self.min_instances - TIE:
+        """Return the reason why the node must not be split: too little weight, or too deep."""
+        if self.table.weights[place.rows].sum() < self.learner.min_instances - TIE:
             return Stop.FEW_INSTANCES
-        return Stop.MAX_DEPTH if self.max_depth is not None and place.depth >= self.max_depth else None
+        return stop_at_depth(place, self.learner.max_depth)
 
-    def stop_after_choice(self, _place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no split gains anything."""
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+        """Return `Stop.NO_GAIN` when the split gains nothing."""
         return Stop.NO_GAIN if choice.intervals[choice.attribute][1] <= TIE else None
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class NodeMass:
-    """The node's mass, and what follows from it."""
-
-    table: Table
-    shares: Floats
-
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the prediction."""
+        """Return the node's mass, and what follows from it."""
         weights = self.table.weights[place.rows]
         total = float(weights.sum())
         for_it, against = (weighted_sum(weights, self.shares[place.rows]) / (total + 1.0)).tolist()
@@ -125,123 +193,143 @@ class NodeMass:
         both = max(1.0 - (for_it + against), 0.0)
         mass = MassFunction(2, ((0b01, for_it), (0b10, against), (0b11, both)))
         theta = for_it + both / 2.0, against + both / 2.0
-        weight = node_weight(place, total)
+        plausibility = for_it + both, against + both
         return NodePrediction(
-            first_largest(theta),
-            theta,
-            (for_it, against),
-            (for_it + both, against + both),
-            mass,
-            weight=weight,
+            first_largest(theta), theta, (for_it, against), plausibility, mass, weight=total
         )
 
 
-def two_class_shares(table: Table, klass: int) -> Floats:
-    """Return ``m_i({ω})`` and ``m_i({¬ω})`` of every label, (n, 2), coarsened to the class ω and the rest.
-
-    ``m({¬ω}) = Σ_{A ⊆ ¬ω} m(A) = 1 - pl(ω)``. A label given as a contour is taken as its consonant mass function
-    (`quercus.belief.mass.consonant_mass`), for which ``m({ω}) = 1 - max_{c ≠ ω} pl(c)``.
-    """
-    pl = table.plausibilities
-    if table.given is None:
-        others = np.delete(pl, klass, axis=1).max(axis=1)
-        return np.column_stack([1.0 - others, 1.0 - pl[:, klass]])
-    alone = {mass: dict(mass.focal).get(1 << klass, 0.0) for mass in set(table.given)}
-    return np.column_stack([[alone[mass] for mass in table.given], 1.0 - pl[:, klass]])
-
-
-def total_uncertainty_tree(
+def choose_lambda(
+    learner: TotalUncertainty,
     table: Table,
-    lam: float = DEFAULT_LAMBDA,
-    *,
-    klass: int = 0,
-    min_instances: int = MIN_INSTANCES.default,
-    max_depth: int | None = None,
-    max_cuts: int | None = None,
-    wrap: Wrap | None = None,
-) -> Node:
-    """Grow the tree that tells one class from the rest (theory §5).
+    executor: TaskExecutor | None = None,
+    lambdas: Sequence[float] = LAMBDAS,
+) -> float:
+    """Return the λ of least expected error in cross-validation; of tied ones the smallest, for the smaller tree.
+
+    The error of a decision for a row with an uncertain label is ``1 - BetP_i(decided class)``: its expectation
+    under the label's pignistic probability, the plain error where labels are precise.
 
     Parameters
     ----------
+    learner
+        Its parameters but λ, among them the folds and their seed.
     table
-        The rows. A nominal attribute splits by value, a numeric one at a threshold.
-    lam
-        λ in [0, 1]: weight of discord, 1 - λ that of nonspecificity. The smaller, the smaller the tree.
-    klass
-        The class ω. The masses of the nodes are on ω (class 0) and its complement (class 1).
-    min_instances
-        A node of less weight is a leaf.
-    max_depth
-        Depth at which every node is a leaf; None for no limit.
-    max_cuts
-        Most thresholds of a numeric attribute at a node, see `quercus.trees.tree.splits.midpoints`.
-    wrap
-        Put around the criterion: a forest's choice among random attributes.
-
-    Raises
-    ------
-    InvalidInput
-        When a parameter lies outside its bounds.
+        Two rows with a weight, or more.
+    executor
+        Does the folds; default this process. The choice is the same.
+    lambdas
+        Values of λ to try.
     """
-    check_lambda(lam)
-    if not 0 <= klass < table.size:
-        raise InvalidInput("klass", f"is {klass}, must lie in [0, {table.size})")
-    MIN_INSTANCES.check(min_instances)
-    shares = two_class_shares(table, klass)
-    criterion: Criterion = LargestGain(table, shares, _Impurity(float(lam)), max_cuts)
-    method = GrowthRules(
-        criterion=wrap_criterion(criterion, wrap),
-        branching=ByCode(table),
-        stopping=UntilNoGain(table, min_instances, max_depth),
-        leaf=NodeMass(table, shares),
-    )
-    return grow_tree(root_node(table), method)
+    rows, tried = np.flatnonzero(table.weights), sorted(lambdas)
+    shuffled = np.random.default_rng(learner.seed).permutation(rows)
+    parts = np.array_split(shuffled, min(learner.folds, len(rows)))
+    run = map if executor is None else executor.map
+    errors = np.zeros(len(tried))
+    for of_fold in run(partial(_errors_of_fold, learner, table, rows, tried), parts):
+        errors += of_fold
+    return tried[first_largest((-errors / table.weights.sum()).tolist())]
 
 
-def fit_total_uncertainty(
-    table: Table,
-    lam: float = DEFAULT_LAMBDA,
-    *,
-    combine: Combine = COMBINE.default,
-    min_instances: int = MIN_INSTANCES.default,
-    max_depth: int | None = None,
-    max_cuts: int | None = None,
-    wrap: Wrap | None = None,
-) -> TreeModel | OneAgainstRest:
-    """Grow one tree for two classes, else one tree a class against the rest (theory §5).
+def _errors_of_fold(
+    learner: TotalUncertainty, table: Table, rows: Ints, tried: Sequence[float], part: Ints
+) -> Floats:
+    """Return the error of each λ on the rows of a part, of trees grown from the other rows."""
+    rest = table.take(np.setdiff1d(rows, part))
+    paths = [lambda_path(rest, learner, tried, c) for c in range(1 if table.size == 2 else table.size)]
+    values = table.values[part]
+    each = np.column_stack([np.tile(values, (len(tried), 1)), np.repeat(tried, len(values))])
+    predicted = [path.predict(each) for path in paths]
+    klass = predicted[0].klass
+    if len(predicted) > 1:
+        of_trees = []
+        for one in predicted:
+            if not isinstance(one.masses, RepeatedMasses):
+                raise TypeError("a tree with masses shares them")
+            focal = [dict(mass.focal) for mass in one.masses.distinct]
+            masses = np.array([[f.get(0b01, 0.0), f.get(0b10, 0.0), f.get(0b11, 0.0)] for f in focal])
+            of_trees.append(masses[one.masses.which])
+        klass = first_most_likely(pignistic_together(np.stack(of_trees, axis=1), learner.combine))
+    wrong = 1.0 - table.pignistic[part, klass.reshape(len(tried), -1)]
+    errors: Floats = (wrong * table.weights[part]).sum(axis=1)
+    return errors
 
-    Parameters
-    ----------
-    combine
-        Combination of the trees' masses. Dempster's rule makes up to ``2^l`` focal sets: at most 16 classes.
-    table, lam, min_instances, max_depth, max_cuts, wrap
-        See `total_uncertainty_tree`.
 
-    Raises
-    ------
-    InvalidInput
-        When a parameter lies outside its bounds.
+def lambda_path(
+    table: Table, learner: TotalUncertainty, lambdas: Sequence[float], klass: int = 0
+) -> TreeModel:
+    """Return the trees that tell one class from the rest for many λ, ascending, as one tree.
+
+    λ is its last attribute.
     """
-    check_combine(combine, table.size)
-    models = tuple(
-        TreeModel.of(
-            total_uncertainty_tree(
-                table,
-                lam,
-                klass=c,
-                min_instances=min_instances,
-                max_depth=max_depth,
-                max_cuts=max_cuts,
-                wrap=wrap,
-            ),
-            table.attributes,
-        )
-        for c in range(1 if table.size == 2 else table.size)
-    )
-    return models[0] if table.size == 2 else OneAgainstRest(table.attributes, table.size, models, combine)
+    rules = PathRules(table, two_class_shares(table, klass), learner, tried=np.array(lambdas))
+    place = root_node(table)
+    every = tuple(range(len(table.attributes) + len(lambdas)))
+    tree = grow_tree(replace(place, attributes=every), rules)
+    return TreeModel.of(tree, (*table.attributes, Numeric("λ")))
 
 
-def check_lambda(lam: float) -> None:
-    """Raise unless λ lies in [0, 1]."""
-    LAM.with_changes(meaning_of_none="").check(lam)
+@dataclass(frozen=True, eq=False)
+class PathRules(UncertaintyRules):
+    """Rules for many λ: the split of largest gain; where that is not the same one for all λ, the first λ with another.
+
+    Number ``j`` of the λ left at a node is among its attributes as ``K + j``, K attributes being those of the rows. In
+    the tree, λ is attribute K.
+    """
+
+    tried: Floats = field(kw_only=True)
+    _gains: dict[bytes, tuple[Candidates, Floats]] = field(default_factory=dict, init=False)
+
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        """Return the reason why the node must not be split; a split by λ makes it no deeper."""
+        tests = tuple(step for step in place.path if step[0] != len(self.table.attributes))
+        return super().stop_before_split(replace(place, path=tests))
+
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        """Return the choice, or None when no attribute can split the node."""
+        k = len(self.table.attributes)
+        plain = tuple(a for a in place.attributes if a < k)
+        lam = self.tried[[a - k for a in place.attributes[len(plain) :]]]
+        key = place.rows.tobytes()
+        if key not in self._gains:
+            self._gains[key] = self._measure_gains(OpenNode(place.path, place.rows, plain))
+        found, gained = self._gains[key]
+        if not found.attributes.size:
+            return None
+        gains = np.multiply.outer(1.0 - lam, gained[0]) + np.multiply.outer(lam, gained[1])
+        best = found.best_of_attributes(gains)
+        values = np.take_along_axis(gains, best, axis=1)
+        at = first_most_likely(values)
+        every = np.arange(len(lam))
+        split, gain = best[every, at], values[every, at]
+        split[gain <= TIE] = NO_SPLIT
+        if (split == split[0]).all():
+            first, most = int(best[0, at[0]]), float(gain[0])
+            attribute = int(found.attributes[first])
+            return SplitChoice(attribute, {attribute: (most, most)}, threshold=found.threshold(first))
+        other = float(lam[np.argmax(split != split[0])])
+        return SplitChoice(k, {k: (np.inf, np.inf)}, threshold=other)  # no reason to stop
+
+    def _measure_gains(self, place: OpenNode) -> tuple[Candidates, Floats]:
+        """Return the splits of a node, and what each gains of nonspecificity and of discord, (2, s)."""
+        statistics = weighted_statistics(self.table, place, self.shares)
+        some = list(candidate_splits(self.table, place, statistics, self.learner.max_cuts))
+        found = Candidates.joined(some, statistics.shape[1])
+        total = statistics.sum(axis=0)
+        share = found.sizes / total[0]
+        below = node_uncertainties(node_masses(found.sums))
+        parent = node_uncertainties(node_masses(total))
+        return found, (parent - (share[..., np.newaxis] * below).sum(axis=1)).T
+
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
+        """Return the populated children; those of a split by λ have the same rows, and the λ on their side."""
+        k = choice.attribute
+        if k != len(self.table.attributes) or choice.threshold is None:
+            return super().branches(place, choice)
+        of_rows = tuple(a for a in place.attributes if a < k)
+        below = tuple(a for a in place.attributes if a >= k and self.tried[a - k] < choice.threshold)
+        above = tuple(a for a in place.attributes if a >= k and a not in below)
+        return [
+            place.child(k, code, place.rows, of_rows + some)
+            for code, some in ((BELOW, below), (ABOVE, above))
+        ]

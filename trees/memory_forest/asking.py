@@ -131,7 +131,7 @@ class Coverage:
         if len(evidence.book.varying) < len(evidence.named):
             codes = np.ascontiguousarray(codes[:, evidence.book.varying])
         rows = sample_rows(np.arange(len(evidence)), most)
-        if forest.distances is None or not forest.distances.fits_codebook(evidence.book):
+        if forest.distances is None or not forest.distances.book.is_same(evidence.book):
             forest.distances = DistanceCache(evidence.book, rows, codes)
         forest.distances.follow_rows(rows, codes)
         self._far = forest.distances.candidate_distances(pool, codes)

@@ -79,3 +79,11 @@ class Codebook(WritableArrays):
         return np.array(
             [0 if name else len(cuts) + 1 for cuts, name in zip(self.cuts, self.named, strict=True)]
         )
+
+    def is_same(self, other: "Codebook") -> bool:
+        """Return whether another book gives the same codes, of the same attributes that vary."""
+        return self is other or (
+            np.array_equal(self.named, other.named)
+            and np.array_equal(self.varying, other.varying)
+            and all(np.array_equal(a, b) for a, b in zip(self.cuts, other.cuts, strict=True))
+        )

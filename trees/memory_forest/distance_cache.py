@@ -29,7 +29,7 @@ class DistanceCache:
     """
 
     def __init__(self, book: Codebook, rows: Ints, codes: Codes) -> None:
-        self._book, self._rows, self._bins = book, rows, book.bin_counts()[book.varying]
+        self.book, self._rows, self._bins = book, rows, book.bin_counts()[book.varying]
         self._others = ordered_codes(codes[rows], self._bins)
         most = DISTANCE_UNIT * len(book.varying)
         small = np.uint16 if most <= np.iinfo(np.uint16).max else np.int32
@@ -39,14 +39,6 @@ class DistanceCache:
         self._near = [
             (nobody, self._nearest_distances(codes[:0]))
         ]  # of each group its rows, and distances from them
-
-    def fits_codebook(self, book: Codebook) -> bool:
-        """Return whether these are the cached codes."""
-        return book is self._book or (
-            np.array_equal(book.named, self._book.named)
-            and np.array_equal(book.varying, self._book.varying)
-            and all(np.array_equal(a, b) for a, b in zip(book.cuts, self._book.cuts, strict=True))
-        )
 
     def follow_rows(self, rows: Ints, codes: Codes) -> None:
         """Take other rows (m,), rising; `codes` are of all rows. Only the distances of rows that come are counted."""

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.kernels.growth import NONE
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
 from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered_places
 from quercus.trees.memory_forest.unpickled import WritableArrays
-from quercus.trees.tree.indices import NONE
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
 NEVER = np.iinfo(

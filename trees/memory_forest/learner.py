@@ -9,8 +9,7 @@ from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameter import parametric
 from quercus.specification.parameters import FOREST_LEVEL, MEMBERS, SEED
 from quercus.specification.strategies import Asks
-from quercus.trees.learners.executor import TaskExecutor
-from quercus.trees.learners.learner import Learner
+from quercus.trees.learners.learner import Learner, TaskExecutor
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import repeat_rows

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.forest import DENSITY_STEPS, add_densities, fit_densities
+from quercus.kernels.growth import NONE
 from quercus.trees.memory_forest.evidence import DistinctContours
 from quercus.trees.memory_forest.unpickled import WritableArrays
-from quercus.trees.tree.indices import NONE
 
 Kinds = NDArray[np.int32]
 

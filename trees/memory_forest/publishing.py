@@ -5,7 +5,6 @@ import numpy as np
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import nodes_of
-from quercus.trees.memory_forest.naive_bayes import NaiveBayes
 from quercus.trees.memory_forest.served import BayesTable, ServedForest, ServedMembers
 
 
@@ -28,13 +27,12 @@ def served_members(forest: MemoryForest) -> ServedMembers:
         opinion_counts=np.array([len(tree.opinions) for tree in trees], dtype=np.int64),
         nodes=np.ascontiguousarray(nodes_of(trees).T),
         opinions=np.concatenate([np.empty((0, 3, l)), *(tree.opinions for tree in trees)]),
-        bayes=tuple(_bayes_table(each) for each in distinct.values()),
+        bayes=tuple(
+            BayesTable(each.weight, each.prior, each.means, each.deviations, each.frequencies)
+            for each in distinct.values()
+        ),
         bayes_numbers=np.array([order[id(each)] for each in members.bayes], dtype=np.int64),
         weights=forest.weights,
         level=forest.level,
         labelled=len(members.labelled),
     )
-
-
-def _bayes_table(member: NaiveBayes) -> BayesTable:
-    return BayesTable(member.weight, member.prior, member.means, member.deviations, member.frequencies)

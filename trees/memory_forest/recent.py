@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from quercus.belief.arrays import Floats, Ints
-from quercus.belief.consonant import consonant_pignistic
+from quercus.belief.contour import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
 from quercus.trees.memory_forest.evidence import EvidenceMoment

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.kernels.forest import member_key
+from quercus.kernels.growth import NONE
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.evidence import NEVER, UNLABELLED, EvidenceMoment, ForestEvidence
@@ -20,7 +21,6 @@ from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import LADDER, MEMORIES
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
-from quercus.trees.tree.indices import NONE
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -93,7 +93,12 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         codes=columns["codes"],
         kinds=columns["kinds"],
         labelled=columns["told"],
-        book=_book_of("cuts", columns, forest.evidence.named, _varying_of(columns)),
+        book=_book_of(
+            "cuts",
+            columns,
+            forest.evidence.named,
+            np.flatnonzero(columns["constant_rows"] < len(columns["kinds"])),
+        ),
         constant_rows=np.array(columns["constant_rows"]),
     )
     judges = _judges_of(evidence, columns, forest.seed)
@@ -145,7 +150,7 @@ def _judges_of(evidence: ForestEvidence, columns: Columns, seed: int) -> Members
     if len(labelled) != count:
         raise ValueError(f"{len(labelled)} rows were labelled before the last block, must be {count}")
     book = _book_of("judge_cuts", columns, evidence.named, np.flatnonzero(columns["judge_varies"]))
-    if _same_book(book, evidence.book):
+    if book.is_same(evidence.book):
         book = evidence.book
     trees = _trees_of(columns, len(evidence), evidence.size, seed)
     levels = columns["tree_levels"].tolist()
@@ -162,20 +167,11 @@ def _book_columns(name: str, book: Codebook) -> dict[str, NDArray[Any]]:
     }
 
 
-def _varying_of(columns: Columns) -> NDArray[np.int64]:
-    return np.flatnonzero(columns["constant_rows"] < len(columns["kinds"]))
-
-
 def _book_of(name: str, columns: Columns, named: NDArray[np.bool_], varying: NDArray[np.int64]) -> Codebook:
     counts = columns[f"{name}_counts"]
     if counts.min(initial=0) < 0 or counts.sum() != len(columns[name]):
         raise ValueError(f"column {name} has {len(columns[name])} cuts, must have {counts.sum()}")
     return Codebook(named, tuple(np.split(np.array(columns[name]), np.cumsum(counts)[:-1])), varying)
-
-
-def _same_book(one: Codebook, other: Codebook) -> bool:
-    cuts = zip((*one.cuts, one.varying), (*other.cuts, other.varying), strict=True)
-    return all(np.array_equal(a, b) for a, b in cuts)
 
 
 def _tree_columns(trees: Sequence[MemberTree], size: int) -> dict[str, NDArray[Any]]:

@@ -19,14 +19,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import compare_splits, keep_one_cut
+from quercus.trees.likelihood.cells import Cells
+from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.likelihood.maxima import LikelihoodMaxima
 from quercus.trees.rules.earned import earned_splits
 from quercus.trees.rules.gain import split_information
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
@@ -80,6 +79,72 @@ class Entropies(Protocol):
 
     def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
         """Return lower and upper ends (m, C): exact for `solved` cells, outer bounds for the others."""
+
+
+class CountedEntropies:
+    """`Entropies` of cells that were counted for one decision, and are not kept.
+
+    Parameters
+    ----------
+    solver, estimator
+        Solve them, the latter at level 1.
+    group, cell, cells
+        Node (0 to m - 1), number and contents of each populated cell.
+    shape
+        ``(m, C)``.
+    """
+
+    def __init__(
+        self,
+        solver: IntervalSolver,
+        estimator: IntervalSolver,
+        group: NDArray[np.integer],
+        cell: NDArray[np.integer],
+        cells: Cells,
+        shape: tuple[int, int],
+    ) -> None:
+        self._solver = solver
+        self._estimator = estimator
+        self._group, self._cell, self._cells = group, cell, cells
+        self._outer = np.zeros(shape), np.zeros(shape)
+        self._exact = np.zeros(shape), np.zeros(shape)
+        self._solved = np.zeros(shape, bool)
+
+    def enclose(self, wanted: Bools) -> None:
+        """See `Entropies`."""
+        chosen = wanted[self._group, self._cell]
+        at = self._group[chosen], self._cell[chosen]
+        self._outer[0][at], self._outer[1][at] = self._solver.enclose_cells(self._cells.chosen_cells(chosen))
+
+    def solve(self, wanted: Bools) -> None:
+        """See `Entropies`."""
+        chosen = (wanted & ~self._solved)[self._group, self._cell]
+        at = self._group[chosen], self._cell[chosen]
+        found = self._solver.solve_cells(self._cells.chosen_cells(chosen))
+        self._exact[0][at], self._exact[1][at] = found.lower, found.upper
+        self._solved[at] = True
+
+    def estimate(self, wanted: Bools) -> Floats:
+        """See `Entropies`."""
+        if self._estimator is self._solver:
+            self.solve(wanted)
+            return (self._exact[0] + self._exact[1]) / 2
+        chosen = wanted[self._group, self._cell]
+        found = self._estimator.solve_cells(self._cells.chosen_cells(chosen))
+        entropy = np.zeros(wanted.shape)
+        entropy[self._group[chosen], self._cell[chosen]] = (found.lower + found.upper) / 2
+        return entropy
+
+    def maximise(self, wanted: Bools) -> LikelihoodMaxima:
+        """See `Entropies`."""
+        chosen = wanted[self._group, self._cell]
+        found = self._solver.maximise_cells(self._cells.chosen_cells(chosen))
+        return found.spread_over(wanted.shape, (self._group[chosen], self._cell[chosen]))
+
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
+        """See `Entropies`."""
+        lower, upper = (np.where(solved, *ends) for ends in zip(self._exact, self._outer, strict=True))
+        return lower, upper
 
 
 @dataclass(frozen=True, eq=False)

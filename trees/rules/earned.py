@@ -42,7 +42,7 @@ def earned_splits(
     earned = np.zeros(candidates.shape, bool)
     most = np.maximum(
         maxima.weight[:, :1] - 1, 1
-    )  # ways to divide the informative rows by cuts of one attribute
+    )  # ways in which cuts of one attribute divide informative rows
     share = level / np.maximum(np.minimum(tried, most).sum(axis=1), 1)
     test_splits(first, size, maxima.reached, maxima.bound, maxima.classes, candidates, share, earned)
     return earned

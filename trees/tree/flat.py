@@ -1,29 +1,92 @@
-"""A tree as arrays: for the wire, for snapshots and for routing many rows at once."""
+"""A tree as arrays: for the wire, for snapshots and for routing many rows at once.
+
+The fields of `FlatTree` declare its columns in their annotations. The declarations determine the conversion between a
+tree and its arrays, the columns of a stored tree, and which of these only people read. A column has one entry per node
+(`Column`), or a node has a range of entries in several columns (`Ragged`).
+"""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Annotated
+from typing import Annotated, Any, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.mass import MassFunction
-from quercus.trees.tree.columns import Column, Ragged, declared_columns, or_none, table_rows
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.splits import NO_NUMBER
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 NOT_STOPPED = 0  # in `FlatTree.stop`: an inner node
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column with an entry a node.
+
+    Parameters
+    ----------
+    dtype
+        Type of the entries.
+    of
+        Returns the entry of a node; None for what only the tree knows (parent and branch).
+    values
+        Returns what `Node` has in the field of the same name, for every entry.
+    absent
+        Returns the default column, given the numbers of instances (nodes,). Such a column is not stored
+        when it says nothing else. None: it is always given, and always stored.
+    people_read
+        No prediction needs it: it is stored apart, and is all zeros where only what classifies is read.
+    """
+
+    dtype: str
+    of: Callable[[Node], Any] | None = None
+    values: Callable[[NDArray[Any]], list[Any]] = lambda column: column.tolist()
+    absent: Callable[[Ints], NDArray[Any]] | None = None
+    people_read: bool = False
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Columns in which each node has a range of entries; the declaring field has the start of each, (nodes + 1,).
+
+    Parameters
+    ----------
+    count
+        Name of the column that is stored in the place of the starts: the length of each stretch.
+    columns
+        Name and type of the columns.
+    of
+        Returns the entries of a node, a tuple each.
+    optional
+        Not stored where no node has an entry.
+    people_read
+        See `Column`.
+    """
+
+    count: str
+    columns: Mapping[str, str]
+    of: Callable[[Node], Sequence[tuple[Any, ...]]]
+    optional: bool = False
+    people_read: bool = False
+
+
+def table_rows(table: NDArray[Any]) -> list[tuple[float, ...]]:
+    """Return the rows of a table (nodes, l), a tuple each."""
+    return list(map(tuple, table.tolist()))
+
+
+def or_none(missing: Callable[[Any], bool]) -> Callable[[NDArray[Any]], list[Any]]:
+    """Return what makes values of a column, None in the place of those that are `missing`."""
+    return lambda column: [None if missing(value) else value for value in column.tolist()]
 
 
 @dataclass(frozen=True, eq=False)
 class FlatTree:
-    """The nodes of a tree in pre-order, column by column; `quercus.trees.tree.columns` explains the declarations.
+    """The nodes of a tree in pre-order, column by column.
 
     Parameters
     ----------
@@ -352,7 +415,13 @@ class FlatTree:
         return depth
 
 
-PLAIN, RAGGED = declared_columns(FlatTree)
+_DECLARED = {
+    name: each
+    for name, hint in get_type_hints(FlatTree, include_extras=True).items()
+    for each in getattr(hint, "__metadata__", ())
+}
+PLAIN = {name: each for name, each in _DECLARED.items() if isinstance(each, Column)}
+RAGGED = {name: each for name, each in _DECLARED.items() if isinstance(each, Ragged)}
 
 
 def nearest_speaking(parent: Ints, silent: NDArray[np.bool_]) -> Ints:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.belief.arrays import Ints
 from quercus.belief.errors import InvalidInput
-from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree, Ints
+from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 from quercus.trees.tree.node import Node
 
 
@@ -43,19 +44,14 @@ def fold_tree(tree: FlatTree | Node, depth: int | None = None) -> FoldedTree:
     flat = FlatTree.of(tree) if isinstance(tree, Node) else tree
     if depth is not None and depth < 0:
         raise InvalidInput("depth", f"is {depth}, must be at least 0")
-    level = _node_levels(flat)
+    level = np.zeros(flat.size, np.int64)
+    for node in range(1, flat.size):
+        level[node] = level[flat.parent[node]] + 1
     kept = np.arange(flat.size) if depth is None else np.flatnonzero(level <= depth)
     if kept.size == flat.size:
         return FoldedTree(flat, kept, np.zeros(flat.size, np.int64))
     hidden = np.where(level[kept] == depth, flat.last_below[kept] - kept, 0)
     return FoldedTree(_part_of_tree(flat, kept), kept, hidden)
-
-
-def _node_levels(flat: FlatTree) -> Ints:
-    level = np.zeros(flat.size, np.int64)
-    for node in range(1, flat.size):
-        level[node] = level[flat.parent[node]] + 1
-    return level
 
 
 def _part_of_tree(flat: FlatTree, kept: Ints) -> FlatTree:

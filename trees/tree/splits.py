@@ -91,20 +91,6 @@ class Splits:
         lost = codes > self.cuts[self.attribute[split]]
         return np.where(lost, NO_NUMBER, codes > cut).astype(np.int64)
 
-    def is_candidate(self, split: int, sizes: Ints) -> bool:
-        """Return whether a split is a candidate, given how many rows of a node have each code of its attribute.
-
-        By code it is where there are rows with two codes; at a cut, see the module.
-        """
-        cut = int(self.cut[split])
-        if cut < 0:
-            return bool(np.count_nonzero(sizes) > 1)
-        known = self.cuts[self.attribute[split]] + 1
-        populated = np.flatnonzero(sizes[:known])
-        if populated.size == 1:
-            return cut == 0 and bool(sizes[known:].any())
-        return cut in populated[:-1]
-
 
 def midpoints(column: Floats, max_cuts: int | None = None, weights: Floats | None = None) -> Floats:
     """Return the midpoints between neighbouring distinct values, ascending.

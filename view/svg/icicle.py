@@ -42,6 +42,8 @@ def draw_icicle(
 ) -> str:
     """Return the picture; cells come in pre-order, and `box_of` is called only for nodes with room to be seen.
 
+    The first cell has the whole width, and the first level.
+
     Examples
     --------
     >>> cells = [Cell(0, None, 4, 0), Cell(1, 0, 1, 1)]
@@ -49,6 +51,7 @@ def draw_icicle(
     >>> 'data-node="1"' in picture, "&lt;a&gt;" in picture, 'width="250.0"' in picture
     (True, True, True)
     """
+    weights = {cell.number: cell.weight for cell in cells}
     start: dict[int, float] = {}
     width: dict[int, float] = {}
     used: dict[int, float] = {}
@@ -56,18 +59,18 @@ def draw_icicle(
     marks: set[str] = set()
     levels = 1
     for cell in cells:
-        number, parent = cell.number, cell.parent
-        if parent is None:
+        number, parent, depth = cell.number, cell.parent, cell.depth - cells[0].depth
+        if number == cells[0].number:
             start[number], width[number] = 0.0, WIDTH
         elif parent in start:
             start[number] = start[parent] + used.get(parent, 0.0)
-            width[number] = width[parent] * cell.weight / max(cells[parent].weight, 1e-9)
+            width[number] = width[parent] * cell.weight / max(weights[parent], 1e-9)
             used[parent] = used.get(parent, 0.0) + width[number]
-        if number not in start or cell.depth >= MAX_LEVELS or width[number] < LEAST_WIDTH:
+        if number not in start or depth >= MAX_LEVELS or width[number] < LEAST_WIDTH:
             start.pop(number, None)
             continue
-        levels = max(levels, cell.depth + 1)
-        place = start[number], cell.depth * LEVEL, width[number]
+        levels = max(levels, depth + 1)
+        place = start[number], depth * LEVEL, width[number]
         box = box_of(number)
         marks.add(box.mark)
         drawn.append(_draw_box(number, box, place, href(number), is_selected=number == selected))

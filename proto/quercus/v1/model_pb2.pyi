@@ -238,9 +238,9 @@ class Attribute(_message.Message):
 Global___Attribute: _TypeAlias = Attribute  # noqa: Y015
 
 @_typing.final
-class Algorithm(_message.Message):
-    """A learner by its name, with its own parameters; `ListLearners` declares both. The specification's alpha, min_instances,
-    max_depth, pruning, prediction_level and split_significance apply to learners that have them.
+class Plugin(_message.Message):
+    """A learner or a query strategy by its name, with its own parameters; `ListLearners` declares them. The specification's
+    alpha, min_instances, max_depth, pruning, prediction_level and split_significance apply to learners that have them.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -272,13 +272,13 @@ class Algorithm(_message.Message):
     PACKAGE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     package: _builtins.str
-    """The package that brings the learner, with its version; empty for learners of Quercus itself. Set by the server."""
+    """The package that brings it, with its version; empty for those of Quercus itself. Set by the server."""
     @_builtins.property
     def parameters(self) -> _containers.MessageMap[_builtins.str, Global___Parameter]:
         """By name. One that is absent has its default; one without a value has none, where that means something ("no limit")."""
 
     @_builtins.property
-    def base(self) -> Global___Algorithm:
+    def base(self) -> Global___Plugin:
         """The learner of each tree, of a learner of several that lets choose; absent: its default."""
 
     def __init__(
@@ -286,7 +286,7 @@ class Algorithm(_message.Message):
         *,
         name: _builtins.str = ...,
         parameters: _abc.Mapping[_builtins.str, Global___Parameter] | None = ...,
-        base: Global___Algorithm | None = ...,
+        base: Global___Plugin | None = ...,
         package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["base", b"base"]  # noqa: Y015
@@ -295,7 +295,7 @@ class Algorithm(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Algorithm: _TypeAlias = Algorithm  # noqa: Y015
+Global___Plugin: _TypeAlias = Plugin  # noqa: Y015
 
 @_typing.final
 class Parameter(_message.Message):
@@ -420,7 +420,7 @@ class Learner(_message.Message):
 
     @_builtins.property
     def strategies(self) -> _containers.RepeatedCompositeFieldContainer[Global___Strategy]:
-        """The strategies that can choose the queries of a model that learns so; the default first."""
+        """The strategies that can choose the queries of its models; the default first."""
 
     def __init__(
         self,
@@ -442,24 +442,35 @@ Global___Learner: _TypeAlias = Learner  # noqa: Y015
 
 @_typing.final
 class Strategy(_message.Message):
-    """A query strategy."""
+    """The declaration of a query strategy."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     NAME_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
+    PARAMETERS_FIELD_NUMBER: _builtins.int
+    PACKAGE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
+    """Its name."""
     summary: _builtins.str
     """The instances that it selects, in a sentence."""
+    package: _builtins.str
+    """The package that brings it, with its version; empty for strategies of Quercus itself."""
+    @_builtins.property
+    def parameters(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParameterDeclaration]:
+        """Those that a model gives it."""
+
     def __init__(
         self,
         *,
         name: _builtins.str = ...,
         summary: _builtins.str = ...,
+        parameters: _abc.Iterable[Global___ParameterDeclaration] | None = ...,
+        package: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "package", b"package", "parameters", b"parameters", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -534,7 +545,6 @@ class Specification(_message.Message):
     MIN_INSTANCES_FIELD_NUMBER: _builtins.int
     MAX_DEPTH_FIELD_NUMBER: _builtins.int
     WARMUP_ROWS_FIELD_NUMBER: _builtins.int
-    STRATEGY_FIELD_NUMBER: _builtins.int
     PRUNING_FIELD_NUMBER: _builtins.int
     ALGORITHM_FIELD_NUMBER: _builtins.int
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
@@ -542,7 +552,7 @@ class Specification(_message.Message):
     SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
     ASK_FIELD_NUMBER: _builtins.int
     MEMORY_ROWS_FIELD_NUMBER: _builtins.int
-    STRATEGY_PACKAGE_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -553,8 +563,6 @@ class Specification(_message.Message):
     """Depth at which every node is a leaf; absent: no limit."""
     warmup_rows: _builtins.int
     """Rows that set the bins of numeric attributes without declared edges; default 100."""
-    strategy: _builtins.str
-    """Name of the query strategy; docs/strategies.md names the default."""
     prediction_level: _builtins.float
     """Level of the likelihood cut that bounds belief and plausibility of predictions, in [0, 1]; default 0.15, for
     active-forest 0.75.
@@ -572,8 +580,6 @@ class Specification(_message.Message):
     """The active tree, or the tree beside the forest, learns from this number of the last rows with an informative label,
     1 to 1,000,000, and from the rows without one. Absent: from all. It cannot change once the model exists.
     """
-    strategy_package: _builtins.str
-    """The package that brings the strategy, with its version; empty for strategies of Quercus itself. Set by the server."""
     @_builtins.property
     def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]:
         """1 to 1,000, in order, with distinct names."""
@@ -587,12 +593,16 @@ class Specification(_message.Message):
         """Absent: no pruning."""
 
     @_builtins.property
-    def algorithm(self) -> Global___Algorithm:
+    def algorithm(self) -> Global___Plugin:
         """The learner; absent: active-forest. It cannot change once the model exists."""
 
     @_builtins.property
     def presentation(self) -> _display_pb2.Presentation:
         """The presentation of rows. Learning ignores it."""
+
+    @_builtins.property
+    def strategy(self) -> Global___Plugin:
+        """The query strategy; docs/strategies.md names the default."""
 
     def __init__(
         self,
@@ -604,19 +614,18 @@ class Specification(_message.Message):
         min_instances: _builtins.int | None = ...,
         max_depth: _builtins.int | None = ...,
         warmup_rows: _builtins.int | None = ...,
-        strategy: _builtins.str | None = ...,
         pruning: Global___Pruning | None = ...,
-        algorithm: Global___Algorithm | None = ...,
+        algorithm: Global___Plugin | None = ...,
         prediction_level: _builtins.float | None = ...,
         presentation: _display_pb2.Presentation | None = ...,
         split_significance: _builtins.float | None = ...,
         ask: _builtins.str | None = ...,
         memory_rows: _builtins.int | None = ...,
-        strategy_package: _builtins.str = ...,
+        strategy: Global___Plugin | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_strategy", b"_strategy", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "strategy_package", b"strategy_package", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -634,8 +643,6 @@ class Specification(_message.Message):
     _WhichOneofArgType__prediction_level: _TypeAlias = _typing.Literal["_prediction_level", b"_prediction_level"]  # noqa: Y015
     _WhichOneofReturnType__split_significance: _TypeAlias = _typing.Literal["split_significance"]  # noqa: Y015
     _WhichOneofArgType__split_significance: _TypeAlias = _typing.Literal["_split_significance", b"_split_significance"]  # noqa: Y015
-    _WhichOneofReturnType__strategy: _TypeAlias = _typing.Literal["strategy"]  # noqa: Y015
-    _WhichOneofArgType__strategy: _TypeAlias = _typing.Literal["_strategy", b"_strategy"]  # noqa: Y015
     _WhichOneofReturnType__warmup_rows: _TypeAlias = _typing.Literal["warmup_rows"]  # noqa: Y015
     _WhichOneofArgType__warmup_rows: _TypeAlias = _typing.Literal["_warmup_rows", b"_warmup_rows"]  # noqa: Y015
     @_typing.overload
@@ -654,8 +661,6 @@ class Specification(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__prediction_level) -> _WhichOneofReturnType__prediction_level | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__split_significance) -> _WhichOneofReturnType__split_significance | None: ...
-    @_typing.overload
-    def WhichOneof(self, oneof_group: _WhichOneofArgType__strategy) -> _WhichOneofReturnType__strategy | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__warmup_rows) -> _WhichOneofReturnType__warmup_rows | None: ...
 
@@ -706,6 +711,7 @@ class Model(_message.Message):
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
+    ASKING_STOPPED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name.
     models/{model}
@@ -738,6 +744,10 @@ class Model(_message.Message):
     growth_stopped: _builtins.str
     """Why the model is grown no further, and how it can be: growing it takes more memory than the server allows. Its newest
     tree classifies, and rows and answers are taken. Empty for all other models.
+    """
+    asking_stopped: _builtins.str
+    """Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It learns and
+    classifies all the same. Empty for all other models.
     """
     @_builtins.property
     def specification(self) -> Global___Specification:
@@ -785,10 +795,11 @@ class Model(_message.Message):
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         growth_stopped: _builtins.str = ...,
+        asking_stopped: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
     _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015

@@ -213,7 +213,6 @@ class Shown(_message.Message):
     NONE_IF_FIELD_NUMBER: _builtins.int
     DEFAULT_FIELD_NUMBER: _builtins.int
     MEANING_FIELD_NUMBER: _builtins.int
-    MAPPING_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the field in the result; empty: its own, of a length of time with the unit (`lag`: `lag_s`)."""
     part: Global___ResourcePart.ValueType
@@ -232,8 +231,6 @@ class Shown(_message.Message):
     """What the result has if nothing is given or set, in Python; empty: what protobuf has, or None if the field is optional."""
     meaning: _builtins.str
     """A sentence in place of the comment."""
-    mapping: _builtins.bool
-    """Of a repeated message with two fields: a mapping from the first to the second."""
     def __init__(
         self,
         *,
@@ -246,11 +243,10 @@ class Shown(_message.Message):
         none_if: _builtins.str = ...,
         default: _builtins.str = ...,
         meaning: _builtins.str = ...,
-        mapping: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_class", b"by_class", "default", b"default", "hidden", b"hidden", "inline", b"inline", "mapping", b"mapping", "meaning", b"meaning", "name", b"name", "none_if", b"none_if", "part", b"part", "set", b"set"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["by_class", b"by_class", "default", b"default", "hidden", b"hidden", "inline", b"inline", "meaning", b"meaning", "name", b"name", "none_if", b"none_if", "part", b"part", "set", b"set"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -87,7 +87,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "budget": 5,
         "min_instances": 2,
         "warmup_rows": 100,
-        "strategy": MARGIN,
+        "strategy": {"name": MARGIN},
         "ask": "to-the-budget",
         "algorithm": {"name": "active-forest"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],

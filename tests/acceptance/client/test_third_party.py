@@ -45,6 +45,10 @@ def beside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, st
         yield {**os.environ, "NO_COLOR": "1"}
 
 
+def waiting(client: Client, model: str = "parts") -> set[str]:
+    return {each.instance for each in client.list_queries(model, ["open"])}
+
+
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
     path = tmp_path / "parts.fwf"
@@ -75,9 +79,10 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
     server = started(tmp_path)
     rows = [[1.4, "red"], [3.9, None]]
     try:
-        learner = ("--algorithm", "nearest", "-p", "neighbours=3", "--strategy", "newest", "--budget", "5")
+        learner = ("--algorithm", "nearest", "-p", "neighbours=3", "--strategy", "newest")
+        asking = ("--strategy-parameter", "among=4", "--budget", "5")
         for arguments in (
-            ("models", "create", "parts", str(file), "--class", "kind", "--ignore", "id", *learner),
+            ("models", "create", "parts", str(file), "--class", "kind", "--ignore", "id", *learner, *asking),
             ("push", "parts", str(file), "--labels", "--class", "kind", "--id-column", "id"),
         ):
             done = run(*arguments, server=server.address, environment=beside)
@@ -87,6 +92,9 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             server=server.address, environment=beside,
         )  # fmt: skip
         assert "reach: is 0, must lie in [0.001, 1000]" in refused.stderr
+        few = ("--strategy", "newest", "--strategy-parameter", "among=1")
+        changed = run("models", "update", "parts", *few, server=server.address, environment=beside)
+        assert "newest (among 1)" in changed.stdout, changed.stderr
 
         screen = Screen("label", "parts", "--labeller", "ann", server=server.address)
         assert WHY in screen.expect("! quit")  # q is a class
@@ -109,7 +117,8 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             }
             asked = {
                 "algorithm.neighbours": "7",
-                "strategy": "newest",
+                "strategy.name": "newest",
+                "strategy.among": "1",
                 "labels": "known",
                 "classes": "",
                 "id": "",
@@ -126,10 +135,20 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             (declared,) = [each for each in client.learners() if each.name == "nearest"]
             assert declared.package == "acme-quercus 1.0"
             assert [each.name for each in declared.parameters] == ["neighbours", "reach"]
-            assert declared.strategies["newest"] == "The row that was pushed last."
+            (asking,) = [each for each in declared.strategies if each.name == "newest"]
+            assert (asking.summary, asking.package) == ("The row that was pushed last.", "acme-quercus 1.0")
+            assert [each.bound_text for each in asking.parameters] == [
+                "must be a whole number in [1, 1000000]"
+            ]
+            with pytest.raises(
+                InvalidArgument, match=r"among: is 0, must be a whole number in \[1, 1000000\]"
+            ):
+                client.update_model("parts", strategy={"name": "newest", "among": 0})
             formed = client.get_model("formed").specification
-            assert (formed.algorithm["neighbours"], formed.strategy) == (7, "newest")
+            assert formed.algorithm["neighbours"] == 7
+            assert formed.strategy == {"name": "newest", "among": 1}
             client.wait_grown("parts", timeout_s=60)
+            assert waiting(client) == {"r5"}
             before = client.classify("parts", rows)
             assert before.labels == ["p", "q"]
             with pytest.raises(QuercusError, match="has no trees to show"):
@@ -138,6 +157,10 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
         server = started(tmp_path)
         with Client(server.address) as client:
             again = client.classify("parts", rows)
+            assert client.get_model("parts").specification.strategy == {"name": "newest", "among": 1}
+            client.push("parts", [[3.5, "red"]], ids=["r6"])
+            client.wait_grown("parts", timeout_s=60)
+            assert waiting(client) == {"r6"}
         assert again.theta.tolist() == before.theta.tolist()
     finally:
         server.stop()
@@ -168,11 +191,32 @@ def test_without_the_package_the_other_models_are_served(
             client.wait_grown("plain", timeout_s=60)
             assert client.classify("plain", [[1.0], [3.0]]).labels == ["p", "q"]
             assert {each.name for each in client.models()} == {"asked", "near", "plain"}
-            for model, kind in (("near", "learner"), ("asked", "strategy")):
-                with pytest.raises(QuercusError, match=f"a {kind} of the package {ABSENT}"):
-                    client.classify(model, [[1.0]])
+            with pytest.raises(QuercusError, match=f"a learner of the package {ABSENT}"):
+                client.classify("near", [[1.0]])
+            client.push("asked", [[1.1], [2.0]], ["p", None])
+            client.wait_grown("asked", timeout_s=60)
+            assert client.classify("asked", [[1.0], [3.0]]).labels == ["p", "q"]
+            assert f"its strategy newest is a strategy of the package {ABSENT}" in (
+                client.get_model("asked").asking_stopped
+            )
+            assert not waiting(client, "asked")
+            with pytest.raises(InvalidArgument, match=f"is 'newest', a strategy of the package {ABSENT}"):
+                client.update_model("asked", budget=4)
+            if absent == "not chosen":
+                assert client.update_model("asked", strategy="margin").asking_stopped == ""
+                client.wait_grown("asked", timeout_s=60)
+                (query,) = client.lease("asked", "ann", wait_s=30.0).queries
+                assert query.reason.strategy == "margin"
             with pytest.raises(InvalidArgument, match="is 'nearest', must be one of abc45, "):
                 client.create_model("more", Specification(attributes, classes, algorithm=NEAREST))
+        server.stop()
+        if absent == "not installed":
+            monkeypatch.undo()
+            server = started(tmp_path)
+            with Client(server.address) as client:
+                (query,) = client.lease("asked", "ann", wait_s=30.0).queries
+                assert query.reason.strategy == "newest"
+                assert client.get_model("asked").asking_stopped == ""
     finally:
         server.stop()
 

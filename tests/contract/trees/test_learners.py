@@ -13,7 +13,9 @@ from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees import C45, FORESTS, Abc45, Averaging, BeliefEntropy, E2m, Forest, Id3, TotalUncertainty
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.model import LearnedModel, Predictions, fit
+from quercus.trees.learners.learner import fit
+from quercus.trees.learners.predicting import LearnedModel
+from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
 
 BASES: dict[str, Algorithm] = {

@@ -33,7 +33,7 @@ from quercus.belief.frame import Frame
 from quercus.specification.algorithms import algorithm_classes
 from quercus.trees import ActiveForest
 from quercus.trees.growth.stream import GrowthState, Observed, grow
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table

@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
+from support.growing import averaging
 
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.learners.averaging import averaging, mean_mass
+from quercus.trees.learners.averaging import Averaging, AveragingRules, mean_mass
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.splits import LargestGain, class_entropy
+from quercus.trees.learners.splits import class_entropy
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
 
@@ -67,7 +68,7 @@ def test_the_gains_at_the_root():
 
 def test_the_gains_among_dark_hair():
     place = OpenNode(((HAIR, DARK),), np.array([0, 1, 3, 4]), (EYES, HEIGHT))
-    choice = LargestGain(TABLE, TABLE.pignistic, class_entropy).choose_split(place)
+    choice = AveragingRules(TABLE, TABLE.pignistic, Averaging()).choose_split(place)
     assert choice is not None
     assert choice.attribute == EYES
     assert {k: low for k, (low, _) in choice.intervals.items()} == near(

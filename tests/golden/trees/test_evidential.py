@@ -5,10 +5,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris, load_wine
+from support.growing import abc45, c45, e2m
 
 from quercus.specification.attributes import Numeric
-from quercus.trees.learners.c45 import c45
-from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node
 

@@ -16,8 +16,8 @@ from golden.trees.textbook import (
     twelve,
     waits,
 )
+from support.growing import id3
 
-from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node

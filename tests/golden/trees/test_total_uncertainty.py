@@ -9,6 +9,7 @@ from math import log2
 
 import numpy as np
 import pytest
+from support.growing import total_uncertainty_tree
 
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import dempster
@@ -16,7 +17,6 @@ from quercus.specification.attributes import Numeric
 from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import total_uncertainty_tree
 from quercus.trees.tree.node import Node
 
 CLASSES = [0, 0, 1, 0, 0, 0, 1, 1, 1, 1]

@@ -12,7 +12,7 @@ from quercus.specification import algorithms
 from quercus.specification.attributes import Nominal as DomainNominal
 from quercus.trees import C45, E2m, Forest
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 
 CLASSES = ("o", "s", "x")

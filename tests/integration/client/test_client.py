@@ -57,7 +57,7 @@ def test_models_are_created_read_changed_and_deleted(client: Client, name: str) 
     assert held.attributes[:2] == given.attributes[:2]
     assert held.attributes[2].edges == (0.0, 1.0)  # type: ignore[union-attr]
     assert held.attributes[3] == given.attributes[3]
-    assert (held.pruning, held.strategy) == (given.pruning, MARGIN)
+    assert (held.pruning, held.strategy) == (given.pruning, {"name": MARGIN})
     assert (held.classes, held.alpha, held.max_depth) == (("o", "s", "x"), 0.5, 4)
     kept = client.update_model(name, pruning=Pruning("chi-square")).specification
     assert (kept.pruning, kept.alpha) == (Pruning("chi-square", 0.05), 0.5)

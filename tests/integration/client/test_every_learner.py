@@ -15,7 +15,7 @@ from quercus.belief.label import Label as DomainLabel
 from quercus.belief.label import Masses, Plausibilities, class_set, precise, vacuous
 from quercus.belief.mass import MassFunction
 from quercus.client import Between, Client, InvalidArgument, Learner, Nominal, Numeric, Pruning, Specification
-from quercus.client.results import Tree
+from quercus.client.results import Strategy, Tree
 from quercus.client.tree_nodes import TreeNode
 from quercus.server.growth.regrowing import regrow_model
 from quercus.specification import algorithms
@@ -250,8 +250,12 @@ def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str)
 def test_every_learner_is_declared_with_its_parameters(client: Client, name: str) -> None:
     """A form that is made of a declaration creates the learner that the declaration describes."""
     declared = {each.name: each for each in client.learners()}
+
+    def told(each: Any, kind: Any, **more: Any) -> Any:
+        return kind(**{one.name: getattr(each, one.name) for one in fields(kind)} | more)
+
     assert declared == {
-        each.name: Learner(**{one.name: getattr(each, one.name) for one in fields(each)})
+        each.name: told(each, Learner, strategies=tuple(told(one, Strategy) for one in each.strategies))
         for each in algorithms.declarations()
     }
     forest = declared["forest"]
@@ -262,13 +266,13 @@ def test_every_learner_is_declared_with_its_parameters(client: Client, name: str
     features = next(each for each in forest.parameters if each.name == "max_features")
     assert features.bound_text == "must be one of root, half, all, or a whole number in [1, 1000000]"
     for learner in declared.values():
-        given = {each.name: each.default for each in learner.parameters}
-        algorithm = {"name": learner.name, **given}
+        algorithm = {"name": learner.name, **{each.name: each.default for each in learner.parameters}}
         model = f"{name}-{learner.name}"
-        client.create_model(model, Specification([Numeric("x")], CLASSES[:2], algorithm=algorithm))
-        held = client.get_model(model).specification.algorithm
-        assert isinstance(held, dict)
-        assert held == algorithm
+        asking = learner.strategies[-1]
+        strategy = {"name": asking.name, **{each.name: each.default for each in asking.parameters}}
+        given = Specification([Numeric("x")], CLASSES[:2], algorithm=algorithm, strategy=strategy)
+        held = client.create_model(model, given).specification
+        assert (held.algorithm, held.strategy) == (algorithm, strategy)
 
 
 def test_uncertain_values_are_for_classification_and_checked(client: Client, name: str) -> None:

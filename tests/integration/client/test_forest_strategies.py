@@ -30,7 +30,7 @@ def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
     truth = np.where(np.arange(TOLD) < TOLD // 2, rows[:TOLD, 0] > 0, rows[:TOLD, 1] > 0).astype(int)
     labels = [CLASSES[c] for c in truth] + [None] * 60
     held = client.create_model(name, specification("memory-disagreement")).specification
-    assert held.strategy == "memory-disagreement"
+    assert held.strategy == {"name": "memory-disagreement"}
     client.push(name, rows.tolist(), labels, ids=[str(i) for i in range(len(rows))])
 
     def asked() -> Query:
@@ -41,7 +41,7 @@ def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
 
     first = asked()
     kept = client.update_model(name, strategy="margin").specification
-    assert (kept.strategy, client.get_model(name).specification.strategy) == ("margin", "margin")
+    assert kept.strategy == client.get_model(name).specification.strategy == {"name": "margin"}
     second = asked()
     assert [query.reason.strategy for query in (first, second)] == ["memory-disagreement", "margin"]
     offline = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)

@@ -65,7 +65,7 @@ def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visit
     ("typed", "says"),
     [
         ("granite", "classes: has 1 names, must have 2 to 64"),
-        ("granite,,slate", "classes: name 2 of 3 is empty: is there a comma too much?"),
+        ("granite,,slate", "classes: name 2 of 3 is empty: is there one comma too many?"),
         ("granite\nslate\ngranite", "classes: 'granite' comes twice: it is name 1 too"),
         ("granite, ?", "classes: name 2 is ?, which stands for an unknown class"),
         ('granite, "slate', "a quote inside of a quoted name is written twice"),
@@ -265,10 +265,10 @@ def test_the_form_has_all_that_the_server_declares(ann: Visitor, client: Client)
         assert "<html" not in part.text
         names = [f"algorithm.{one.name}" for one in each.parameters]
         assert re.findall(r'id="(algorithm\.\w+)" name="\1"', part.text) == names
-        assert re.findall(r'id="strategy-([^"]+)" name="strategy" value="([^"]*)"', part.text) == [
-            (name, "" if k == 0 else name) for k, name in enumerate(each.strategies)
+        assert re.findall(r'id="strategy-([^"]+)" name="strategy\.name" value="([^"]*)"', part.text) == [
+            (one.name, "" if k == 0 else one.name) for k, one in enumerate(each.strategies)
         ]
-        assert all(summary in unescape(part.text) for summary in each.strategies.values())
+        assert all(one.summary in unescape(part.text) for one in each.strategies)
         typed = {
             f"algorithm.{one.name}": one.default if isinstance(one.default, str) else str(one.default).lower()
             for one in each.parameters
@@ -286,7 +286,7 @@ def test_the_form_has_all_that_the_server_declares(ann: Visitor, client: Client)
         assert {one.name: said[one.name] for one in each.parameters} == {
             one.name: one.default for one in each.parameters
         }
-        assert stored[0].strategy == stored[1].strategy == next(iter(each.strategies))
+        assert stored[0].strategy == stored[1].strategy == {"name": each.strategies[0].name}
 
 
 def test_a_forest_of_chosen_trees(ann: Visitor, client: Client) -> None:
@@ -294,20 +294,21 @@ def test_a_forest_of_chosen_trees(ann: Visitor, client: Client) -> None:
     fields = CHOSEN | {
         "model": "c-forest", "algorithm.name": "forest", "algorithm.trees": "7", "algorithm.max_features": "half",
         "algorithm.base.name": "c45", "algorithm.base.confidence": "none", "algorithm.base.max_cuts": "",
-        "strategy": "leaf-width",
+        "strategy.name": "shared", "strategy.regret": "0.2",
     }  # fmt: skip
     page = ann.form("/create", fields | {"act": "check"})
     assert page.status == 200
     assert '<details class="advanced" id="learner" open>' in page.text
     assert 'name="algorithm.base.confidence"' in page.text
-    assert 'value="leaf-width" checked' in page.text
+    assert 'value="shared" checked' in page.text
+    assert 'id="strategy.regret" name="strategy.regret"' in page.text
     assert ann.form("/create", fields).status == 303
     specification = client.get_model("c-forest").specification
     assert isinstance(specification.algorithm, dict)
     algorithm = specification.algorithm
     assert (algorithm["name"], algorithm["trees"], algorithm["max_features"]) == ("forest", 7, "half")
     assert (algorithm["base"]["name"], algorithm["base"]["confidence"]) == ("c45", None)
-    assert specification.strategy == "leaf-width"
+    assert specification.strategy == {"name": "shared", "regret": 0.2}
 
 
 @pytest.mark.parametrize(
@@ -363,7 +364,7 @@ def test_without_scripts_nothing_typed_for_another_learner_is_dropped_unsaid(
         "trees: is not a parameter of c45; its parameters are max_cuts, min_branch, confidence"
     )
     assert "algorithm.min_branch" in page.text  # the form is now that of c45
-    page = ann.form("/create", fields | {"strategy": "memory-disagreement"})
+    page = ann.form("/create", fields | {"strategy.name": "memory-disagreement"})
     assert beside(page)["strategy"].startswith("is 'memory-disagreement', must be one of covering-committee")
     assert ann.form("/create", fields | {"algorithm.min_branch": "3"}).status == 303
     algorithm = client.get_model("c-other").specification.algorithm

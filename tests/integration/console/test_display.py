@@ -10,6 +10,7 @@ from support.consoles import ConsoleProcess, Visitor
 from quercus.client import Client, Nominal, Numeric, Specification
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
+from quercus.specification.reasons import Shares
 
 GIF = b"GIF89a\x01\x00\x01\x00\x00\x00\x00;"
 ATTRIBUTES = [
@@ -65,8 +66,8 @@ def test_a_row_is_shown_as_the_model_presents_it(client: Client, visitor: Visito
     make(client, "c-display", LOOK)
     answer = visitor.get("/m/c-display/label")
     page = answer.text
-    assert re.search(r"Speed<span[^>]*>of the belt</span></th><td>\d\.\d mm/s<", page)
-    assert "<caption>belt</caption>" in page
+    assert re.search(r"Speed<span[^>]*>of the belt</span></dt><dd>\d\.\d mm/s<", page)
+    assert "<h3>belt</h3>" in page
     assert ">key<" not in page
     assert ">t0<" not in page
     assert 'aria-label="vibration: ' in page
@@ -115,3 +116,16 @@ def test_what_may_bias_is_withheld(client: Client, visitor: Visitor) -> None:
     number = re.search(r"models/c-withheld/queries/(\d+)", page)
     assert number is not None
     assert visitor.get(f"/m/c-withheld/label/neighbours/c-withheld/{number[1]}").status >= 400
+
+
+def test_the_guess_is_withheld_by_the_server(client: Client) -> None:
+    """The estimates go, the rest of the reason stays; whoever holds the query cannot get them either."""
+    make(client, "c-guess", Presentation(withheld=("guess",)))
+    for _ in range(4):
+        client.answer(client.lease("c-guess", "tom", wait_s=30.0).queries[0], "yes")
+    client.wait_grown("c-guess")
+    held = client.lease("c-guess", "ann", wait_s=30.0).queries[0]
+    assert not any(isinstance(fact.value, Shares) for fact in held.reason.facts)
+    assert held.reason.node_count > 0
+    (listed,) = [each for each in client.list_queries("c-guess", ["leased"]) if each.name == held.name]
+    assert any(isinstance(fact.value, Shares) for fact in listed.reason.facts)  # a reader sees them

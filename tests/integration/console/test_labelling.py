@@ -118,13 +118,11 @@ def test_the_time_of_a_lease_that_was_lost_does_not_count(shared_server: Serving
     async def label() -> float:
         async with AsyncClient(shared_server.address) as mine:
             queue = LabellerQueue(mine, model, "ann", lease_s=1.0)
-            lost = await queue.next_query(wait_s=60.0)
-            assert lost is not None
+            (lost,) = await queue.next_queries("", wait_s=60.0)
             while queue.find_held(lost.name):
                 await asyncio.sleep(0.05)
             again_at = time.monotonic()
-            again = await queue.next_query(wait_s=60.0)
-            assert again is not None
+            (again,) = await queue.next_queries("", wait_s=60.0)
             assert again.name == lost.name
             await queue.submit_action(
                 PendingAnswer("answer", again.name, again.lease_token, "x"), tuple(CLASSES)
@@ -169,22 +167,50 @@ def test_a_page_loaded_twice_shows_the_same_query(ann: Visitor, model: str) -> N
 def test_scripts_hold_the_next_query_and_exchange_it_unseen(ann: Visitor, client: Client, model: str) -> None:
     base = f"/m/{model}/label"
     current = fields(ann.get(base).text)
-    unseen = ann.script(f"{base}/next", {"have": [current["query"]], "wait_s": 10}).json
+    given = ann.script(f"{base}/next", {"have": [current["query"]], "wait_s": 10}).json
+    (unseen,) = given["queries"]
     assert unseen["name"] != current["query"]
-    assert unseen["progress"] == {"answered": 0, "budget": 8}
+    assert given["progress"] == {"answered": 0, "budget": 8}
     assert ann.script(f"{base}/answer", current | {"label": "s", "took_s": 1.5}).json == {
         "conflict": False,
         "wants_more": False,
     }
     assert ann.script(f"{base}/grown", {"wait_s": 10}).json == {"newer": True}
     assert ann.script(f"{base}/grown", {"wait_s": 10}).json == {"newer": False}
-    fresh = ann.script(f"{base}/exchange", {"unseen": unseen["name"]}).json
+    (fresh,) = ann.script(f"{base}/exchange", {"unseen": [unseen["name"]]}).json["queries"]
     head = fresh["name"]
     assert fields(ann.get(base).text)["query"] == head
     held = [query.name for query in client.list_queries(model, ["leased"])]
     assert held == [head]  # the one that nobody saw is open again, or it is this one
     assert [answer.took_s for answer in client.answers(model)] == [1.5]
-    assert ann.script(f"{base}/beat", {}).json == {"lost": []}
+    assert ann.script(f"{base}/beat", {}).json == {"lost": [], "elsewhere": []}
+
+
+def test_two_pages_of_a_labeller_have_different_queries(ann: Visitor, client: Client) -> None:
+    """A query that a page has is for no other one while it lives, and for the next one when it is gone."""
+    model, rows = "c-two-pages", [{"X": each} for each in "abc" * 16]
+    client.create_model(model, Specification([Nominal("X", "abc")], CLASSES, budget=40))
+    client.push(model, rows)
+    client.wait_grown(model)
+    base = f"/m/{model}/label"
+
+    def take(page: str, count: int) -> set[str]:
+        given = ann.script(f"{base}/next", {"page": page, "count": count, "wait_s": 10}).json
+        return {each["name"] for each in given["queries"]}
+
+    came_with = fields(ann.get(base).text)["query"]
+    assert fields(ann.get(base).text)["query"] == came_with  # no script has claimed it
+    assert ann.script(f"{base}/beat", {"page": "one", "have": [came_with]}).json["elsewhere"] == []
+    assert ann.script(f"{base}/beat", {"page": "two", "have": [came_with]}).json["elsewhere"] == [came_with]
+    one, two = take("one", 10) | {came_with}, take("two", 10)
+    assert 11 > len(one) > len(two) > 0  # at most a quarter of what was open, and twelve on all pages
+    assert one.isdisjoint(two)
+    assert fields(ann.get(base).text)["query"] not in one | two
+    shown = max(one)
+    assert ann.script(f"{base}/leave", {"page": "one", "shown": shown}).status == 200
+    assert fields(ann.get(base).text)["query"] == shown
+    for wrong in ({"count": 0}, {"count": 11}, {"count": True}, {"page": 7}, {"page": "x" * 65}):
+        assert ann.script(f"{base}/next", wrong).status == 400
 
 
 def test_what_another_console_leased_is_answered(

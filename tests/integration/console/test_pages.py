@@ -71,7 +71,7 @@ def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) ->
     assert 'id="strokes-mark-25"' in page
     assert "strokes-mark-19" not in page  # patterns come above twenty classes
     asked = ann.get(f"/m/{name}/label").text
-    buttons = re.findall(r'<button name="class" value="(kind \d+)" class="class mark (mark-\d+)"', asked)
+    buttons = re.findall(r'<button name="class" value="(kind \d+)" class="class mark (mark-\d+)[ "]', asked)
     assert dict(buttons) == marks
     styles = ann.get("/static/classes.css")
     assert styles.headers["content-type"].startswith("text/css")

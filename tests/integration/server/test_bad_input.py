@@ -8,6 +8,7 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
+from quercus.client.algorithms import to_proto
 from quercus.v1 import (
     classify_pb2,
     instance_pb2,
@@ -304,7 +305,19 @@ BAD_SPECIFICATIONS = {
     "min_instances": ({"min_instances": 0}, "min_instances", ["0", "[1, "]),
     "max_depth": ({"max_depth": 4_294_967_295}, "max_depth", ["4294967295"]),
     "warmup_rows": ({"warmup_rows": 0}, "warmup_rows", ["0", "[1, "]),
-    "strategy": ({"strategy": "magic"}, "strategy", ["'magic'", "margin"]),
+    "strategy": ({"strategy": {"name": "magic"}}, "strategy.name", ["'magic'", "margin"]),
+    "parameter of a strategy": (
+        {"algorithm": {"name": "abc45"}, "strategy": to_proto({"name": "committee", "cover": 2}, "strategy")},
+        "strategy.cover", ["is 2", "[0, 1]"],
+    ),
+    "no parameter of the strategy": (
+        {"strategy": to_proto({"name": "margin", "cover": 0.1}, "strategy")},
+        "strategy.cover", ["is not a parameter of margin", "its parameters are none"],
+    ),
+    "base of a strategy": (
+        {"strategy": to_proto({"name": "margin", "base": "margin"}, "strategy")},
+        "strategy.base.name", ["'margin'", "margin has no base"],
+    ),
     "no kind of pruning": ({"pruning": model_pb2.Pruning()}, "pruning.kind", ["0"]),
     "level of pruning": (
         {"pruning": model_pb2.Pruning(kind="PRUNING_KIND_LIKELIHOOD", level=1)}, "pruning.level", ["1.0", "(0, 1)"],

@@ -49,7 +49,7 @@ def test_model_is_created_with_every_default_written_out(api: Any, tools: Any) -
         strategy=None,
     )
     specification = made.specification
-    assert specification.strategy == RECOMMENDED
+    assert specification.strategy.name == RECOMMENDED
     assert (specification.alpha, specification.budget, specification.min_instances) == (0.8, 0, 2)
     assert specification.warmup_rows == 100
     assert not specification.HasField("max_depth")

@@ -21,7 +21,7 @@ from quercus.storage import Store, file_url
 from quercus.storage.admin.verify import verify_store
 from quercus.trees import C45, E2m
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
@@ -401,7 +401,7 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
     ],
 )
 def test_other_learners_learn_what_all_say_together(
-    name: str, wire: model_pb2.Algorithm, algorithm: Any, api: Any, tools: Any
+    name: str, wire: model_pb2.Plugin, algorithm: Any, api: Any, tools: Any
 ) -> None:
     crowd = Crowd(api, f"crowd-{name}", 11)
     crowd.create(tools, algorithm=wire)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.trees import Forest
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.asking import choose_rows
 from quercus.trees.memory_forest.evidence import DistinctContours

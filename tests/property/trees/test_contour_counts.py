@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from support.plain_rules import is_candidate
 
 from quercus.kernels.growth import NONE, send_changes
 from quercus.trees.growth.incremental.evidence import RowEvidence
@@ -59,7 +60,7 @@ def test_cells_hold_the_rows_of_their_branches(seed: int) -> None:
         every = np.arange(layout.cell_count, dtype=np.int32)
         kept = dense(tally.cells_of(np.full(every.size, blocks[g], np.int32), every))
         candidates = [
-            layout.splits.is_candidate(t, np.bincount(evidence.codes[own, k], minlength=layout.widths[k]))
+            is_candidate(layout.splits, t, np.bincount(evidence.codes[own, k], minlength=layout.widths[k]))
             for t, k in enumerate(layout.splits.attribute.tolist())
         ]
         for c in every.tolist():

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.growing import abc45
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
@@ -11,7 +12,6 @@ from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.model import Specification
 from quercus.trees.growth.stream import GrowthState, Observed, Respecified, grow
-from quercus.trees.learners.evidential import abc45
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node
 

@@ -7,11 +7,11 @@ import pytest
 from golden.trees.table_t import ARITIES, CODES, CONTOURS
 from property.trees.problems import problem
 from scipy.special import chdtrc
+from support.growing import abc45
 
 from quercus.kernels.growth import chi_square_tail
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.evidential import abc45
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver

@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
-from quercus.trees import strategy_named
+from quercus.specification.strategies import chosen_strategy
 from quercus.trees.ask.strategies.row_sample import row_hashes
 from quercus.trees.memory_forest.asking import Coverage, choose_rows
 from quercus.trees.memory_forest.distance_cache import DistanceCache
@@ -173,7 +173,7 @@ def test_a_strategy_of_trees_is_no_strategy_of_the_forest() -> None:
     with pytest.raises(
         InvalidInput, match="strategy: is 'committee', must be one of margin, memory-disagreement"
     ):
-        strategy_named("committee", "forest")
+        chosen_strategy("committee", "forest")
 
 
 def test_what_a_query_stands_for_is_counted() -> None:

@@ -85,7 +85,7 @@ def audit(tree: GrowingTree, rows: int) -> None:
     counted = nodes.block[taken] >= 0
     for tally, of in ((tree._tally, counted & ~deep), (tree._deep_tally, counted & deep)):
         blocks = nodes.block[taken[of]]
-        assert np.unique(blocks).size == blocks.size == tally.open_count
+        assert np.unique(blocks).size == blocks.size == tally.used_count
     leaves = live[nodes.attribute[live] < 0]
     lists = [tree.rows_of_node(int(leaf)) for leaf in leaves]
     assert [len(found) for found in lists] == nodes.count[leaves].tolist()

@@ -25,7 +25,9 @@ def offered(line: str, width: int = 400) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["c45", "active-forest"])
 def test_strategies_are_those_of_the_learner_and_say_what_they_select(name: str) -> None:
     learner = next(each for each in declarations() if each.name == name)
-    assert offered(f"{CREATE} --algorithm {name} --strategy ") == dict(learner.strategies)
+    assert offered(f"{CREATE} --algorithm {name} --strategy ") == {
+        each.name: each.summary for each in learner.strategies
+    }
     assert set(offered(f"{CREATE} --strategy ")) == set(plugin_names(STRATEGIES))
     assert set(offered("quercus models update m --strategy ")) == set(plugin_names(STRATEGIES))
     assert offered(f"{CREATE} --algorithm {name[:2]}")[name] == learner.summary
@@ -47,6 +49,9 @@ def test_words_that_parameters_take() -> None:
     assert offered(f"{line} c45 -p confidence=") == {"confidence=none": "no pruning"}
     assert list(offered(f"{line} forest -p base=c")) == ["base=c45"]
     assert list(offered(f"{line} forest -p base=c45 -p base.m")) == ["base.max_cuts=", "base.min_branch="]
+    assert list(offered(f"{CREATE} --strategy committee --strategy-parameter ")) == ["cover=", "explore="]
+    assert list(offered(f"{CREATE} --strategy shared --strategy-parameter regret=")) == ["regret=none"]
+    assert offered(f"{CREATE} --strategy-parameter ") == {}
     assert offered(f"{line} nobodys -p ") == offered(f"{CREATE} -p ") == {}
 
 

@@ -1,14 +1,19 @@
 """The meaning of columns: inferred kinds, binding to a model, labels, truths, contours, specification files."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import typer
 
 from quercus.belief.errors import InvalidInput
+from quercus.cli.model_options import plugin_of
 from quercus.cli.specfile import from_dict, read_presentation, read_specification, to_dict
 from quercus.client import Nominal, Numeric, Specification
+from quercus.client.comparing import differences
 from quercus.files import FileError, FileTable, open_table, read
 from quercus.files.labels import open_labels, read_truth
 from quercus.files.schema import Binding, class_column, infer_schema
@@ -141,7 +146,7 @@ def test_classes_are_typed_one_a_line_or_between_commas(text: str, names: tuple[
     [
         ("", "classes: has 0 names, must have 2 to 64"),
         ("a", "classes: has 1 names"),
-        ("a,,b", "classes: name 2 of 3 is empty: is there a comma too much?"),
+        ("a,,b", "classes: name 2 of 3 is empty: is there one comma too many?"),
         ("a,b\nc,", "classes: name 4 of 4 is empty"),
         ("a\nb\na", "classes: 'a' comes twice: it is name 1 too"),
         ("a,?", r"classes: name 2 is \?, which stands for an unknown class"),
@@ -246,6 +251,45 @@ def test_a_specification_in_toml(tmp_path: Path) -> None:
     path = tmp_path / "spec.toml"
     path.write_text('classes = ["no", "yes"]\nbudget = 3\n[[attributes]]\nname = "c"\nvalues = ["r"]\n')
     assert read_specification(path) == Specification([Nominal("c", ["r"])], ["no", "yes"], budget=3)
+
+
+def test_a_strategy_in_a_file_is_a_name_or_a_table(tmp_path: Path) -> None:
+    path = tmp_path / "spec.toml"
+    head = 'classes = ["no", "yes"]\nattributes = [{name = "s", bins = 4}]\n'
+    path.write_text(f'{head}strategy = "committee"\n')
+    assert read_specification(path).strategy == {"name": "committee"}
+    path.write_text(f'{head}[strategy]\nname = "shared"\nregret = "none"\n')
+    found = read_specification(path)
+    assert found.strategy == {"name": "shared", "regret": None}
+    assert from_dict(path, to_dict(found)) == found
+    path.write_text(f"{head}[strategy]\ncover = 0.1\n")
+    with pytest.raises(FileError, match=r"strategy\.name: is None, must be the name of a strategy"):
+        read_specification(path)
+
+
+def test_a_strategy_of_flags() -> None:
+    def chosen(name: str | None, *parameters: str) -> Any:
+        return plugin_of("strategy", name, "strategy-parameter", list(parameters))
+
+    assert chosen("committee", "cover=0.1", "explore=3") == {"name": "committee", "cover": 0.1, "explore": 3}
+    assert chosen("shared", "regret=none") == {"name": "shared", "regret": None}
+    assert chosen(None) is None
+    for name, parameters, words in (
+        (None, ["cover=1"], "--strategy-parameter needs a name as well: --strategy NAME"),
+        ("committee", ["cover"], "--strategy-parameter takes KEY=VALUE, not 'cover'"),
+        ("committee", ["base.cover=1"], "--strategy-parameter takes KEY=VALUE, not 'base.cover=1'"),
+    ):
+        with pytest.raises(typer.BadParameter, match=words):
+            chosen(name, *parameters)
+
+
+def test_models_differ_by_the_parameters_of_their_strategies() -> None:
+    known = replace(FULL, strategy={"name": "committee", "cover": 0.1, "explore": 3})
+    for same in ("committee", {"explore": 3, "name": "committee"}):
+        assert differences(known, replace(FULL, strategy=same)) == []
+    other = replace(FULL, strategy={"name": "committee", "cover": 0.2})
+    assert differences(known, other) == ["strategy cover 0.1, given 0.2"]
+    assert differences(known, replace(FULL, strategy="shared")) == ["strategy name committee, given shared"]
 
 
 @pytest.mark.parametrize(

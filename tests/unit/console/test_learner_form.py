@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.client import Learner
+from quercus.client.results import Learner, Strategy
 from quercus.console.learner_form import LearnerForm, Setting
 from quercus.specification.algorithms import declarations
 from quercus.specification.parameter import Parameter
@@ -21,7 +21,12 @@ NEAREST = Learner(
         Parameter("note", str, "", "What it is for"),
         Parameter("limit", int, None, "Most rows", 1, 9, meaning_of_none="no limit"),
     ),
-    strategies={"first": "The first row.", "last": "The last row."},
+    strategies=(
+        Strategy("first", "The first row."),
+        Strategy(
+            "last", "The last row.", (Parameter("among", int, None, "Rows", 1, 9, meaning_of_none="all"),)
+        ),
+    ),
     package="far 1.0",
 )
 FOREST = Learner("wood", "Many of another.", (), ("nearest", "other"))
@@ -50,11 +55,11 @@ def test_what_is_typed_is_of_the_declared_kind_or_stays_as_it_is(name: str, text
 
 
 def test_empty_is_the_default() -> None:
-    empty = {f"algorithm__{each.name}": " " for each in NEAREST.parameters} | {"strategy": ""}
+    empty = {f"algorithm__{each.name}": " " for each in NEAREST.parameters} | {"strategy.name": ""}
     assert form(**empty).fields() == {"algorithm": {"name": "nearest"}, "strategy": None}
     assert LearnerForm((OTHER,), {}, {}).fields() == {"algorithm": None, "strategy": None}
     assert not LearnerForm((Learner("active-forest", "", ()),), {"algorithm.trees": ""}, {}).is_touched
-    assert form(strategy="last").fields()["strategy"] == "last"
+    assert form(strategy__name="last").fields()["strategy"] == {"name": "last"}
 
 
 def test_every_parameter_has_the_field_that_its_declaration_asks_for() -> None:
@@ -83,11 +88,23 @@ def test_a_base_has_fields_once_it_is_chosen() -> None:
     assert form(algorithm__name="wood", algorithm__base__name="wood").base is None
 
 
+def test_a_strategy_has_fields_once_it_is_chosen() -> None:
+    assert form(strategy__name="first").strategy_settings == form().strategy_settings == []
+    last = form(strategy__name="last", strategy__among="3")
+    assert [each.name for each in last.strategy_settings] == ["strategy.among"]
+    assert last.fields()["strategy"] == {"name": "last", "among": 3}
+    with pytest.raises(InvalidInput, match=r"^strategy\.among: is 12, must be a whole number in \[1, 9\]"):
+        form(strategy__name="last", strategy__among="12").check()
+    unlike = form(strategy__name="first", strategy__among="3")
+    assert unlike.fields()["strategy"] == {"name": "first", "among": "3"}  # for the server to refuse
+    assert form(strategy__among="3").fields()["strategy"] == {"name": "first", "among": "3"}
+
+
 def test_a_choice_of_another_learner_is_not_shown_but_sent() -> None:
     """The server says that this learner has it not; nothing that was typed is dropped in silence."""
-    other = form(algorithm__name="other", algorithm__rows="8", strategy="last")
-    assert (other.settings, other.strategy) == ([], "")
-    assert other.fields() == {"algorithm": {"name": "other", "rows": "8"}, "strategy": "last"}
+    other = form(algorithm__name="other", algorithm__rows="8", strategy__name="last")
+    assert (other.settings, other.strategy) == ([], None)
+    assert other.fields() == {"algorithm": {"name": "other", "rows": "8"}, "strategy": {"name": "last"}}
     assert form(algorithm__name="gone").learner is OTHER  # the first, where the default is not installed
     assert form(algorithm__name="gone").fields()["algorithm"] == {"name": "gone"}
 

@@ -20,12 +20,14 @@ from quercus.estimators.generate import (
     OUR_DOC,
     OUR_HEADER,
     OURS,
+    RENAMED,
     Estimator,
     generated_module,
     main,
 )
 from quercus.specification.algorithms import algorithm_classes
-from quercus.trees import Abc45, Learner, TreeLearner
+from quercus.trees import C45, Learner
+from quercus.trees.ask.strategies.committee import Committee
 
 NEAREST = '''
 """A learner of another package."""
@@ -60,11 +62,33 @@ def test_the_estimators_are_current() -> None:
     assert GENERATED.read_text() == generated_module(OURS, OUR_DOC, OUR_HEADER), "run `make estimators`"
 
 
-def test_every_learner_of_trees_has_an_estimator() -> None:
-    """The active tree has one of its own, which asks."""
-    trees = {each for each in algorithm_classes().values() if issubclass(each, TreeLearner)}
+def test_every_learner_has_an_estimator() -> None:
     made = {type(getattr(estimators, each.name)()._make_algorithm()) for each in OURS}
-    assert made == trees - {Abc45}
+    assert made == set(algorithm_classes().values())
+    assert {each.name for each in OURS} == set(estimators.__all__)
+
+
+def test_a_strategy_is_named_or_given_and_survives_a_clone() -> None:
+    asking = Committee(cover=0.2)
+    tree = clone(estimators.ActiveBeliefTreeClassifier(strategy=asking, classes=["a", "b"]))
+    assert tree.get_params()["strategy"] == asking
+    X, y = [[float(k), float(k % 3)] for k in range(9)], ["a", "b", *[None] * 7]
+    by_cover = tree.query(X, y, batch_size=3).tolist()
+    by_doubt = tree.set_params(strategy="committee").query(X, y, batch_size=3).tolist()
+    assert by_cover != by_doubt
+    assert by_doubt == tree.set_params(strategy=Committee()).query(X, y, batch_size=3).tolist()
+    with pytest.raises(InvalidInput, match="strategy: is 'margin', must be one of covering-committee, "):
+        tree.set_params(strategy="margin").query(X, y)
+    with pytest.raises(InvalidInput, match="strategy: is 7, must be a strategy or its name"):
+        tree.set_params(strategy=7).query(X, y)
+
+
+def test_the_base_of_a_forest_is_an_estimator_of_a_tree() -> None:
+    forest = clone(estimators.EvidentialForestClassifier(estimators.C45Classifier(min_branch=3)))
+    assert forest.set_params(base__min_branch=4)._make_algorithm().base == C45(min_branch=4)
+    for base in (forest, estimators.ActiveBeliefTreeClassifier(), "c45"):
+        with pytest.raises(InvalidInput, match=r"base: is .*, must be an estimator of a tree"):
+            estimators.EvidentialForestClassifier(base)._make_algorithm()
 
 
 @pytest.mark.parametrize("name", [each.name for each in OURS])
@@ -84,9 +108,10 @@ def test_every_parameter_reaches_the_learner(name: str) -> None:
                 continue
             if other:
                 break
-        chosen = clone(kind(**{field.name: value}))
+        name = RENAMED.get(field.name, field.name)
+        chosen = clone(kind(**{name: value}))
         assert getattr(chosen._make_algorithm(), field.name) == value != getattr(default, field.name)
-        assert chosen.get_params()[field.name] == value
+        assert chosen.get_params()[name] == value
 
 
 @pytest.fixture
@@ -139,7 +164,8 @@ def test_the_learner_of_another_package_gets_one(package: Path) -> None:
         ("no_such_package:Nearest", "cannot be imported, must be as module:class: No module named"),
         ("Nearest", "must be as module:class"),
         ("far_package:E2m", ""),
-        ("quercus.trees:Forest", "the field 'base' of Forest is declared by no `parameter(...)`"),
+        ("far_taken:Made", "the field 'made' of Made is declared by no `parameter(...)`, and must"),
+        ("quercus.trees:Forest", ""),
         ("quercus.trees:Table", "is no subclass of quercus.trees.Learner"),
         ("far_taken:Scoring", "has a parameter 'score', which is a word of estimators: rename it"),
         ("far_taken:Bare", "is not `parametric`"),
@@ -152,7 +178,14 @@ def test_what_cannot_have_an_estimator_is_told(
     taken = NEAREST.replace("Nearest", "Scoring").replace("scaled", "score")
     bare = NEAREST[NEAREST.index("@parametric") :].replace("Nearest", "Bare").replace("@parametric", "")
     open_ = NEAREST[NEAREST.index("@parametric") :].replace("Nearest", "Open").replace("(3,", "(MISSING,")
-    (package / "far_taken.py").write_text(f"{taken}\n{bare}\nfrom dataclasses import MISSING\n{open_}")
+    made = (
+        open_.replace("Open", "Made")
+        .replace("(MISSING,", "(3,")
+        .replace("rows: int", "made: int = 7\n    rows: int")
+    )
+    (package / "far_taken.py").write_text(
+        f"{taken}\n{bare}\nfrom dataclasses import MISSING\n{open_}\n{made}"
+    )
     sys.modules.pop("far_taken", None)
     said = main([place, "SomeClassifier"])
     if not says:

@@ -34,8 +34,8 @@ from quercus.specification import algorithms
 from quercus.specification.attributes import Numeric
 from quercus.trees import C45, Averaging, BeliefEntropy, E2m, Id3, TotalUncertainty
 from quercus.trees.learners.cells import Between
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.metrics import u65
-from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 
 X, TARGETS = load_iris(return_X_y=True)

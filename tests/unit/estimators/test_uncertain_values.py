@@ -13,7 +13,7 @@ from quercus.estimators.base import BeliefClassifier, TableClassifier, seed_of
 from quercus.specification.algorithms import algorithm_classes
 from quercus.trees import ActiveForest
 from quercus.trees.learners.cells import Between
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.table import Table
 

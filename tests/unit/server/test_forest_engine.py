@@ -263,7 +263,7 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
             ],
             classes=FRAME.classes,
             budget=500,
-            strategy="memory-disagreement",
+            strategy=to_proto("memory-disagreement", "strategy"),
             algorithm=to_proto({"name": "active-forest", "trees": 8, "seed": 3}),
         )
     )

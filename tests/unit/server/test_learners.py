@@ -39,7 +39,7 @@ def learners(store: Store) -> Iterator[LearnerPool]:
     assert not any(Path(f"/proc/{pid}").exists() for pid in made.pids)
 
 
-def task(store: Store, model: str, algorithm: model_pb2.Algorithm) -> LearningTask:
+def task(store: Store, model: str, algorithm: model_pb2.Plugin) -> LearningTask:
     """Make a model, with rows; the task to learn all but the last of them."""
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(3)]
     message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)

@@ -56,7 +56,7 @@ def growing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 FOREST = to_proto({"name": "active-forest", "trees": 6})
 
 
-def create(store: Store, model: str, algorithm: model_pb2.Algorithm = FOREST) -> None:
+def create(store: Store, model: str, algorithm: model_pb2.Plugin = FOREST) -> None:
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(4)]
     message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
     store.create_model(model, complete_specification(message).SerializeToString(deterministic=True), budget=0)

@@ -31,7 +31,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def create(store: Store, kind: model_pb2.NumericAttribute, algorithm: model_pb2.Algorithm) -> None:
+def create(store: Store, kind: model_pb2.NumericAttribute, algorithm: model_pb2.Plugin) -> None:
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=kind) for k in range(2)]
     message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
     store.create_model("m", complete_specification(message).SerializeToString(deterministic=True), budget=0)

@@ -15,7 +15,7 @@ from quercus.specification.attributes import Nominal, Numeric
 from quercus.storage.records import Snapshot
 from quercus.trees import C45, ActiveForest, Averaging, BeliefEntropy, E2m, Forest, TotalUncertainty
 from quercus.trees.learners.cells import Between, UncertainValues, Value
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.stored import part_trees, restore_model
 from quercus.trees.learners.table import Table

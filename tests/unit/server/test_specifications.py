@@ -3,9 +3,16 @@
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.server.wire.models import complete_specification, decode_specification
+from quercus.client.algorithms import to_proto
+from quercus.server.wire.models import (
+    complete_specification,
+    decode_specification,
+    stored_specification,
+    updated_specification,
+)
 from quercus.specification.strategies import MARGIN, RECOMMENDED
 from quercus.trees import ActiveForest
+from quercus.trees.ask.strategies.committee import Committee
 from quercus.v1 import model_pb2
 
 
@@ -16,8 +23,66 @@ def specification() -> model_pb2.Specification:
 
 def test_a_new_model_is_a_forest_with_its_strategy() -> None:
     new = specification()
-    assert (new.algorithm.name, new.strategy) == ("active-forest", MARGIN)
+    assert (new.algorithm.name, new.strategy.name) == ("active-forest", MARGIN)
     assert decode_specification(new).algorithm == ActiveForest()
+
+
+def test_parameters_of_a_strategy_are_checked_and_kept_as_they_are_declared() -> None:
+    new = specification()
+    new.algorithm.name = "abc45"
+    new.strategy.name = "committee"
+    new.strategy.parameters["cover"].integer = 1
+    new.strategy.parameters["explore"].integer = 4
+    complete = complete_specification(new)
+    assert complete.strategy.parameters["cover"].number == 1.0  # specifications are compared as bytes
+    assert decode_specification(complete).strategy == Committee(1.0, 4)
+    new.strategy.parameters["explore"].integer = -1
+    with pytest.raises(
+        InvalidInput, match=r"specification.strategy.explore: is -1, must be a whole number in \[0, "
+    ):
+        complete_specification(new)
+    del new.strategy.parameters["explore"]
+    new.strategy.parameters["covers"].integer = 1
+    with pytest.raises(
+        InvalidInput,
+        match=r"specification\.strategy\.covers: is not a parameter of committee; its parameters are cover, explore",
+    ):
+        complete_specification(new)
+
+
+def test_what_a_strategy_does_not_say_is_not_written_down() -> None:
+    """A default is that of the version that chooses, as it is for a learner."""
+    new = specification()
+    new.algorithm.name = "abc45"
+    new.strategy.name = "committee"
+    told = complete_specification(new)
+    assert not told.strategy.parameters
+    new.strategy.parameters["cover"].number = 0.0
+    assert complete_specification(new) != told
+    assert decode_specification(complete_specification(new)) == decode_specification(told)
+
+
+def test_the_parameters_of_a_strategy_change_with_it() -> None:
+    current = specification()
+    current.algorithm.name = "abc45"
+    current.strategy.CopyFrom(to_proto({"name": "committee", "cover": 0.1, "explore": 3}, "strategy"))
+    request = model_pb2.UpdateModelRequest()
+    request.update_mask.paths.append("strategy")
+    request.specification.strategy.CopyFrom(to_proto({"name": "committee", "cover": 0.2}, "strategy"))
+    after = updated_specification(current, request)
+    assert decode_specification(after).strategy == Committee(0.2)
+    request.specification.ClearField("strategy")
+    assert updated_specification(current, request).strategy.name == RECOMMENDED
+
+
+@pytest.mark.parametrize(("package", "more"), [("", b""), ("acme 2.1", b"\x82\x01\x08acme 2.1")])
+def test_a_specification_stored_before_strategies_had_parameters_is_read(package: str, more: bytes) -> None:
+    stored = specification()
+    stored.ClearField("strategy")
+    earlier = stored.SerializeToString() + b"\x42\x13memory-disagreement" + more
+    read = stored_specification(earlier)
+    assert (read.strategy.name, read.strategy.package) == ("memory-disagreement", package)
+    assert decode_specification(read).strategy.name == "memory-disagreement"
 
 
 def test_a_curve_that_is_too_large_to_be_drawn_is_refused() -> None:
@@ -34,22 +99,22 @@ def test_a_curve_that_is_too_large_to_be_drawn_is_refused() -> None:
 def test_a_strategy_of_trees_for_a_new_forest_is_an_error() -> None:
     new = specification()
     for strategy in (RECOMMENDED, "published"):
-        new.strategy = strategy
+        new.strategy.name = strategy
         with pytest.raises(
-            InvalidInput, match=f"specification.strategy: is '{strategy}', must be one of margin, "
+            InvalidInput, match=f"specification.strategy.name: is '{strategy}', must be one of margin, "
         ):
             complete_specification(new)
 
 
 def test_values_have_their_declared_types_whatever_was_sent() -> None:
     """Specifications are compared as bytes."""
-    sent = model_pb2.Algorithm(name="id3")
+    sent = model_pb2.Plugin(name="id3")
     sent.parameters["significance"].integer = 1
     with pytest.raises(
         InvalidInput, match=r"specification.algorithm.significance: is 1, must lie in \(0, 1\)"
     ):
         complete_specification(model_pb2.Specification(algorithm=sent))
-    sent = model_pb2.Algorithm(name="total-uncertainty")
+    sent = model_pb2.Plugin(name="total-uncertainty")
     sent.parameters["lam"].integer = 1
     new = specification()
     new.algorithm.CopyFrom(sent)
@@ -62,7 +127,7 @@ def test_values_have_their_declared_types_whatever_was_sent() -> None:
         InvalidInput, match=r"specification.algorithm.lame: is not a parameter of total-uncertainty"
     ):
         complete_specification(new)
-    sent = model_pb2.Algorithm(name="c45", base=model_pb2.Algorithm(name="id3"))
+    sent = model_pb2.Plugin(name="c45", base=model_pb2.Plugin(name="id3"))
     new.algorithm.CopyFrom(sent)
     with pytest.raises(
         InvalidInput, match=r"specification.algorithm.base.name: is 'id3', but c45 has no base"

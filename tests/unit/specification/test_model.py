@@ -23,7 +23,7 @@ def test_defaults() -> None:
         None,
         100,
     )
-    assert spec.strategy == MARGIN
+    assert spec.strategy.name == MARGIN
     assert spec.algorithm == ActiveForest()
     assert (spec.prediction_level, spec.split_significance) == (0.75, 10.0)
     assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, (), "branch")
@@ -62,9 +62,11 @@ def test_the_tree_beside_a_forest_may_be_pruned() -> None:
 
 
 def test_a_strategy_is_of_the_forest_that_asks_or_of_a_tree() -> None:
-    assert Specification((SIZE,), FRAME).strategy == MARGIN
-    assert Specification((SIZE,), FRAME, strategy="memory-disagreement").strategy == "memory-disagreement"
-    assert Specification((SIZE,), FRAME, algorithm=C45()).strategy == RECOMMENDED
+    assert Specification((SIZE,), FRAME).strategy.name == MARGIN
+    assert (
+        Specification((SIZE,), FRAME, strategy="memory-disagreement").strategy.name == "memory-disagreement"
+    )
+    assert Specification((SIZE,), FRAME, algorithm=C45()).strategy.name == RECOMMENDED
     reason = "is 'published', must be one of margin, memory-disagreement; 'published' is for models"
     with pytest.raises(InvalidInput, match=f"strategy: {reason} whose tree asks"):
         Specification((SIZE,), FRAME, strategy="published")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.specification.algorithms import ACTIVE_FOREST, algorithm_class, algorithm_classes, declarations
+from quercus.specification.algorithms import ACTIVE_FOREST, Algorithm, algorithm_classes, declarations
 from quercus.specification.plugins import (
     GROUPS,
     LEARNERS,
@@ -17,6 +17,7 @@ from quercus.specification.plugins import (
     foreign_package,
     load_plugin,
     package_of,
+    plugin_class,
     plugin_names,
     plugins,
     use_packages,
@@ -78,18 +79,18 @@ def test_one_of_another_package_is_there_like_ours(install: Install) -> None:
         "mine" in declarations()[-2].bases
         or "mine" in next(each for each in declarations() if each.bases).bases
     )
-    assert algorithm_class("mine")(min_instances=3).min_instances == 3
+    assert plugin_class(Algorithm, "mine")(min_instances=3).min_instances == 3
 
 
 def test_a_package_that_is_not_chosen_is_not_used(install: Install) -> None:
     install("acme", LEARNERS, "mine = acme_learner:Mine", PARAMETRIC)
     use_packages(["quercus"])
     with pytest.raises(InvalidInput, match=r"name: is 'mine', must be one of abc45, .*total-uncertainty$"):
-        algorithm_class("mine")
+        plugin_class(Algorithm, "mine")
     assert "acme_learner" not in sys.modules
     use_packages(["acme"])
-    assert algorithm_class("mine").name == "mine"
-    assert algorithm_class(ACTIVE_FOREST).name == ACTIVE_FOREST
+    assert plugin_class(Algorithm, "mine").name == "mine"
+    assert plugin_class(Algorithm, ACTIVE_FOREST).name == ACTIVE_FOREST
     with pytest.raises(
         PluginError, match="'nobody' is no installed package with plug-ins; installed are: acme"
     ):
@@ -100,7 +101,7 @@ def test_of_two_packages_with_one_name_neither_is_chosen(install: Install) -> No
     install("acme", LEARNERS, "id3 = acme_learner:Mine", PARAMETRIC)
     said = "is brought by quercus.trees.learners.id3:Id3 of quercus .* and acme_learner:Mine of acme 1.0: uninstall one"
     with pytest.raises(InvalidInput, match=f"name: is 'id3', {said}"):
-        algorithm_class("id3")
+        plugin_class(Algorithm, "id3")
     assert "id3" not in algorithm_classes()
     assert "c45" in algorithm_classes()
 
@@ -122,7 +123,7 @@ def test_a_broken_one_says_so_and_harms_no_other(install: Install, source: str, 
     with pytest.raises(
         InvalidInput, match=r"name: is 'mine', is brought by broken:Mine of acme 1\.0, which "
     ) as caught:
-        algorithm_class("mine")
+        plugin_class(Algorithm, "mine")
     assert caught.value.reason.endswith(said)
     assert "mine" not in algorithm_classes()
     assert "id3" in algorithm_classes()
@@ -131,7 +132,7 @@ def test_a_broken_one_says_so_and_harms_no_other(install: Install, source: str, 
 def test_the_package_of_a_model_is_named_where_it_is_missing() -> None:
     absent = "of the package acme 2.1, which this server does not have: pip install acme, and start it again"
     with pytest.raises(InvalidInput, match=f"name: is 'mine', a learner {absent}"):
-        algorithm_class("mine", "acme 2.1")
-    with pytest.raises(InvalidInput, match=f"strategy: is 'mine', a strategy {absent}"):
+        plugin_class(Algorithm, "mine", "acme 2.1")
+    with pytest.raises(InvalidInput, match=f"name: is 'mine', a strategy {absent}"):
         strategy_class("mine", "tree", "acme 2.1")
-    assert load_plugin(LEARNERS, "c45") is algorithm_class("c45", "acme 2.1")
+    assert load_plugin(LEARNERS, "c45") is plugin_class(Algorithm, "c45", "acme 2.1")

@@ -8,9 +8,9 @@ from support.candidates import best_candidate
 from support.plain_growth import open_context
 
 from quercus.trees.ask import candidate
+from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.candidate import ChildCandidates, ScoreCache
 from quercus.trees.ask.strategies import published
-from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import POINT, EntropyIntervals, IntervalSolver, entropy_interval

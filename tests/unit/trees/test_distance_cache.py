@@ -101,7 +101,7 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
 
     monkeypatch.setattr(distance_cache, "distances", watched(distances))
     monkeypatch.setattr(distance_cache, "nearest_distances", watched(nearest_distances))
-    assert apart.fits_codebook(
+    assert apart.book.is_same(
         Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts), book.varying.copy())
     )
     apart.follow_rows(np.arange(301), codes)

@@ -7,8 +7,6 @@ import pytest
 from sklearn.datasets import load_iris
 
 from quercus.trees.growth.batch import (
-    BatchGrowth,
-    Branch,
     GrowthRules,
     NodePrediction,
     OpenNode,
@@ -23,7 +21,7 @@ from quercus.view.trees.text import to_text
 
 
 @dataclass(frozen=True)
-class Majority:
+class Majority(GrowthRules):
     labels: np.ndarray
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
@@ -44,11 +42,10 @@ class Cut(SplitChoice):
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class Thresholds(Majority):
     """Binary splits of numbers by information gain; an attribute may be cut again further down."""
 
     values: np.ndarray
-    labels: np.ndarray
 
     def choose_split(self, place: OpenNode) -> Cut | None:
         cuts = [
@@ -57,7 +54,7 @@ class Thresholds:
         if not cuts:
             return None
         gain, k, threshold = max(cuts)
-        return Cut(-k, {-k: (gain, gain)}, (-k,), threshold=threshold)
+        return Cut(-k, {-k: (gain, gain)}, threshold=threshold)
 
     def _between(self, place: OpenNode, k: int) -> list[float]:
         seen = np.unique(self.values[place.rows, k])
@@ -72,36 +69,35 @@ class Thresholds:
         share = np.unique(self.labels[rows], return_counts=True)[1] / len(rows)
         return float(-(share * np.log2(share)).sum())
 
-    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         assert isinstance(choice, Cut)
         above = self.values[place.rows, choice.attribute] >= choice.threshold
         return [
-            Branch(choice.attribute, code, place.rows[above == bool(code)], place.attributes)
+            place.child(choice.attribute, code, place.rows[above == bool(code)], place.attributes)
             for code in (0, 1)
         ]
 
 
 @dataclass(frozen=True)
-class OneBranchAClass:
+class OneBranchAClass(Majority):
     """A row goes where the mean of its class is nearest: as many branches as classes, some of them empty."""
 
     values: np.ndarray
-    labels: np.ndarray
 
     def choose_split(self, place: OpenNode) -> SplitChoice | None:
         if not place.attributes:
             return None
         k = place.attributes[0]
-        return SplitChoice(k, {k: (1.0, 1.0)}, (k,))
+        return SplitChoice(k, {k: (1.0, 1.0)})
 
-    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         k = choice.attribute
         classes = np.unique(self.labels[place.rows])
         column = self.values[place.rows, k]
         means = np.array([column[self.labels[place.rows] == c].mean() for c in classes])
         nearest = classes[np.abs(column[:, np.newaxis] - means).argmin(axis=1)]
         left = tuple(j for j in place.attributes if j != k)
-        return [Branch(k, int(c), place.rows[nearest == c], left) for c in np.unique(nearest)]
+        return [place.child(k, int(c), place.rows[nearest == c], left) for c in np.unique(nearest)]
 
 
 def everything(values: np.ndarray) -> OpenNode:
@@ -110,9 +106,8 @@ def everything(values: np.ndarray) -> OpenNode:
 
 def test_binary_thresholds() -> None:
     data = load_iris()
-    rule = Majority(data.target)
-    learner = Thresholds(data.data, data.target)
-    tree = grow_tree(everything(data.data), GrowthRules(learner, learner, rule, rule))
+    learner = Thresholds(data.target, data.data)
+    tree = grow_tree(everything(data.data), learner)
     assert (tree.attribute, tree.count) == (
         2,
         150,
@@ -125,9 +120,8 @@ def test_binary_thresholds() -> None:
 
 def test_one_branch_a_class() -> None:
     data = load_iris()
-    rule = Majority(data.target)
-    learner = OneBranchAClass(data.data, data.target)
-    tree = grow_tree(everything(data.data), GrowthRules(learner, learner, rule, rule))
+    learner = OneBranchAClass(data.target, data.data)
+    tree = grow_tree(everything(data.data), learner)
     assert list(tree.children) == [0, 1, 2]
     assert {node.stop for node, _, _ in tree.preorder()} == {None, Stop.PURE, Stop.NO_ATTRIBUTE}
     depths = [len(FlatTree.of(tree).path(index)) for index in range(FlatTree.of(tree).size)]
@@ -135,28 +129,21 @@ def test_one_branch_a_class() -> None:
 
 
 @dataclass(frozen=True)
-class Peel:
+class Peel(GrowthRules):
     """Splits off one row a level."""
 
     def choose_split(self, place: OpenNode) -> SplitChoice | None:
-        return (
-            SplitChoice(place.depth, {place.depth: (1.0, 1.0)}, (place.depth,))
-            if place.rows.size > 1
-            else None
-        )
+        return SplitChoice(place.depth, {place.depth: (1.0, 1.0)}) if place.rows.size > 1 else None
 
-    def branches(self, place: OpenNode, choice: SplitChoice) -> list[Branch]:
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         k = choice.attribute
         return [
-            Branch(k, 0, place.rows[:1], place.attributes),
-            Branch(k, 1, place.rows[1:], place.attributes),
+            place.child(k, 0, place.rows[:1], place.attributes),
+            place.child(k, 1, place.rows[1:], place.attributes),
         ]
 
     def stop_before_split(self, place: OpenNode) -> Stop | None:
         return Stop.FEW_INSTANCES if place.rows.size < 2 else None
-
-    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        return None
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         return NodePrediction(0, (1.0, 0.0), (1.0, 0.0), (1.0, 0.0))
@@ -166,7 +153,7 @@ class Peel:
 def deep() -> Node:
     peel = Peel()
     rows = np.zeros((3000, 1))
-    return grow_tree(everything(rows), GrowthRules(peel, peel, peel, peel))
+    return grow_tree(everything(rows), peel)
 
 
 def test_trees_of_any_depth(deep: Node) -> None:
@@ -174,36 +161,8 @@ def test_trees_of_any_depth(deep: Node) -> None:
     assert (flat.size, flat.leaf_count) == (5999, 3000)
     assert len(flat.path(flat.size - 1)) == 2999
     peel = Peel()
-    assert deep == grow_tree(everything(np.zeros((3000, 1))), GrowthRules(peel, peel, peel, peel))
+    assert deep == grow_tree(everything(np.zeros((3000, 1))), peel)
     names = TreeNames(("a", "b"), tuple(f"x{k}" for k in range(3000)), (("no", "yes"),) * 3000)
     assert to_text(deep, names).count("\n") == 5998
     assert to_dot(deep, names).count("->") == 5998
     assert flat.route(np.ones((1, 3000), dtype=np.int16)).tolist() == [flat.size - 1]
-
-
-def test_nodes_are_decided_once_and_only_as_far_as_looked_at() -> None:
-    looked: list[tuple] = []
-
-    class Watched(Peel):
-        def choose_split(self, place: OpenNode) -> SplitChoice | None:
-            looked.append(place.path)
-            return super().choose_split(place)
-
-    peel = Watched()
-    growth = BatchGrowth(everything(np.zeros((5, 1))), GrowthRules(peel, peel, peel, peel))
-    next(growth.preorder())
-    assert looked == [()]
-    growth.tree()
-    growth.tree()
-    assert len(looked) == len(set(looked)) == 4
-
-
-def test_find() -> None:
-    peel = Peel()
-    growth = BatchGrowth(everything(np.zeros((4, 1))), GrowthRules(peel, peel, peel, peel))
-    place = growth.find_node(((0, 1), (1, 0)))
-    assert place is not None
-    assert place.rows.tolist() == [1]
-    assert growth.find_node(((0, 1), (0, 0))) is None  # another attribute
-    assert growth.find_node(((0, 2),)) is None  # no such branch
-    assert growth.find_node(((0, 0), (1, 0))) is None  # below a leaf

@@ -37,6 +37,6 @@ def test_the_package_alone_imports_nothing_heavy() -> None:
 
 
 def test_a_name_survives_the_import_of_the_rooms() -> None:
-    rooms = "import quercus.trees.growth.stream, quercus.trees.learners.model"
+    rooms = "import quercus.trees.growth.stream, quercus.trees.learners.learner"
     code = f"{rooms}; from quercus.trees import fit, grow; assert callable(grow) and callable(fit)"
     subprocess.run([sys.executable, "-c", code], check=True)

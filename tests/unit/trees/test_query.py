@@ -3,8 +3,8 @@ import pytest
 from support.plain_growth import open_context
 
 from quercus.belief.errors import InvalidInput
+from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.query import QueryPosition
-from quercus.trees.ask.strategies.registry import agenda_of
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.tree.node import Stop

@@ -5,16 +5,15 @@ from math import log
 import numpy as np
 import pytest
 from scipy import stats
+from support.growing import abc45, id3
 
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.learners.evidential import abc45
-from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.maximiser import estimate
-from quercus.trees.rules.pruning_statistics import (
+from quercus.trees.rules.evidential_pruning import (
     NodeEvidence,
     collapsible_nodes,
     expected_counts,

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from support.growing import abc45, e2m
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
@@ -12,8 +13,7 @@ from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
 from quercus.trees.learners.cells import Value
-from quercus.trees.learners.evidential import abc45, e2m
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.names import TreeNames

@@ -46,6 +46,9 @@ Ints = NDArray[np.int64]
 
 MEMBERS = 50
 COVERING = 4  # times as many covering rows are looked at as others
+COVER = "Bonus of the row that covers the most other rows, beside its doubt in [0, 1]; 0: doubt alone counts"
+# Members agree on what they have never seen, and nothing else would bring a rare class to their notice.
+EXPLORE = "One query in so many, the first among them, is chosen by what it covers alone; 0: none is"
 SEED = 20_161  # any number; the draws depend on it and on the number of labelled rows
 
 
@@ -54,20 +57,8 @@ class Committee(Strategy):
     """The row whose class is most uncertain to a committee of trees."""
 
     name: ClassVar[str] = "committee"
-    cover: float = parameter(
-        0.0,
-        "What covering other rows is worth, beside doubt: with 0 doubt alone counts, and lots decide while there is "
-        "none",
-        0,
-        1,
-    )
-    explore: int = parameter(
-        0,
-        "One query in so many, the first among them, goes by what it covers alone: members agree on what they have "
-        "never seen, and nothing else would bring a rare class to their notice; 0: none does",
-        0,
-        1_000_000,
-    )
+    cover: float = parameter(0.0, COVER, 0, 1)
+    explore: int = parameter(0, EXPLORE, 0, 1_000_000)
 
     def queries(self, context: QueryContext, _last: QueryPosition | None, limit: int) -> Iterator[Query]:
         """See `quercus.trees.ask.strategies.strategy.Strategy`."""
@@ -104,8 +95,8 @@ class CoveringCommittee(Committee):
     """As committee, with a bonus for rows that are far from all known ones (recommended)."""
 
     name: ClassVar[str] = "covering-committee"
-    cover: float = parameter(0.05, "See `Committee`", 0, 1)
-    explore: int = parameter(6, "See `Committee`", 0, 1_000_000)
+    cover: float = parameter(0.05, COVER, 0, 1)
+    explore: int = parameter(6, EXPLORE, 0, 1_000_000)
 
 
 def _reason_of(estimate: tuple[tuple[float, ...], float] | None, stands_for: int, explores: bool) -> Reason:

@@ -37,6 +37,7 @@ from quercus.trees.ask.strategies.strategy import Strategy
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.rules.ties import TIE, Interval, largest_mid_value
 
+REGRET = "Largest regret, in gain ratio, of an undecided node that asks nothing"
 BY_ROWS = Reason("For its size, this part of the tree has had the fewest answers.")
 BY_REGRET = Reason("Here a wrong choice between them would cost most.")
 
@@ -47,7 +48,7 @@ class SharedQueries(Strategy):
 
     name: ClassVar[str] = "shared"
     regret: float | None = parameter(
-        None, "Largest regret that is put up with, in gain ratio", 0, 1, meaning_of_none="it does not count"
+        None, REGRET, 0, 1, meaning_of_none="every undecided node asks, whatever its regret"
     )
 
     def queries(self, context: QueryContext, last: QueryPosition | None, limit: int) -> Iterator[Query]:
@@ -113,7 +114,7 @@ class SmallRegret(SharedQueries):
     """As shared, weighted by regret; stops when no regret exceeds 0.1 of gain ratio."""
 
     name: ClassVar[str] = "small-regret"
-    regret: float | None = parameter(0.1, "Largest regret that is put up with, in gain ratio", 0, 1)
+    regret: float | None = parameter(0.1, REGRET, 0, 1)
 
 
 class _Node:

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.trees.growth.incremental.arrays import Codes
-from quercus.trees.tree.indices import NONE
+from quercus.kernels.growth import NONE
+from quercus.trees.growth.incremental.numbered import Codes
 
 FIRST_ROWS = 1024
 

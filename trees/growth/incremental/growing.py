@@ -18,41 +18,41 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import (
+    NONE,
     link_rows,
     list_rows,
     merge_changes,
     relist_rows,
     send_changes,
+    sum_groups,
 )
 from quercus.specification.parameters import PREDICTION_LEVEL
-from quercus.trees.growth.incremental.arrays import Bools, Deltas, Floats, Ids, Ints
-from quercus.trees.growth.incremental.changes import RowChanges
 from quercus.trees.growth.incremental.evidence import RowEvidence
-from quercus.trees.growth.incremental.interval_bounds import CachedBounds, TransientBounds
 from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.incremental.nodes import NodeColumns
+from quercus.trees.growth.incremental.numbered import Deltas, Ids
 from quercus.trees.growth.incremental.shelves import SubtreeShelves
-from quercus.trees.growth.incremental.tally import ContourCounts
+from quercus.trees.growth.incremental.tally import ContourCounts, KeptEntropies
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.choice import Choices, Entropies, choose_splits
+from quercus.trees.rules.choice import Choices, CountedEntropies, Entropies, choose_splits
 from quercus.trees.rules.earned import level_at
 from quercus.trees.rules.stopping import GOES_ON, stops_after, stops_before
-from quercus.trees.tree.indices import NONE
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import NO_SPLIT
 
-SMALL = 128  # rows; nodes with fewer keep no counts,
-THIN_ROWS = 16  # nor do those with fewer for each value of an attribute: their counts would be mostly zeros
-SHELVED = (
-    2  # most nodes on shelves, as a multiple of the tree's nodes; LEAST_ROOM of them however small it is,
+SMALL = 128  # rows; nodes with fewer keep no counts
+THIN_ROWS = (
+    16  # nor do nodes with fewer rows for each value of an attribute: their counts would be mostly zeros
 )
+# Most nodes on shelves: a multiple of the tree's nodes, or LEAST_ROOM for a small tree, but no more than take so many
+# bytes. With many attributes and classes a node may take 300 kB.
+SHELVED = 2
 LEAST_ROOM = 4096
-SHELF_BYTES = (
-    64 << 20
-)  # but no more than take so many bytes: with many attributes and classes a node may take 300 kB
+SHELF_BYTES = 64 << 20
 SWEEP_CELLS = 1_000_000  # counted at once: the memory of a sweep is bounded
 
 
@@ -75,6 +75,49 @@ class TreeRules:
     frugal: bool = False
     prediction_level: float = PREDICTION_LEVEL.default
     split_significance: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowChanges:
+    """The changes below the nodes of one level: rows, group by group.
+
+    Attributes
+    ----------
+    nodes : (g,) the nodes, each with at least one row
+    start : (g + 1,) start of each node's rows
+    rows : (m,) rows
+    was : (m,) contour under which each row is counted so far, -1 for a row that is new to the node
+    opened : (m,) change in the number of rows that may be asked about
+    """
+
+    nodes: Ids
+    start: Ints
+    rows: Ids
+    was: Ids
+    opened: Deltas
+
+    def totals_by_node(self) -> tuple[Ids, Ids, Bools]:
+        """Return the number of new rows of each node, the change in those to ask about, and whether rows were altered.
+
+        The last marks the nodes in which the contour of an earlier row changed; (g,) each.
+        """
+        arriving, opening = sum_groups(self.was, self.opened, self.start)
+        return arriving, opening, arriving < np.diff(self.start)
+
+    @property
+    def first_new(self) -> Ids:
+        """Return the smallest number of a row that is new to each node: (g,)."""
+        rows = np.where(self.was < 0, self.rows, np.iinfo(np.int32).max)
+        return np.minimum.reduceat(rows, self.start[:-1])
+
+    def of_groups(self, chosen: Bools) -> "RowChanges":
+        """Return the changes of the chosen groups (g,)."""
+        if chosen.all():
+            return self
+        sizes = np.diff(self.start)
+        mask = np.repeat(chosen, sizes)
+        start = np.concatenate([[0], np.cumsum(sizes[chosen])])
+        return RowChanges(self.nodes[chosen], start, self.rows[mask], self.was[mask], self.opened[mask])
 
 
 class GrowingTree:
@@ -110,9 +153,8 @@ class GrowingTree:
         self._deepest = np.iinfo(np.int32).max if rules.max_depth is None else rules.max_depth
         thin = THIN_ROWS * layout.cell_count // len(layout.widths)
         self._small = max(SMALL, thin) if small is None else small
-        estimates = (
-            any(layout.cuts) and rules.alpha < 1
-        )  # by which cuts are chosen; at level 1 they are the ends
+        # Cuts are chosen by estimates at level 1, which are the ends where the tree's level is 1.
+        estimates = any(layout.cuts) and rules.alpha < 1
         self._tally = ContourCounts(layout, evidence, table, estimates=estimates)
         self._deep_tally = ContourCounts(Layout(()), evidence, table)
         self._shelves = SubtreeShelves(self.nodes, self._let_go)
@@ -138,15 +180,11 @@ class GrowingTree:
         changes = RowChanges(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
             changes = self._decide_level(changes)
-        self._shelves.shrink_to(self._shelf_room())
-        for solver in {*self._interval_solvers}:
-            solver.end_look()
-
-    def _shelf_room(self) -> int:
-        """Return how many nodes there may be on shelves."""
         nodes = self.nodes.used_count
         room = max(SHELVED * (nodes - self._shelves.size), LEAST_ROOM)
-        return min(room, SHELF_BYTES * nodes // max(1, self._tally.held_bytes))
+        self._shelves.shrink_to(min(room, SHELF_BYTES * nodes // max(1, self._tally.held_bytes)))
+        for solver in {*self._interval_solvers}:
+            solver.end_look()
 
     def rows_of_node(self, node: int) -> Ids:
         """Return the rows of a node, ascending."""
@@ -175,7 +213,7 @@ class GrowingTree:
         here = np.array([node], np.int32)
         blocks = self.nodes.block[here]
         if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
-            cached = CachedBounds(*self._interval_solvers, self._tally, blocks)
+            cached = KeptEntropies(*self._interval_solvers, self._tally, blocks)
             found = choose_splits(self.layout.split_cells, cached.size, cached, frugal=False)
         else:
             rows = self.rows_of_node(node)
@@ -283,7 +321,7 @@ class GrowingTree:
         changes = changes.of_groups(~deep)
         blocks, going = self._count_changes(self._tally, changes)
         blocks = blocks[going]
-        ends = CachedBounds(*self._interval_solvers, self._tally, blocks)
+        ends = KeptEntropies(*self._interval_solvers, self._tally, blocks)
         found = self._choose_splits(changes.nodes[going], ends.size, ends)
         split[np.flatnonzero(~deep)[going]] = self._keep_decisions(changes.nodes[going], found)
         return split
@@ -321,7 +359,7 @@ class GrowingTree:
         level = level_at(rules.split_significance, self.nodes.depth[nodes]) if tested else None
         return choose_splits(self.layout.split_cells, size, ends, frugal=rules.frugal, level=level)
 
-    def _counted_ends(self, changes: RowChanges) -> tuple[Ids, TransientBounds]:
+    def _counted_ends(self, changes: RowChanges) -> tuple[Ids, CountedEntropies]:
         """Count the cells of nodes from all their rows: the size of each cell, and the entropies."""
         nodes = self.nodes
         group, cell, rows, cells = self._tally.count_cells(
@@ -329,7 +367,7 @@ class GrowingTree:
         )
         size = np.zeros((changes.nodes.size, self.layout.cell_count), np.int32)
         size[group, cell] = rows
-        return size, TransientBounds(*self._interval_solvers, group, cell, cells, size.shape)
+        return size, CountedEntropies(*self._interval_solvers, group, cell, cells, size.shape)
 
     def _predict_nodes(self, nodes: Ids, cells: Cells) -> Bools:
         """Set the predictions of nodes, given their own cells, and return which are to be judged (g,)."""

@@ -2,15 +2,14 @@
 
 import numpy as np
 
-from quercus.kernels.growth import preorder
-from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
-from quercus.trees.growth.incremental.free_list import FreeNumbers
-from quercus.trees.tree.indices import NONE
+from quercus.belief.arrays import Bools, Ints
+from quercus.kernels.growth import NONE, preorder
+from quercus.trees.growth.incremental.numbered import FreeNumbers, Ids, NumberedColumns
 from quercus.trees.tree.node import Stop
 from quercus.trees.tree.splits import Splits
 
 
-class NodeColumns:
+class NodeColumns(NumberedColumns):
     """Nodes of a tree, column by column.
 
     Parameters
@@ -42,8 +41,11 @@ class NodeColumns:
     theta, belief, plausibility : (l,) see `quercus.trees.tree.node.Node`
     """
 
+    least_room = 16
+
     def __init__(self, splits: Splits, classes: int) -> None:
-        self.width = splits.branches
+        super().__init__()
+        made_before = {*vars(self)}
         K = len(splits.arities)
         self.attribute = np.zeros(0, np.int32)
         self.parent = np.zeros(0, np.int32)
@@ -65,8 +67,8 @@ class NodeColumns:
         self.theta = np.zeros((0, classes))
         self.belief = np.zeros((0, classes))
         self.plausibility = np.zeros((0, classes))
-        self._columns = tuple(name for name in vars(self) if name != "width")
-        self._free = FreeNumbers()
+        self.columns = tuple(name for name in vars(self) if name not in made_before)
+        self.width = splits.branches
         self.kid = np.zeros(0, np.int32)
         self._kid_top = 0
         self._kid_free: dict[int, FreeNumbers] = {}  # free places for this number of children
@@ -83,16 +85,9 @@ class NodeColumns:
         bits = np.unpackbits(self.rivals[node], count=self.width.size)
         return tuple(np.flatnonzero(bits).tolist())
 
-    @property
-    def used_count(self) -> int:
-        """Number of nodes that are not free."""
-        return self.attribute.size - len(self._free)
-
     def add_leaves(self, parent: Ids, code: Ids, depth: Ids) -> Ids:
         """Return the numbers of new leaves without rows."""
-        while len(self._free) < parent.size:
-            self._add_room()
-        nodes = self._free.take(parent.size).astype(np.int32)
+        nodes = self.take_numbers(parent.size)
         self.attribute[nodes] = NONE
         self.parent[nodes] = parent
         self.code[nodes] = code
@@ -106,16 +101,6 @@ class NodeColumns:
         self.judged[nodes] = False
         self.contested[nodes] = False
         return nodes
-
-    def _add_room(self) -> None:
-        known = self.attribute.size
-        total = max(16, known + known // 2)
-        self._free.give_back(np.arange(total - 1, known - 1, -1))
-        for name in self._columns:
-            old = getattr(self, name)
-            new = np.zeros((total, *old.shape[1:]), old.dtype)
-            new[:known] = old
-            setattr(self, name, new)
 
     def split_leaves(self, nodes: Ids, attributes: Ids) -> None:
         """Turn leaves into inner nodes, with no child yet."""
@@ -214,7 +199,7 @@ class NodeColumns:
     def free_nodes(self, nodes: Ids) -> None:
         """Free nodes for reuse."""
         self.fold_to_leaves(nodes)
-        self._free.give_back(nodes)
+        self.free.give_back(nodes)
 
     def preorder(self, root: int) -> tuple[Ids, Ints]:
         """Return the nodes of a tree in pre-order, children in order of code, and the index of each one's parent."""

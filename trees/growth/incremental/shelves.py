@@ -13,8 +13,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quercus.trees.growth.incremental.arrays import Ids
 from quercus.trees.growth.incremental.nodes import NodeColumns
+from quercus.trees.growth.incremental.numbered import Ids
 
 
 @dataclass(frozen=True, slots=True)

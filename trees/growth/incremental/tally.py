@@ -1,9 +1,13 @@
-"""Contour counts of the cells of large nodes; they add and subtract."""
+"""Contour counts of the cells of large nodes, which add and subtract; and the entropies that follow from them."""
+
+from collections.abc import Iterator
 
 import numpy as np
 
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import (
     FIRST_WIDTH,
+    NONE,
     cell_sizes,
     copy_blocks,
     count_cells,
@@ -12,16 +16,18 @@ from quercus.kernels.growth import (
     gather_cells,
     new_columns,
 )
-from quercus.trees.growth.incremental.arrays import Bools, Ids, Ints
 from quercus.trees.growth.incremental.evidence import RowEvidence
-from quercus.trees.growth.incremental.free_list import FreeNumbers
 from quercus.trees.growth.incremental.layout import Layout
+from quercus.trees.growth.incremental.numbered import Ids, NumberedColumns
 from quercus.trees.growth.sample import ContourTable
 from quercus.trees.likelihood.cells import Cells
-from quercus.trees.tree.indices import NONE
+from quercus.trees.likelihood.interval import IntervalSolver
+from quercus.trees.likelihood.maxima import LikelihoodMaxima
+
+READ_ENTRIES = 4_000_000  # entries of kept cells that are read at a time
 
 
-class ContourCounts:
+class ContourCounts(NumberedColumns):
     """Blocks of counts, one per node: a column per contour that occurs there, a row per slot.
 
     A block stands in one pool of integers: the contours of its columns, then ``S`` rows of counts, ``width`` long
@@ -50,6 +56,7 @@ class ContourCounts:
     def __init__(
         self, layout: Layout, evidence: RowEvidence, table: ContourTable, *, estimates: bool = False
     ) -> None:
+        super().__init__()
         self.layout = layout
         self.estimates = estimates
         self._evidence = evidence
@@ -59,8 +66,7 @@ class ContourCounts:
         self._at = np.zeros(0, np.int64)
         self._width = np.zeros(0, np.int32)
         self._used = np.zeros(0, np.int32)
-        self._free = FreeNumbers()
-        self._columns: tuple[str, ...] = (
+        self.columns = (
             "_at", "_width", "_used", "dirty", "size",
             "solved", "lower", "upper", "enclosed", "outer_lower", "outer_upper", "estimated", "entropy",
         )  # fmt: skip
@@ -78,9 +84,7 @@ class ContourCounts:
 
     def open_blocks(self, count: int) -> Ids:
         """Return the numbers of `count` empty blocks."""
-        while len(self._free) < count:
-            self._add_room()
-        blocks = self._free.take(count).astype(np.int32)
+        blocks = self.take_numbers(count)
         self._width[blocks] = 0
         self._used[blocks] = 0
         for column in (self.dirty, self.solved, self.enclosed, self.estimated, self.size):
@@ -93,29 +97,14 @@ class ContourCounts:
         """Give blocks back."""
         self._width[blocks] = 0
         self._used[blocks] = 0
-        self._free.give_back(blocks)
-
-    @property
-    def open_count(self) -> int:
-        """Number of blocks that are open."""
-        return self._at.size - len(self._free)
+        self.free.give_back(blocks)
 
     @property
     def held_bytes(self) -> int:
         """Bytes of the open blocks: their counts, and what is known of their cells."""
         counts = int(self._width.sum(dtype=np.int64)) * (1 + self.layout.slot_count) * self._pool.itemsize
-        known = sum(int(getattr(self, name)[:1].nbytes) for name in self._columns)
-        return counts + self.open_count * known
-
-    def _add_room(self) -> None:
-        known = self._at.size
-        total = known + max(1, known // 2)  # a block may be large
-        self._free.give_back(np.arange(total - 1, known - 1, -1))
-        for name in self._columns:
-            old = getattr(self, name)
-            new = np.zeros((total, *old.shape[1:]), old.dtype)
-            new[:known] = old
-            setattr(self, name, new)
+        known = sum(int(getattr(self, name)[:1].nbytes) for name in self.columns)
+        return counts + self.used_count * known
 
     def add_rows(
         self, rows: Ids, was: Ids, start: Ints, nodes: Ids, blocks: Ids, parent: Ids, split: Ids
@@ -178,10 +167,6 @@ class ContourCounts:
         stored = self._pool, self._at, self._width, self._used
         return Cells(*gather_cells(blocks, cells, *stored, offsets, cuts, *self.layout.cell_sources))
 
-    def contours_used(self, blocks: Ids) -> Ids:
-        """Return how many contours occur in blocks, which bounds the entries of their cells: (m,)."""
-        return self._used[blocks]
-
     def cell_sizes(self, blocks: Ids) -> tuple[Ids, Bools]:
         """Return the rows in each cell of blocks that is one of a candidate, and which cells changed: (m, C)."""
         size, changed = self.size[blocks], self.dirty[blocks]
@@ -205,7 +190,9 @@ class ContourCounts:
         moved, old_width = blocks[narrow], self._width[blocks[narrow]]
         new_width = np.maximum(np.maximum(needed[narrow], 2 * old_width), FIRST_WIDTH).astype(np.int32)
         lengths = new_width.astype(np.int64) * (1 + self.layout.slot_count)
-        self._reserve_pool(int(lengths.sum()))
+        length = int(lengths.sum())
+        if self._top + length > self._pool.size:
+            self._compact_pool(length)
         new_at = self._top + np.cumsum(lengths) - lengths
         copy_blocks(
             self._pool,
@@ -218,11 +205,10 @@ class ContourCounts:
             self.layout.slot_count,
         )
         self._at[moved], self._width[moved] = new_at, new_width
-        self._top += int(lengths.sum())
+        self._top += length
 
-    def _reserve_pool(self, length: int) -> None:
-        if self._top + length <= self._pool.size:
-            return
+    def _compact_pool(self, length: int) -> None:
+        """Move all blocks into a new pool, without what moved blocks left behind, with room for `length` more."""
         live = np.flatnonzero(self._width).astype(np.int32)
         lengths = self._width[live].astype(np.int64) * (1 + self.layout.slot_count)
         needed = int(lengths.sum()) + length
@@ -244,3 +230,81 @@ def in_order(start: Ints, ids: Ids, counts: Ints) -> Cells:
         order = np.lexsort((ids, np.repeat(np.arange(start.size - 1), np.diff(start))))
         ids, counts = ids[order], counts[order]
     return Cells(start, ids, counts)
+
+
+class KeptEntropies:
+    """`quercus.trees.rules.choice.Entropies` of the cells of blocks, kept until the counts change.
+
+    Parameters
+    ----------
+    solver, estimator
+        Solve them, the latter at level 1.
+    tally, blocks
+        The cells of all m blocks.
+
+    Attributes
+    ----------
+    size : (m, C) rows in each cell of a candidate
+    """
+
+    def __init__(
+        self, solver: IntervalSolver, estimator: IntervalSolver, tally: ContourCounts, blocks: Ids
+    ) -> None:
+        self._solver = solver
+        self._estimator = estimator
+        self._tally = tally
+        self._blocks = blocks
+        self.size, changed = tally.cell_sizes(blocks)
+        tally.enclosed[blocks] &= ~changed
+        tally.solved[blocks] &= ~changed
+        if tally.estimates:
+            tally.estimated[blocks] &= ~changed
+        tally.dirty[blocks] = False
+
+    def _missing_cells(self, wanted: Bools, known: Bools) -> Iterator[tuple[Ids, Ids]]:
+        """Yield block and number of the wanted cells that are not known, not too many at a time."""
+        node, cell = np.nonzero(wanted & ~known[self._blocks])
+        blocks = self._blocks[node]
+        parts = np.flatnonzero(np.diff(np.cumsum(self._tally._used[blocks]) // READ_ENTRIES)) + 1
+        yield from zip(np.split(blocks, parts), np.split(cell.astype(np.int32), parts), strict=True)
+
+    def enclose(self, wanted: Bools) -> None:
+        """See `Entropies`."""
+        tally = self._tally
+        for at in self._missing_cells(wanted, tally.enclosed):
+            tally.outer_lower[at], tally.outer_upper[at] = self._solver.enclose_cells(tally.cells_of(*at))
+            tally.enclosed[at] = True
+
+    def solve(self, wanted: Bools) -> None:
+        """See `Entropies`."""
+        tally = self._tally
+        for at in self._missing_cells(wanted, tally.solved):
+            found = self._solver.solve_cells(tally.cells_of(*at))
+            tally.lower[at], tally.upper[at] = found.lower, found.upper
+            tally.solved[at] = True
+
+    def estimate(self, wanted: Bools) -> Floats:
+        """See `Entropies`."""
+        tally, blocks = self._tally, self._blocks
+        if self._estimator is self._solver:
+            self.solve(wanted)
+            return (tally.lower[blocks] + tally.upper[blocks]) / 2
+        for at in self._missing_cells(wanted, tally.estimated):
+            found = self._estimator.solve_cells(tally.cells_of(*at))
+            tally.entropy[at] = (found.lower + found.upper) / 2
+            tally.estimated[at] = True
+        return tally.entropy[blocks]
+
+    def maximise(self, wanted: Bools) -> LikelihoodMaxima:
+        """See `Entropies`."""
+        node, cell = np.nonzero(wanted)
+        cells = self._tally.cells_of(self._blocks[node], cell.astype(np.int32))
+        return self._solver.maximise_cells(cells).spread_over(wanted.shape, (node, cell))
+
+    def read_ends(self, solved: Bools) -> tuple[Floats, Floats]:
+        """See `Entropies`."""
+        tally, blocks = self._tally, self._blocks
+        return (
+            np.where(solved, tally.lower[blocks], tally.outer_lower[blocks]),
+            np.where(solved, tally.upper[blocks], tally.outer_upper[blocks]),
+        )

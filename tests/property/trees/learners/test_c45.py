@@ -11,10 +11,10 @@ from property.trees.learners.problems import (
     values,
 )
 from property.trees.learners.slow_trees import Rules, grow, predict
+from support.growing import c45
 
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from support.growing import fit_belief_entropy
 from support.plain_entropy_tree import PlainEntropyTree
 
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.table import Table
 
 CASES = 10

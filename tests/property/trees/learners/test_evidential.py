@@ -8,10 +8,10 @@ from property.trees.learners import problems
 from property.trees.learners.problems import ARITIES, ATTRIBUTES, slow_rows, table_of_classes, values
 from property.trees.learners.slow_evidential import Slow
 from property.trees.learners.slow_trees import Rules, grow
+from support.growing import abc45, e2m
 
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.evidential import abc45, e2m
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.interval import entropy_interval
 from quercus.trees.likelihood.maximiser import estimate

@@ -11,12 +11,12 @@ from property.trees.learners.problems import (
     values,
 )
 from property.trees.learners.slow_trees import Rules, grow
+from support.growing import averaging, id3
 
 from quercus.belief.errors import TotalConflict
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import combine_repeatedly, dempster
-from quercus.trees.learners.averaging import averaging, mean_mass
-from quercus.trees.learners.id3 import id3
+from quercus.trees.learners.averaging import mean_mass
 from quercus.trees.learners.table import Table
 
 

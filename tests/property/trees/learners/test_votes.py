@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_iris
+from support.growing import fit_belief_entropy
 
 from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Numeric
 from quercus.trees import C45, Averaging, E2m, Forest, Id3
 from quercus.trees import TreeLearner as Tree
-from quercus.trees.learners.belief_entropy import fit_belief_entropy
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.stored import fitted_columns, form_of, join_trees, restore_model
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
+from support.growing import fit_belief_entropy
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
@@ -17,12 +18,11 @@ from quercus.belief.measures import deng_entropy, pignistic
 from quercus.belief.rules import dempster, disjunctive
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees import BeliefEntropy
-from quercus.trees.learners.belief_entropy import fit_belief_entropy
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.components import Gaussians, fit_frequencies
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.mixture import fit_mixtures
-from quercus.trees.learners.model import fit
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
 

@@ -1,21 +1,17 @@
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.growing import as_model
+from support.growing import abc45, e2m, grow_forest
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.specification.parameters import CANDIDATE_CUTS
-from quercus.trees import E2m
+from quercus.trees import Abc45, E2m
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.learners.evidential import _labels_of, abc45, e2m
-from quercus.trees.learners.evidential_splits import BestTest
-from quercus.trees.learners.forest import grow_forest
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.evidential import EvidentialRules
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Stop
@@ -110,10 +106,9 @@ def test_two_cuts_of_one_attribute_are_no_rivals():
 def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
     column = np.sort(np.random.default_rng(1).normal(size=500))
     table = two_classes(column.tolist(), [0, 1] * 250)
-    sample = _labels_of(table)
     place = OpenNode((), np.arange(500), (0,))
     for most in (1, 7, CANDIDATE_CUTS.default):
-        tests = BestTest(table, sample, sample.table.solver(1.0), most, None).node_tests(place)
+        tests = EvidentialRules.of(table, Abc45(1.0, max_cuts=most)).node_tests(place)
         assert tests is not None
         assert tests.threshold.size == most
         passed = (column < tests.threshold[:, np.newaxis]).sum(axis=1)
@@ -124,15 +119,14 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
 def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
     classes = [value % 3 for value in column]
     table = Table.of_classes(np.array(column, float)[:, np.newaxis], [X], classes, 3)
-    sample = _labels_of(table)
-    tests = BestTest(table, sample, sample.table.solver(1.0), most, None).node_tests(
-        OpenNode((), np.arange(len(column)), (0,))
-    )
+    rules = EvidentialRules.of(table, Abc45(1.0, max_cuts=most))
+    sample = rules.sample
+    tests = rules.node_tests(OpenNode((), np.arange(len(column)), (0,)))
     if tests is None:
         assert len(set(column)) == 1
         return
     for t, cut in enumerate(tests.threshold):
-        below, above = tests.cell[tests.test == t]
+        below, above = tests.first[t], tests.first[t] + 1
         for cell, side in ((below, np.array(column) < cut), (above, np.array(column) >= cut)):
             here = slice(tests.cells.start[cell], tests.cells.start[cell + 1])
             counts = np.bincount(tests.cells.ids[here], tests.cells.counts[here], sample.table.size)
@@ -191,7 +185,7 @@ def test_a_forest_of_them():
     classes = np.repeat([0, 1, 2], 30)
     values = np.column_stack([classes + rng.normal(0, 0.4, 90), rng.normal(size=90)])
     table = Table.of_classes(values, [X, Numeric("y")], classes, 3)
-    learner = partial(as_model, partial(abc45, alpha=0.9, max_depth=4, pruning=Pruning("likelihood")))
+    learner = Abc45(alpha=0.9, max_depth=4, pruning=Pruning("likelihood"))
     forest = grow_forest(table, learner, 7, trees=8)
     assert (forest.predict(values).klass == classes).mean() > 0.85
     again = grow_forest(table, learner, 7, trees=8)

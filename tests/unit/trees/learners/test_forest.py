@@ -1,16 +1,16 @@
 """Forests: the same whoever grows them, and what their votes are."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial, reduce
+from functools import reduce
 from multiprocessing import get_context
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 from sklearn.model_selection import train_test_split
-from support.growing import as_model
+from support.growing import grow_forest, id3, total_uncertainty_tree
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
@@ -18,36 +18,22 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.attributes import Numeric
-from quercus.trees import FORESTS
-from quercus.trees.growth.batch import OpenNode, SplitChoice
-from quercus.trees.learners.averaging import averaging
-from quercus.trees.learners.belief_entropy import fit_belief_entropy
-from quercus.trees.learners.c45 import c45
+from quercus.trees import C45, FORESTS, Averaging, BeliefEntropy, Id3, TotalUncertainty, TreeLearner
+from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, SplitChoice, grow_tree
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
-from quercus.trees.learners.forest import (
-    ForestModel,
-    ModelLearner,
-    RandomAttributes,
-    Vote,
-    combine_trees,
-    grow_forest,
-    half_of,
-    root_of,
-)
-from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.forest import ForestModel, RandomAttributes, Vote, attributes_drawn, combine_trees
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.nested import log_commonalities_of, mass_function, normalised_masses
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import fit_total_uncertainty, total_uncertainty_tree
 from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.node import Node
+from quercus.trees.tree.node import Stop
 
 IRIS = load_iris()
 NAMES = [Numeric(name) for name in IRIS.feature_names]
-LEARNER = partial(fit_belief_entropy, leaf="IBE")
+LEARNER = BeliefEntropy("IBE")
 
 
 def iris(vacuous: float = 0.0, rows: Ints | None = None) -> Table:
@@ -116,60 +102,53 @@ def test_each_tree_sees_as_many_rows_as_there_are() -> None:
     ("count", "drawn"), [(0, 0), (1, 1), (2, 2), (4, 2), (5, 3), (9, 3), (10, 4), (60, 8)]
 )
 def test_the_customary_number_is_the_root_rounded_up(count: int, drawn: int) -> None:
-    assert root_of(count) == drawn
+    assert attributes_drawn("root", count) == drawn
 
 
 def test_half_is_rounded_up_and_draws_that_many() -> None:
-    assert [half_of(count) for count in range(6)] == [0, 1, 1, 2, 2, 3]
-    inner = Recording(set(range(9)))
-    RandomAttributes(inner, np.random.default_rng(0), half_of).choose_split(
-        OpenNode((), np.arange(3), tuple(range(9)))
-    )
-    assert [len(offered) for offered in inner.offered] == [5]
+    assert [attributes_drawn("half", count) for count in range(6)] == [0, 1, 1, 2, 2, 3]
+    (first, *_) = RandomAttributes(np.random.default_rng(0), "half")(NINE)
+    assert len(first.attributes) == 5
 
 
-class Recording:
-    """A criterion that splits by the last attribute it is offered, if that is `good`."""
-
-    def __init__(self, good: set[int]) -> None:
-        self.good, self.offered = good, list[tuple[int, ...]]()
-
-    def choose_split(self, place: OpenNode) -> SplitChoice | None:
-        self.offered.append(place.attributes)
-        usable = [k for k in place.attributes if k in self.good]
-        return SplitChoice(usable[-1], {}, ()) if usable else None
+NINE = OpenNode((), np.arange(3), tuple(range(9)))
 
 
 def test_attributes_are_drawn_anew_at_each_node_and_in_declared_order() -> None:
-    inner = Recording(set(range(9)))
-    criterion = RandomAttributes(inner, np.random.default_rng(0))
-    for _ in range(50):
-        assert criterion.choose_split(OpenNode((), np.arange(3), tuple(range(9)))) is not None
-    assert {len(offered) for offered in inner.offered} == {3}
-    assert all(list(offered) == sorted(offered) for offered in inner.offered)
-    assert len(set(inner.offered)) > 30
+    draw = RandomAttributes(np.random.default_rng(0))
+    offered = [next(draw(NINE)).attributes for _ in range(50)]
+    assert {len(some) for some in offered} == {3}
+    assert all(list(some) == sorted(some) for some in offered)
+    assert len(set(offered)) > 30
+
+
+@dataclass(frozen=True)
+class OnlyBy(GrowthRules):
+    """Rules by which one attribute alone splits nodes, into leaves."""
+
+    good: int
+
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        return Stop.MAX_DEPTH if place.depth else None
+
+    def choose_split(self, place: OpenNode) -> SplitChoice | None:
+        return SplitChoice(self.good, {}) if self.good in place.attributes else None
+
+    def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
+        return [place.child(choice.attribute, 0, place.rows, place.attributes)]
+
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
+        return NodePrediction(0, (1.0,), (1.0,), (1.0,))
 
 
 def test_where_none_drawn_can_split_the_others_are_tried() -> None:
-    inner = Recording({5})
     for seed in range(10):
-        choice = RandomAttributes(inner, np.random.default_rng(seed)).choose_split(
-            OpenNode((), np.arange(3), tuple(range(9)))
-        )
-        assert choice is not None
-        assert choice.attribute == 5
-    assert (
-        RandomAttributes(Recording(set()), np.random.default_rng(0)).choose_split(
-            OpenNode((), np.arange(3), (1, 2))
-        )
-        is None
-    )
-    assert (
-        RandomAttributes(Recording({1}), np.random.default_rng(0)).choose_split(
-            OpenNode((), np.arange(3), ())
-        )
-        is None
-    )
+        tree = grow_tree(NINE, OnlyBy(5), RandomAttributes(np.random.default_rng(seed)))
+        assert tree.attribute == 5
+    for attributes in ((1, 2), ()):
+        place = OpenNode((), np.arange(3), attributes)
+        tree = grow_tree(place, OnlyBy(5), RandomAttributes(np.random.default_rng(0)))
+        assert tree.stop is Stop.NO_ATTRIBUTE
 
 
 def test_labels_vote_and_ties_go_to_the_earlier_class() -> None:
@@ -252,14 +231,11 @@ def test_the_five_forests_learn_iris_with_most_labels_vacuous(name: str) -> None
 @pytest.mark.parametrize("vote", ["label", "mass"])
 def test_other_learners_make_forests_too(vote: str) -> None:
     binary = Table.of_classes(IRIS.data, NAMES, (IRIS.target == 1).astype(int), 2)
-    bare = grow_forest(
-        binary, partial(as_model, partial(total_uncertainty_tree, klass=0)), 0, vote=vote, trees=6
-    )  # type: ignore[arg-type]
-    whole = grow_forest(binary, fit_total_uncertainty, 0, vote=vote, trees=6)  # type: ignore[arg-type]
-    assert all(isinstance(model, TreeModel) for model in bare.models)
-    np.testing.assert_allclose(bare.predict(IRIS.data).theta, whole.predict(IRIS.data).theta)
+    base = TotalUncertainty(lam=0.5)
+    whole = grow_forest(binary, base, 0, vote=vote, trees=6)  # type: ignore[arg-type]
+    assert all(isinstance(model, TreeModel) for model in whole.models)
     assert (whole.predict(IRIS.data).klass == (IRIS.target == 1)).mean() > 0.93
-    against_rest = grow_forest(iris(), fit_total_uncertainty, 0, vote=vote, trees=4)  # type: ignore[arg-type]
+    against_rest = grow_forest(iris(), base, 0, vote=vote, trees=4)  # type: ignore[arg-type]
     assert (against_rest.predict(IRIS.data).klass == IRIS.target).mean() > 0.93
 
 
@@ -291,10 +267,8 @@ def test_rows_without_weight_are_never_drawn() -> None:
     assert set(forest.predict(IRIS.data).klass) == {0, 2}
 
 
-@pytest.mark.parametrize(
-    "learner", [LEARNER, fit_total_uncertainty, partial(as_model, total_uncertainty_tree)]
-)
-def test_no_rows_have_no_predictions(learner: ModelLearner) -> None:
+@pytest.mark.parametrize("learner", [LEARNER, TotalUncertainty(lam=0.5)])
+def test_no_rows_have_no_predictions(learner: TreeLearner) -> None:
     table = Table.of_classes(IRIS.data, NAMES, (IRIS.target == 1).astype(int), 2)
     for vote in ("label", "mass"):
         found = grow_forest(table, learner, 0, trees=2, vote=vote).predict(np.empty((0, 4)))  # type: ignore[arg-type]
@@ -306,19 +280,19 @@ def test_bad_parameters_are_refused() -> None:
     for call in (
         lambda: grow_forest(iris(), LEARNER, 0, vote="both"),  # type: ignore[arg-type]
         lambda: grow_forest(iris(), LEARNER, 0, trees=0),
-        lambda: grow_forest(wide, partial(fit_belief_entropy, leaf="OBE"), 0, vote="mass"),
+        lambda: grow_forest(wide, BeliefEntropy("OBE"), 0, vote="mass"),
     ):
         with pytest.raises(InvalidInput):
             call()
 
 
-@pytest.mark.parametrize("learner", [id3, c45, averaging])
-def test_a_forest_of_any_learner(learner: Callable[..., Node]) -> None:
+@pytest.mark.parametrize("learner", [Id3(max_depth=4), C45(max_depth=4), Averaging(max_depth=4)])
+def test_a_forest_of_any_learner(learner: TreeLearner) -> None:
     table = Table.of_classes(IRIS.data[::2], NAMES, IRIS.target[::2], 3)
-    forest = grow_forest(table, partial(as_model, partial(learner, max_depth=4)), 7, trees=12)
+    forest = grow_forest(table, learner, 7, trees=12)
     said = forest.predict(IRIS.data[1::2])
     assert (said.klass == IRIS.target[1::2]).mean() > 0.9
-    again = grow_forest(table, partial(as_model, partial(learner, max_depth=4)), 7, trees=12)
+    again = grow_forest(table, learner, 7, trees=12)
     assert (again.predict(IRIS.data[1::2]).theta == said.theta).all()
-    other = grow_forest(table, partial(as_model, partial(learner, max_depth=4)), 8, trees=12)
+    other = grow_forest(table, learner, 8, trees=12)
     assert (other.predict(IRIS.data[1::2]).theta != said.theta).any()

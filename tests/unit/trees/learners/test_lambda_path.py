@@ -5,18 +5,17 @@ from functools import reduce
 
 import numpy as np
 import pytest
+from support.growing import fit_total_uncertainty, total_uncertainty_tree
 
-from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import pignistic
 from quercus.belief.rules import dempster
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees import Combine
-from quercus.trees.learners.lambda_path import choose_lambda, lambda_path
+from quercus.trees import Combine, TotalUncertainty
 from quercus.trees.learners.one_against_rest import extend_vacuously, pignistic_together
 from quercus.trees.learners.predicting import TreeModel, mean_mass
 from quercus.trees.learners.table import Table
-from quercus.trees.learners.total_uncertainty import LAMBDAS, fit_total_uncertainty, total_uncertainty_tree
+from quercus.trees.learners.total_uncertainty import LAMBDAS, choose_lambda, lambda_path
 
 ATTRIBUTES = (Numeric("x"), Numeric("y"), Nominal("colour", ("red", "green", "blue")), Numeric("z"))
 
@@ -44,7 +43,7 @@ def random_table(seed: int, size: int, rows: int = 60) -> Table:
 @pytest.mark.parametrize("seed", range(4))
 def test_it_says_for_each_lambda_what_the_tree_of_that_lambda_says(seed: int, limits: dict[str, int]) -> None:
     table = random_table(seed, 2 + seed % 3)
-    path = lambda_path(table, LAMBDAS, klass=seed % 2, **limits)
+    path = lambda_path(table, TotalUncertainty(**limits), LAMBDAS, seed % 2)
     rng = np.random.default_rng(seed)
     values = np.concatenate([table.values, table.values[rng.permutation(len(table))]])
     values[rng.random(values.shape) < 0.2] = np.nan  # unknown: they go down several branches
@@ -63,10 +62,10 @@ def test_it_says_for_each_lambda_what_the_tree_of_that_lambda_says(seed: int, li
 
 def test_what_all_lambdas_share_is_grown_once() -> None:
     table = random_table(1, 2)
-    path = lambda_path(table, LAMBDAS)
+    path = lambda_path(table, TotalUncertainty(), LAMBDAS)
     alone = [sum(1 for _ in total_uncertainty_tree(table, lam).preorder()) for lam in LAMBDAS]
     assert path.flat.size < sum(alone)
-    only = lambda_path(table, [0.5])
+    only = lambda_path(table, TotalUncertainty(), [0.5])
     tests = [(node.attribute, node.threshold) for node, *_ in only.trees[0].preorder()]
     assert tests == [
         (node.attribute, node.threshold) for node, *_ in total_uncertainty_tree(table).preorder()
@@ -120,10 +119,5 @@ def slow_choice(table: Table, seed: int, lambdas: Sequence[float], folds: int, c
 def test_the_choice_is_that_of_a_cross_validation_lambda_by_lambda(seed: int, combine: Combine) -> None:
     table = random_table(seed, 2 + seed % 3, 40)
     lambdas = [0.1, 0.3, 0.6, 1.0]
-    chosen = choose_lambda(table, seed, lambdas=lambdas, folds=4, combine=combine)
+    chosen = choose_lambda(TotalUncertainty(combine=combine, folds=4, seed=seed), table, lambdas=lambdas)
     assert chosen == slow_choice(table, seed, lambdas, 4, combine)
-
-
-def test_a_lambda_out_of_bounds_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="lam"):
-        choose_lambda(random_table(0, 2), 0, lambdas=[0.5, 1.5])

@@ -11,7 +11,7 @@ from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Numeric
 from quercus.specification.model import Specification
 from quercus.trees import Averaging, BeliefEntropy, TotalUncertainty
-from quercus.trees.learners.model import fit
+from quercus.trees.learners.learner import fit
 from quercus.trees.learners.relearning import LoggedEvidence
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import two_class_shares

@@ -7,16 +7,14 @@ from itertools import product
 
 import numpy as np
 import pytest
+from support.growing import averaging, c45, id3
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.trees.growth.abc45 import induce
-from quercus.trees.learners.averaging import averaging
-from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.cells import Between, Value
-from quercus.trees.learners.id3 import id3
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table

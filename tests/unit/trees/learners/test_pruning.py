@@ -1,17 +1,11 @@
 import numpy as np
 import pytest
 from scipy import stats
+from support.growing import id3, prune_pessimistic
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Nominal
-from quercus.trees.learners.id3 import id3
-from quercus.trees.learners.pruning import (
-    chi_square,
-    class_counts,
-    pessimistic_rate,
-    prune_chi_square,
-    prune_pessimistic,
-)
+from quercus.trees.learners.pruning import chi_square, pessimistic_rate, prune_chi_square
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node, Stop
 
@@ -23,7 +17,7 @@ def leaf(*counts):
 
 
 def split(*children, attribute=0):
-    counts = sum(class_counts(child) for child in children)
+    counts = sum(np.array(child.theta) * child.size for child in children)
     total = round(counts.sum())
     below = dict(enumerate(children))
     return Node(attribute, int(np.argmax(counts)), tuple(counts / total), total, children=below)
@@ -125,5 +119,3 @@ def test_no_more_is_pruned_at_a_higher_confidence():
 def test_levels_lie_between_0_and_1(level):
     with pytest.raises(InvalidInput, match="significance"):
         prune_chi_square(leaf(1, 1), level)
-    with pytest.raises(InvalidInput, match="confidence"):
-        prune_pessimistic(leaf(1, 1), level)

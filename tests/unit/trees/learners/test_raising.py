@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from support.growing import c45
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.learners.c45 import c45
 from quercus.trees.learners.predicting import TreeModel
-from quercus.trees.learners.pruning import subtree_errors
-from quercus.trees.learners.subtree_raising import collapse_errors
+from quercus.trees.learners.pruning import collapse_errors, subtree_errors
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.node import Node, Stop
 
@@ -84,6 +83,5 @@ def test_trees_are_raised_and_not_only_cut() -> None:
 
 
 def test_a_level_out_of_bounds_is_named() -> None:
-    for raising in (False, True):
-        with pytest.raises(InvalidInput, match="confidence"):
-            grown(0, confidence=1.5, raising=raising)
+    with pytest.raises(InvalidInput, match="confidence"):
+        grown(0, confidence=1.5)

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.trees import Id3
 from quercus.trees.growth.batch import OpenNode, SplitChoice
+from quercus.trees.learners.gain_rules import GainRules, code_branches
 from quercus.trees.learners.splits import (
-    ByCode,
     Candidates,
-    LargestGain,
     branch_codes,
     candidate_splits,
     class_entropy,
@@ -161,7 +161,7 @@ def test_splits_joined_are_in_order_of_attribute():
 @pytest.mark.parametrize("seed", range(20))
 def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
     table = random_table(seed)
-    choice = LargestGain(table, table.pignistic, class_entropy).choose_split(root_node(table))
+    choice = GainRules(table, table.pignistic, Id3()).choose_split(root_node(table))
     assert choice is not None
     best = {}
     for k, declared in enumerate(table.attributes):
@@ -178,15 +178,14 @@ def test_the_criterion_takes_the_first_of_the_largest_gains(seed):
 
 def test_branches_spend_nominal_attributes_and_keep_numbers():
     table = Table.of_classes([[0, 1.0], [2, 2.0], [NAN, 3.0], [0, NAN]], [COLOUR, SIZE], [0, 1, 0, 1], 2)
-    branching = ByCode(table)
-    below = branching.branches(root_node(table), SplitChoice(0, {}, (0,)))
-    assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
+    below = code_branches(table, root_node(table), SplitChoice(0, {}))
+    assert [(b.path[-1][1], b.rows.tolist(), b.attributes) for b in below] == [
         (0, [0, 3], (1,)),
         (2, [1], (1,)),
         (3, [2], (1,)),
     ]
-    below = branching.branches(root_node(table), SplitChoice(1, {}, (1,), threshold=2.0))
-    assert [(b.code, b.rows.tolist(), b.left) for b in below] == [
+    below = code_branches(table, root_node(table), SplitChoice(1, {}, threshold=2.0))
+    assert [(b.path[-1][1], b.rows.tolist(), b.attributes) for b in below] == [
         (0, [0], (0, 1)),
         (1, [1, 2], (0, 1)),
         (2, [3], (0, 1)),
@@ -196,7 +195,7 @@ def test_branches_spend_nominal_attributes_and_keep_numbers():
 def test_branches_take_the_weights_of_parts_of_rows_with_them():
     table = Table.of_classes([[0, 1.0], [1, 2.0]], [COLOUR, SIZE], [0, 1], 2)
     place = OpenNode((), np.array([0, 1]), (0, 1), np.array([0.25, 0.5]))
-    below = ByCode(table).branches(place, SplitChoice(0, {}, (0,)))
+    below = code_branches(table, place, SplitChoice(0, {}))
     assert [b.weights.tolist() for b in below] == [[0.25], [0.5]]
 
 

@@ -7,21 +7,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from sklearn.datasets import load_iris
+from support.growing import fit_total_uncertainty, total_uncertainty_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.belief.measures import discord, nonspecificity, pignistic
 from quercus.belief.rules import dempster, disjunctive
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees.learners.lambda_path import choose_lambda
+from quercus.trees import TotalUncertainty
 from quercus.trees.learners.one_against_rest import extend_vacuously
 from quercus.trees.learners.predicting import LearnedModel, mean_mass
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.total_uncertainty import (
-    fit_total_uncertainty,
+    choose_lambda,
     node_masses,
     total_uncertainty,
-    total_uncertainty_tree,
     two_class_shares,
 )
 from quercus.trees.tree.node import Node, Stop
@@ -231,12 +231,14 @@ def test_lambda_is_chosen_by_folds_that_the_seed_determines() -> None:
     classes = (noise[:, 0] > 0).astype(int)
     flipped = np.where(rng.random(60) < 0.25, 1 - classes, classes)
     table = Table.of_classes(noise, [X, Y, Numeric("z")], flipped, 2)
-    chosen = choose_lambda(table, 3, folds=5)
-    assert chosen == choose_lambda(table, 3, folds=5)
-    assert choose_lambda(table, 3, lambdas=[0.0]) == 0.0
+    chosen = choose_lambda(TotalUncertainty(folds=5, seed=3), table)
+    assert chosen == choose_lambda(TotalUncertainty(folds=5, seed=3), table)
+    assert choose_lambda(TotalUncertainty(seed=3), table, lambdas=[0.0]) == 0.0
     assert chosen < 1.0  # without nonspecificity the tree learns the noise
     useless = Table.of_contours(noise, [X, Y, Numeric("z")], np.ones((60, 2)))
-    assert choose_lambda(useless, 0, lambdas=[0.9, 0.2, 0.5]) == 0.2  # all err alike: the smallest
+    assert (
+        choose_lambda(TotalUncertainty(), useless, lambdas=[0.9, 0.2, 0.5]) == 0.2
+    )  # all err alike: the smallest
 
 
 def test_weights_are_repeated_rows() -> None:
@@ -264,12 +266,10 @@ def test_bad_parameters_are_refused() -> None:
     for call in (
         lambda: total_uncertainty_tree(table, 1.5),
         lambda: total_uncertainty_tree(table, math.nan),
-        lambda: total_uncertainty_tree(table, klass=2),
         lambda: total_uncertainty_tree(table, min_instances=0),
         lambda: fit_total_uncertainty(table, combine="vote"),  # type: ignore[arg-type]
         lambda: fit_total_uncertainty(wide),
-        lambda: choose_lambda(table, 0, lambdas=[]),
-        lambda: choose_lambda(table, 0, folds=1),
+        lambda: TotalUncertainty(folds=1),
     ):
         with pytest.raises(InvalidInput):
             call()

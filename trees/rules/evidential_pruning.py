@@ -1,4 +1,4 @@
-"""Two tests of whether the labels justify the splits of an evidential tree, of a node against those below it.
+"""Pruning of evidential trees: two tests of whether the labels justify a split, of a node against those below it.
 
 **Likelihood ratio** of a node and the leaves ``h`` below it: twice what the leaves' own estimates add to the
 evidential log likelihood, ``D = 2 (Σ_h ℓ_h(θ̂_h) - ℓ(θ̂))``. With precise labels that is the G statistic. Where the
@@ -9,9 +9,9 @@ maximiser is not unique every one has the same likelihood, so ``D`` does not dep
 node: what the labels say if the split means nothing, which is what the test asks. These are the counts of the EM step
 at ``θ̂`` (theory §2.2), so that over all children they add up to ``n θ̂_c``. The score of child ``h`` is
 ``n_hc / θ̂_c``, and ``Δ`` is the score test of the split with the information of precise labels in the place of the
-smaller one that the labels have: where they are uncertain it prunes rather too much than too little. Counts by the
-children's own ``θ̂`` would take for evidence what was guessed: children with labels {A, B} and {A} are explained by A
-alone, yet the former may be estimated as B.
+smaller one that the labels have: where they are uncertain it tends to prune too much. Counts by the children's own
+``θ̂`` would treat guesses as evidence: children with labels {A, B} and {A} are explained by A alone, yet the former may
+be estimated as B.
 
 Degrees of freedom: ``(leaves - 1)(l - 1)``, with the leaves that have a label which says something (a vacuous one has
 the same plausibility whatever the leaf predicts), and the ``l`` classes that occur: those with a probability above
@@ -21,13 +21,62 @@ Notation: ``m`` nodes in pre-order, ``l`` classes, ``d`` contours.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.likelihood import OCCURS
 from quercus.specification.algorithms import Pruning
 from quercus.trees.likelihood.cells import Cells
+from quercus.trees.tree.flat import PLAIN, FlatTree
+from quercus.trees.tree.node import Stop
+
+
+def prune_evidential(tree: FlatTree, leaves: Cells, contours: Floats, pruning: Pruning) -> FlatTree:
+    """Prune splits of an evidential tree that its labels do not need, see the module.
+
+    Parameters
+    ----------
+    tree
+        Its nodes' `theta` are maximum likelihood estimates.
+    leaves
+        A cell a leaf, in pre-order: how often each contour occurs among its rows.
+    contours
+        (d, l) contours.
+    pruning
+        The test and its level.
+    """
+    return collapse_nodes(
+        tree, collapsible_nodes(NodeEvidence.of_leaves(tree.parent, tree.theta, leaves, contours), pruning)
+    )
+
+
+def collapse_nodes(tree: FlatTree, found: Bools) -> FlatTree:
+    """Return a tree whose nodes `found` (nodes,) are leaves, without the nodes below them. No node may hold a mass."""
+    fallen = np.zeros(tree.size, dtype=bool)
+    for node in np.flatnonzero(found):
+        fallen[node + 1 : tree.last_below[node] + 1] = True
+    kept = ~fallen
+    index = np.cumsum(kept) - 1
+    lengths = np.diff(tree.interval_start)
+    intervals = np.repeat(kept, lengths)
+    columns: dict[str, NDArray[Any]] = {name: getattr(tree, name)[kept] for name in PLAIN}
+    columns |= {
+        "attribute": np.where(found, -1, tree.attribute)[kept],
+        "parent": np.where(tree.parent < 0, -1, index[tree.parent])[kept],
+        "undecided": (tree.undecided & ~found)[kept],
+        "stop": np.where(found, Stop.PRUNED.value, tree.stop)[kept].astype(np.int8),
+        "threshold": np.where(found, np.nan, tree.threshold)[kept],
+    }
+    return FlatTree(
+        **columns,
+        interval_start=np.concatenate([[0], np.cumsum(lengths[kept])]),
+        interval_attribute=tree.interval_attribute[intervals],
+        interval_lower=tree.interval_lower[intervals],
+        interval_upper=tree.interval_upper[intervals],
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

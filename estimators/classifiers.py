@@ -1,11 +1,36 @@
 # Generated from the declarations of the learners by `make estimators`; edit those.
-"""The estimators of single trees, one class per learner."""
+"""The estimators, one class per learner."""
 
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from quercus.estimators.base import TableClassifier, pruning_of, seed_of
-from quercus.trees import C45, Averaging, BeliefEntropy, E2m, Id3, Learner, TotalUncertainty
+from quercus.estimators.active import AskingTreeClassifier
+from quercus.estimators.active_forest import AskingForestClassifier
+from quercus.estimators.base import ParallelClassifier, TableClassifier, pruning_of, seed_of, tree_of
+from quercus.specification.strategies import QueryStrategy
+from quercus.trees import (
+    C45,
+    Abc45,
+    ActiveForest,
+    Averaging,
+    BeliefEntropy,
+    E2m,
+    Forest,
+    Id3,
+    TotalUncertainty,
+)
+
+__all__ = [
+    "ActiveBeliefTreeClassifier",
+    "ActiveForestClassifier",
+    "BeliefEntropyTreeClassifier",
+    "BeliefTreeClassifier",
+    "C45Classifier",
+    "E2MTreeClassifier",
+    "EvidentialForestClassifier",
+    "ID3Classifier",
+    "TotalUncertaintyTreeClassifier",
+]
 
 
 class ID3Classifier(TableClassifier):
@@ -49,7 +74,7 @@ class ID3Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Learner:
+    def _make_algorithm(self) -> Id3:
         return Id3(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -105,7 +130,7 @@ class C45Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Learner:
+    def _make_algorithm(self) -> C45:
         return C45(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -180,7 +205,7 @@ class E2MTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Learner:
+    def _make_algorithm(self) -> E2m:
         return E2m(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -231,7 +256,7 @@ class BeliefTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Learner:
+    def _make_algorithm(self) -> Averaging:
         return Averaging(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -293,7 +318,7 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Learner:
+    def _make_algorithm(self) -> TotalUncertainty:
         return TotalUncertainty(
             lam=self.lam,
             combine=self.combine,
@@ -345,9 +370,218 @@ class BeliefEntropyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Learner:
+    def _make_algorithm(self) -> BeliefEntropy:
         return BeliefEntropy(
             leaf=self.leaf,
             min_instances=self.min_instances,
             max_depth=self.max_depth,
+        )
+
+
+class EvidentialForestClassifier(ParallelClassifier):
+    """A forest: bootstrap samples, random attributes at each node, and a vote.
+
+    See theory §6. The classes and categorical features of `base` are ignored.
+
+    Parameters
+    ----------
+    base
+        Estimator of each tree, any but a forest; None: that of BeliefEntropy.
+    n_estimators
+        Trees of the forest; must be a whole number in [1, 1000]. Default: 50.
+    vote
+        label: the class of most trees; mass: Dempster's rule over the masses of the trees, for at most 16 classes;
+        must be one of label, mass. Default: 'label'.
+    max_features
+        How many of the attributes that are left are drawn at a node; root: ⌈√m⌉ of m, half: ⌈m/2⌉; must be one of
+        root, half, all, or a whole number in [1, 1000000]. Default: 'root'.
+    random_state
+        Seed of the random draws: a whole number, a ``numpy.random.RandomState``, or None.
+    n_jobs
+        Processes that grow trees; None: this one. The forest is the same.
+    executor
+        Executor that grows the trees, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or
+        ``"dask://host:port"``. The forest is the same.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> EvidentialForestClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        base: TableClassifier | None = None,
+        *,
+        n_estimators: int = 50,
+        vote: Literal["label", "mass"] = "label",
+        max_features: Literal["root", "half", "all"] | int = "root",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        executor: str | None = None,
+        classes: Sequence[Any] | None = None,
+        categorical_features: object = "from_dtype",
+    ) -> None:
+        self.base = base
+        self.n_estimators = n_estimators
+        self.vote = vote
+        self.max_features = max_features
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.executor = executor
+        self.classes = classes
+        self.categorical_features = categorical_features
+
+    def _make_algorithm(self) -> Forest:
+        return Forest(
+            base=tree_of(self.base, Forest().base),
+            trees=self.n_estimators,
+            vote=self.vote,
+            max_features=self.max_features,
+            seed=seed_of(self.random_state),
+        )
+
+
+class ActiveBeliefTreeClassifier(AskingTreeClassifier):
+    """ABC4.5, the active belief decision tree.
+
+    It asks: see `quercus.estimators.active.AskingTreeClassifier`. A lower `alpha` gives wider gain intervals and
+    more queries.
+
+    Parameters
+    ----------
+    alpha
+        Level of the likelihood cut; must lie in [0, 1]. Default: 0.8.
+    min_instances
+        A node with fewer rows is a leaf; must be a whole number in [1, 1000000]. Default: 2.
+    max_depth
+        Every node at this depth is a leaf; must be a whole number in [0, 1000000]. None: no limit. Default: None.
+    max_cuts
+        Maximum number of thresholds of a numeric attribute that are tried at a node; must be a whole number in [1,
+        1000000]. Default: 32.
+    pruning
+        Test that a subtree must pass, else it is collapsed: of class counts, or the evidential likelihood ratio test;
+        must be one of chi-square, likelihood. None: no pruning. Default: None.
+    level
+        Significance level of the pruning; smaller prunes more; must lie in (0, 1). Default: 0.05.
+    prediction_level
+        Level of the likelihood cut for prediction sets: 1 returns only the most likely class, 0 every class; must lie
+        in [0, 1]. Default: 0.15.
+    split_significance
+        Expected number of false splits per depth: the smaller, the fewer splits; 0 disables the test; must lie in [0,
+        1000]. Default: 0.0.
+    bins
+        Number of equal-width bins of a numeric column; None: binary thresholds, among `max_cuts` candidates.
+    strategy
+        Strategy of `query`: the name of one that chooses for trees, or its value.
+    missing_label
+        Value of a missing label in `y`, besides None and NaN.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> ActiveBeliefTreeClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        *,
+        alpha: float = 0.8,
+        min_instances: int = 2,
+        max_depth: int | None = None,
+        max_cuts: int = 32,
+        pruning: Literal["chi-square", "likelihood"] | None = None,
+        level: float = 0.05,
+        prediction_level: float = 0.15,
+        split_significance: float = 0.0,
+        bins: int | None = 4,
+        strategy: str | QueryStrategy = "covering-committee",
+        missing_label: object = float("nan"),
+        classes: Sequence[Any] | None = None,
+        categorical_features: object = "from_dtype",
+    ) -> None:
+        self.alpha = alpha
+        self.min_instances = min_instances
+        self.max_depth = max_depth
+        self.max_cuts = max_cuts
+        self.pruning = pruning
+        self.level = level
+        self.prediction_level = prediction_level
+        self.split_significance = split_significance
+        self.bins = bins
+        self.strategy = strategy
+        self.missing_label = missing_label
+        self.classes = classes
+        self.categorical_features = categorical_features
+
+    def _make_algorithm(self) -> Abc45:
+        return Abc45(
+            alpha=self.alpha,
+            min_instances=self.min_instances,
+            max_depth=self.max_depth,
+            max_cuts=self.max_cuts,
+            pruning=pruning_of(self.pruning, self.level),
+            prediction_level=self.prediction_level,
+            split_significance=self.split_significance,
+        )
+
+
+class ActiveForestClassifier(AskingForestClassifier):
+    """The forest of many memories, the default: it learns, predicts and selects queries.
+
+    It asks, and learns in batches: see `quercus.estimators.active_forest.AskingForestClassifier`.
+
+    Parameters
+    ----------
+    n_estimators
+        Trees of the forest; must be a whole number in [1, 1000]. Default: 100.
+    random_state
+        Seed of the random draws: a whole number, a ``numpy.random.RandomState``, or None.
+    prediction_level
+        Level of the likelihood cuts of leaves, over which bounds and prediction sets are taken: 1 is least cautious,
+        0 returns every class; must lie in [0, 1]. Default: 0.75.
+    strategy
+        Strategy of `query`: the name of one that gives the rows of a forest a worth, or its value.
+    missing_label
+        Value of a missing label in `y`, besides None and NaN.
+    classes, categorical_features
+        See `quercus.estimators.base.BeliefClassifier`.
+
+    Examples
+    --------
+    >>> X = [["sun", 1], ["rain", 1], ["rain", 5]]
+    >>> ActiveForestClassifier().fit(X, ["no", "no", "yes"]).classes_.tolist()
+    ['no', 'yes']
+    """
+
+    def __init__(
+        self,
+        *,
+        n_estimators: int = 100,
+        random_state: Any = None,
+        prediction_level: float = 0.75,
+        strategy: str | QueryStrategy = "margin",
+        missing_label: object = float("nan"),
+        classes: Sequence[Any] | None = None,
+        categorical_features: object = "from_dtype",
+    ) -> None:
+        self.n_estimators = n_estimators
+        self.random_state = random_state
+        self.prediction_level = prediction_level
+        self.strategy = strategy
+        self.missing_label = missing_label
+        self.classes = classes
+        self.categorical_features = categorical_features
+
+    def _make_algorithm(self) -> ActiveForest:
+        return ActiveForest(
+            trees=self.n_estimators,
+            seed=seed_of(self.random_state),
+            prediction_level=self.prediction_level,
         )

@@ -8,9 +8,8 @@ from support.published import published_tree
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.specification.strategies import MARGIN, RECOMMENDED, strategies
+from quercus.specification.strategies import MARGIN, RECOMMENDED, chosen_strategy, strategies
 from quercus.trees.ask.reasons import CHILD
-from quercus.trees.ask.strategies import registry
 from quercus.trees.growth.abc45 import induce
 from quercus.trees.growth.stream import Answered, Event, GrowthState, Observed, Refused, Respecified, grow
 
@@ -47,7 +46,7 @@ def partly(classes: np.ndarray, seed: int = 1) -> np.ndarray:
 def test_every_strategy_is_installed_by_its_own_name() -> None:
     for asks in ("tree", "forest"):
         for name in strategies(asks):
-            assert registry.strategy_named(name, asks).name == name
+            assert chosen_strategy(name, asks).name == name
 
 
 def test_a_strategy_that_does_not_exist_is_named() -> None:
@@ -58,7 +57,7 @@ def test_a_strategy_that_does_not_exist_is_named() -> None:
     with pytest.raises(
         InvalidInput, match=r"strategy: is 'guess', must be one of covering-committee, .*published, "
     ):
-        registry.strategy_named("guess", "tree")
+        chosen_strategy("guess", "tree")
 
 
 @pytest.mark.parametrize("strategy", strategies("tree"))

@@ -1,0 +1,155 @@
+"""Learners and strategies from the wire to the domain, and their declarations to the wire.
+
+Parameters of the model itself come from the specification.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from quercus.belief.errors import InvalidInput, field_prefix, shown
+from quercus.specification.algorithms import Algorithm, Declaration, declarations, has_base
+from quercus.specification.parameter import Parameter
+from quercus.specification.plugins import (
+    STRATEGIES,
+    Plugin,
+    foreign_package,
+    plugin_class,
+    plugin_names,
+    served_parameters,
+)
+from quercus.specification.strategies import Asks, QueryStrategy, strategy_class
+from quercus.trees import AbsentStrategy
+from quercus.v1 import model_pb2
+from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
+
+
+def decode_algorithm(message: model_pb2.Plugin) -> Algorithm:
+    """Convert a learner to the domain; absent parameters get their defaults.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below the learner, the value and the bound.
+    """
+    algorithm = plugin_class(Algorithm, message.name, message.package)
+    given = _given_values(algorithm, message)
+    if message.HasField("base"):
+        with field_prefix("base"):
+            given["base"] = _decode_base(algorithm, message.base)
+    return algorithm(**given)
+
+
+def decode_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
+    """Convert a strategy to the domain; absent parameters get their defaults.
+
+    Parameters
+    ----------
+    message : the strategy.
+    asks : what it must be able to choose for.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below the strategy, the value and the bound.
+    """
+    strategy = strategy_class(message.name, asks, message.package)
+    return strategy(**_given_values(strategy, message))
+
+
+def stored_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
+    """Convert the strategy of a stored model, of which another can ask or none; see `decode_strategy`.
+
+    Returns
+    -------
+    QueryStrategy
+        An `AbsentStrategy` if its package is not installed.
+    """
+    if is_absent(message):
+        return AbsentStrategy(message.name, message.package)
+    return decode_strategy(message, asks)
+
+
+def is_absent(strategy: model_pb2.Plugin) -> bool:
+    """Return whether a strategy is of a package that is not installed."""
+    return bool(strategy.package) and strategy.name not in plugin_names(STRATEGIES)
+
+
+def _given_values(kind: type[Plugin], message: model_pb2.Plugin) -> dict[str, Any]:
+    """Return the checked values of the parameters that a message has, in order of their names."""
+    declared = {each.name: each for each in served_parameters(kind)}
+    unknown = next((name for name in sorted(message.parameters) if name not in declared), None)
+    if unknown is not None:
+        known = ", ".join(declared) or "none"
+        raise InvalidInput(unknown[:80], f"is not a parameter of {kind.name}; its parameters are {known}")
+    if message.HasField("base") and not (issubclass(kind, Algorithm) and has_base(kind)):
+        raise InvalidInput("base.name", f"is {shown(message.base.name)}, but {kind.name} has no base")
+    return {
+        name: declared[name].check(parameter_value(message.parameters[name]))
+        for name in sorted(message.parameters)
+    }
+
+
+def _decode_base(algorithm: type[Algorithm], message: model_pb2.Plugin) -> Algorithm:
+    named = model_pb2.Plugin(name=message.name or algorithm().base.name)  # type: ignore[attr-defined]
+    named.MergeFrom(message)
+    base = decode_algorithm(named)
+    if not base.is_base:
+        raise InvalidInput("name", f"is {shown(message.name)}, of which no {algorithm.name} can be made")
+    return base
+
+
+def canonical_plugin(kind: type[Plugin], message: model_pb2.Plugin) -> model_pb2.Plugin:
+    """Return a learner or strategy that can be decoded, its parameters as values of their declared types.
+
+    Parameters
+    ----------
+    kind : its class.
+    message : the message.
+    """
+    canonical = model_pb2.Plugin(name=message.name, package=foreign_package(kind.group, message.name))
+    for name, value in _given_values(kind, message).items():
+        canonical.parameters[name].CopyFrom(parameter_message(value))
+    if message.HasField("base"):
+        base = model_pb2.Plugin(name=kind().base.name)  # type: ignore[attr-defined]
+        base.MergeFrom(message.base)
+        canonical.base.CopyFrom(canonical_plugin(plugin_class(Algorithm, base.name), base))
+    return canonical
+
+
+def encode_learners() -> list[model_pb2.Learner]:
+    """Return the declarations of all learners."""
+    return [
+        model_pb2.Learner(
+            **_declared(each), bases=each.bases, strategies=map(_encode_strategy, each.strategies)
+        )
+        for each in declarations()
+    ]
+
+
+def _encode_strategy(strategy: Declaration) -> model_pb2.Strategy:
+    return model_pb2.Strategy(**_declared(strategy))
+
+
+def _declared(each: Declaration) -> dict[str, Any]:
+    parameters = map(_encode_parameter, each.parameters)
+    return {"name": each.name, "summary": each.summary, "parameters": parameters, "package": each.package}
+
+
+def _encode_parameter(parameter: Parameter) -> model_pb2.ParameterDeclaration:
+    return model_pb2.ParameterDeclaration(
+        name=parameter.name,
+        description=parameter.description,
+        kind=NUMBER_OF_KIND[parameter.kind],
+        default=parameter_message(parameter.default),
+        lowest=_encode_bound(parameter.lowest),
+        highest=_encode_bound(parameter.highest),
+        excludes_bounds=parameter.excludes_bounds,
+        choices=parameter.choices,
+        meaning_of_none=parameter.meaning_of_none,
+    )
+
+
+def _encode_bound(bound: float) -> model_pb2.Parameter:
+    return parameter_message(bound if math.isfinite(bound) else None)

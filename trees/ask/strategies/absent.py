@@ -1,0 +1,30 @@
+"""The strategy of a model whose package is not installed here."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from quercus.specification.strategies import Asks
+from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.strategies.strategy import Strategy
+
+
+@dataclass(frozen=True)
+class AbsentStrategy(Strategy):
+    """A strategy that is not installed: it asks nothing, so that all else of its model can be served.
+
+    Parameters
+    ----------
+    name
+        Name under which it would be installed.
+    package
+        The package that would bring it, with its version.
+    """
+
+    name: str  # type: ignore[misc]  # others have it of their class
+    package: str
+    asks: ClassVar[frozenset[Asks]] = frozenset({"tree", "forest"})
+
+    def queries(self, _context: QueryContext, _last: QueryPosition | None, _limit: int) -> Iterator[Query]:
+        """See `quercus.trees.ask.strategies.strategy.Strategy`."""
+        return iter(())
