@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all compiled-tests docs serve proto released kernels client estimators bench torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test test-all compiled-tests docs serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -11,6 +11,23 @@ DEMO_STAMP := $(VENV)/demo.stamp
 # Peers live in an environment of their own: CapyMOA wants an older pandas than Quercus has.
 PEERS_VENV := .venv-bench
 PEERS_STAMP := $(PEERS_VENV)/installed.stamp
+# The generator decides which protobuf and grpcio Quercus runs on: its own version and all later ones, up to protobuf's next
+# major but one. This is the oldest with wheels for Python 3.14. It wants an older protobuf than developers have, and needs
+# none to run, so it is beside their packages rather than among them.
+GENERATOR_VERSION := 1.75.1
+GENERATOR := $(VENV)/generator
+GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
+# The oldest releases that pyproject.toml allows, and what tests Quercus on them.
+FLOORS_VENV := .venv-floors
+FLOORS_EXTRAS := server console mqtt webhook postgres archive estimators dask tracing
+FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
+    tritonclient geventhttpclient python-rapidjson buf-bin setuptools nanobind
+FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
+    tests/unit/storage tests/unit/view tests/contract/storage tests/integration/client/test_client.py \
+    tests/integration/client/test_aio.py tests/integration/server/test_http.py tests/integration/server/test_tls.py \
+    tests/integration/server/test_push_batch.py tests/integration/server/test_inference.py
+# Of older releases: Typer lays help out otherwise, and the library of gRPC has fewer options to bound. Two need generators.
+FLOORS_LEFT_OUT := not test_help and not the_library_knows_every_option and not test_generated and not any_compiler_reads
 OUT := src
 # Where it is set, each of the many processes that tests and the demo start would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -54,12 +71,14 @@ docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings 
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
 
-proto: $(STAMP) ## Generate the Python code from proto/*/*.proto, and the results of the client
-	$(BIN)/python -m grpc_tools.protoc -I src -I proto \
+proto: $(STAMP) $(GENERATOR_STAMP) ## Generate the Python code from proto/*/*.proto, and the results of the client
+	PYTHONPATH=$(GENERATOR) $(BIN)/python -m grpc_tools.protoc -I src -I proto \
 	    --plugin=protoc-gen-mypy=$(BIN)/protoc-gen-mypy \
 	    --plugin=protoc-gen-mypy_grpc=$(BIN)/protoc-gen-mypy_grpc \
 	    --python_out=$(OUT) --grpc_python_out=$(OUT) --mypy_out=$(OUT) --mypy_grpc_out=$(OUT) $(PROTO_FILES)
 	$(BIN)/python -m quercus.client.generate_results $(OUT)/quercus/client
+
+generator: $(GENERATOR_STAMP)
 
 released: $(STAMP) ## Keep what the protocol is now as that of a release: later changes must not break it
 	$(BIN)/buf build --exclude-source-info --output proto/released.binpb
@@ -104,7 +123,7 @@ soak: $(STAMP) ## Push, label, classify and watch for MINUTES=20, and see whethe
 	$(BIN)/python tests/support/soak.py $(or $(MINUTES),20)
 
 clean: ## Remove .venv, caches and build leftovers
-	rm -rf $(VENV) $(PEERS_VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS_VENV) $(FLOORS_VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	rm -f kernels/*.so
 
@@ -146,6 +165,60 @@ $(STAMP): $(INSTALLED)
 	@$(build_kernels)
 	@$(call install,--no-build-isolation --editable '.[dev]')
 	@touch $(DEMO_STAMP) $@
+
+floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allows, in an environment of its own
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(FLOORS_VENV)
+	$(BIN)/uv pip compile --quiet --resolution lowest-direct --no-header --no-annotate \
+	    $(addprefix --extra ,$(FLOORS_EXTRAS)) pyproject.toml --output-file $(FLOORS_VENV)/floors.txt
+	$(BIN)/uv pip install --quiet --python $(FLOORS_VENV)/bin/python -r $(FLOORS_VENV)/floors.txt
+	$(BIN)/uv pip install --quiet --python $(FLOORS_VENV)/bin/python -c $(FLOORS_VENV)/floors.txt $(FLOORS_TOOLS)
+	$(BIN)/uv pip install --quiet --python $(FLOORS_VENV)/bin/python --no-deps --no-build-isolation --editable .
+	$(FLOORS_VENV)/bin/python -m pytest -q -n 2 -m "not slow" -o filterwarnings=default -p no:cacheprovider \
+	    -k "$(FLOORS_LEFT_OUT)" $(FLOORS_TESTS)
+
+examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm)
+	$(BIN)/python -c 'import json; from quercus.client.retrying import service_config as c; print(json.dumps(c(), indent=2))' \
+	    > examples/service_config.json
+	$(BIN)/python -m pytest -q tests/integration/docs/test_examples.py
+
+# Tools of a release that developers do not need.
+RELEASE_TOOLS := $(VENV)/release
+$(RELEASE_TOOLS)/release.stamp:
+	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses)
+	@touch $@
+
+release: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Build wheel and sdist, check them, and say what to do next
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m twine check --strict dist/*
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pyroma --min 9 dist/*.tar.gz
+	@version=$$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])'); \
+	    echo; echo "Built and checked. Next, in this order:"; \
+	    echo "  make release-checks"; \
+	    echo "  git tag --sign v$$version && git push origin v$$version"; \
+	    echo "  pipx run cibuildwheel --platform linux   # and macos, windows: wheels of all platforms"; \
+	    echo "  $(BIN)/python -m twine upload dist/*.tar.gz wheelhouse/*.whl"
+
+# Advisories against what is installed (PyPI has them), and the licence of each package.
+audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the licences of dependencies
+	mkdir -p build && $(BIN)/uv pip freeze --python $(BIN)/python --exclude-editable > build/audited.txt
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement build/audited.txt
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
+
+# Not `make test-all`: what does not fit the quarter of an hour of continuous integration.
+release-checks: $(STAMP) ## Before a release: floors, kills, faults, lost leases, mutated messages; about two hours
+	$(MAKE) audit
+	$(MAKE) floors
+	$(MAKE) examples
+	$(MAKE) torture N=200
+	$(MAKE) leases N=2000
+	$(MAKE) fuzz N=20000
+	$(MAKE) faults
+	$(MAKE) cluster-torture N=100
+
+$(GENERATOR_STAMP):
+	@$(call install,--target $(GENERATOR) --no-deps grpcio-tools==$(GENERATOR_VERSION))
+	@touch $@
 
 $(PEERS_STAMP): bench/requirements.txt | $(STAMP)
 	@echo "Installing the peers that bench/ measures beside Quercus into $(PEERS_VENV) (once) ..."

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, cast
 
 import typer
 from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    UNIT_S,
     ModelArgument,
     ServerOption,
     SpreadsheetOption,
     StandardOutput,
-    connect,
     default_labeller,
     err,
     fail,
@@ -28,12 +27,10 @@ from quercus.cli.common import (
     report,
 )
 from quercus.cli.completion import complete_labeller
-from quercus.cli.output_files import ENDINGS, format_for, write_rows
-from quercus.cli.whole_files import refuse_existing
+from quercus.cli.output_files import ENDINGS, format_for, refuse_existing, write_rows
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Answer
-from quercus.client.specifications import Specification
 from quercus.files import writing
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
@@ -42,23 +39,11 @@ from quercus.view.answers import answer_text, moment_text, remarks_on
 
 DEFAULT_ANSWERS = 20  # answers on a screen by default
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 HEADER: dict[str, type] = {
     "number": int, "time": str, "item": str, "labeller": str, "answer": str, "kind": str, "state": str,
     "reliability": float, "comment": str, "took_s": float, "query": int, "former": int, "former_answer": str,
     "later": int, "conflict": bool, "class": str, "shown": str,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Target:
-    """The destination of answers: a file (None: standard output), its format, and whether it contains the values."""
-
-    file: Path | None
-    form: Format
-    values: bool
-    for_spreadsheets: bool
-    force: bool
 
 
 def answers(
@@ -169,26 +154,39 @@ def answers(
     )  # fmt: skip
     if as_json and output is None and form is None:
         form = "jsonl"
-    target = _make_target(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
-    with connect(server) as client:
-        if correct is not None:
-            previous, number = _correct_answer(client, model, correct[0], correct[1], name, comment)
-            text = (
-                f"{previous.instance}: {correct[1]} in the place of {answer_text(previous)} (number {number})"
-            )
-            report(as_json, {"item": previous.instance, "corrected": previous.number, "number": number}, text)
-        elif undo is not None:
-            previous, number = _undo_answer(client, model, undo, name, comment)
-            text = f"{previous.instance}: {answer_text(previous)} is taken back (number {number})"
-            report(as_json, {"item": previous.instance, "undone": previous.number, "number": number}, text)
-        elif target is None:
+    chosen = _chosen_format(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
+    with Client(server) as client:
+        changed = undo if correct is None else correct[0]
+        if changed is not None:
+            earlier = _find_answer(client, model, changed)
+            who = _changing_labeller(earlier, name)
+            if correct is not None:
+                try:
+                    label = read_label(correct[1], client.get_model(model).specification.classes)
+                except ValueError as error:
+                    fail(str(error))
+                number = client.correct_answer(model, earlier, label, labeller=who, comment=comment)
+                text = f"{correct[1]} in the place of {answer_text(earlier)}"
+            else:
+                number = client.undo_answer(model, earlier, labeller=who, comment=comment)
+                text = f"{answer_text(earlier)} is taken back"
+            key = "undone" if correct is None else "corrected"
+            result = {"item": earlier.instance, key: earlier.number, "number": number}
+            report(as_json, result, f"{earlier.instance}: {text} (number {number})")
+        elif chosen is None:
             _show_answers(client, model, wanted, limit or DEFAULT_ANSWERS, has_limit=limit is not None)
         else:
-            count = _write_answers(client, model, wanted, limit, target)
-            if target.file is not None and as_json:
-                print_json({"file": str(target.file), "answers": count})
-            elif target.file is not None:
-                err.print(f"wrote {count:,} answers to {target.file}", soft_wrap=True)
+            table = _answer_table(client, model, wanted, limit, with_values=values)
+            if output is not None:
+                count = write_rows(table, output, chosen, for_spreadsheets=for_spreadsheets)
+                if as_json:
+                    print_json({"file": str(output), "answers": count})
+                else:
+                    err.print(f"wrote {count:,} answers to {output}", soft_wrap=True)
+            elif chosen == "csv":
+                writing.write_csv(table, StandardOutput(), for_spreadsheets=for_spreadsheets)
+            else:
+                writing.write_jsonl(table, StandardOutput())
 
 
 def _parse_time(text: str | None, flag: str) -> datetime | None:
@@ -197,7 +195,7 @@ def _parse_time(text: str | None, flag: str) -> datetime | None:
         return None
     if ago := _AGO.fullmatch(text):
         with suppress(OverflowError):
-            return datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})
+            return datetime.now(UTC) - timedelta(seconds=int(ago[1]) * UNIT_S[ago[2]])
     try:
         time = datetime.fromisoformat(text)
     except ValueError:
@@ -207,31 +205,26 @@ def _parse_time(text: str | None, flag: str) -> datetime | None:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _make_target(
+def _chosen_format(
     output: Path | None, form: str | None, *, values: bool, for_spreadsheets: bool, force: bool
-) -> Target | None:
+) -> Format | None:
+    """Return the format of answers that are written; None: they are shown as a table."""
     if form is not None and form not in writing.FORMATS:
         raise typer.BadParameter(f"--format {form!r} is none of {', '.join(writing.FORMATS)}")
     if output is None and form is None:
-        for given, flag in (
-            (values, "--values"),
-            (for_spreadsheets, "--for-spreadsheets"),
-            (force, "--force"),
-        ):
+        for_files = {"--values": values, "--for-spreadsheets": for_spreadsheets, "--force": force}
+        for flag, given in for_files.items():
             if given:
                 raise typer.BadParameter(f"{flag} is for files: give -o FILE or --format")
         return None
-    chosen: Any = form if output is None else format_for(output, form)
+    chosen = cast(Format, form) if output is None else format_for(output, form)
     if chosen == "parquet" and output is None:
         raise typer.BadParameter("--format parquet needs a file: -o FILE")
     if for_spreadsheets and chosen != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     if output is not None:
         refuse_existing(output, force)
-    return Target(output, chosen, values, for_spreadsheets, force)
-
-
-# On a screen
+    return chosen
 
 
 def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:
@@ -258,54 +251,29 @@ def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, 
         out.print(f"the newest {limit}; more with --newest, all with -o FILE", style="dim")
 
 
-# In a file
-
-
-def _write_answers(
-    client: Client, model: str, wanted: AnswerFilter, limit: int | None, target: Target
-) -> int:
-    """Write the answers; return how many went into the file, 0 where there is none."""
-    specification = client.get_model(model).specification
-    if limit is None:
-        answers: Iterable[Answer] = client.answers(model, wanted, with_values=target.values)
-    else:  # the newest, in the order they came
-        newest = client.answers(model, wanted, limit=limit, newest_first=True, with_values=target.values)
-        answers = list(newest)[::-1]
-    output = _as_output(answers, specification, target)
-    if target.file is None:
-        stream = StandardOutput()
-        if target.form == "csv":
-            writing.write_csv(output, stream, for_spreadsheets=target.for_spreadsheets)
-        else:
-            writing.write_jsonl(output, stream)
-        return 0
-    return write_rows(output, target.file, target.form, for_spreadsheets=target.for_spreadsheets)
-
-
-def _as_output(answers: Iterable[Answer], specification: Specification, target: Target) -> OutputTable:
-    attributes = specification.attributes if target.values else ()
+def _answer_table(
+    client: Client, model: str, wanted: AnswerFilter, limit: int | None, *, with_values: bool
+) -> OutputTable:
+    """Return answers in the order in which they came; with a limit, the newest."""
+    answers: Iterable[Answer] = client.answers(
+        model, wanted, limit=limit, newest_first=limit is not None, with_values=with_values
+    )
+    if limit is not None:
+        answers = list(answers)[::-1]
+    attributes = client.get_model(model).specification.attributes if with_values else ()
     names = column_names([each.name for each in attributes], HEADER)
     kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
-    rows = _answer_rows(answers, [each.name for each in attributes])
+    rows = (
+        [
+            each.number, each.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+            each.instance, each.labeller, each.text or None, each.kind, each.state, each.reliability,
+            each.comment or None, each.took_s, each.query, each.former, each.former_text or None, each.later,
+            each.conflict, each.class_name and write_name(each.class_name), each.shown or None,
+            *(each.values.get(attribute.name) for attribute in attributes),
+        ]
+        for each in answers
+    )  # fmt: skip
     return OutputTable([*HEADER, *names], kinds, rows)
-
-
-def _answer_rows(answers: Iterable[Answer], attributes: Sequence[str]) -> Iterator[list[Any]]:
-    for each in answers:
-        yield [
-            each.number, _iso_time(each.at), each.instance, each.labeller, each.text or None, each.kind, each.state,
-            each.reliability, each.comment or None, each.took_s, each.query, each.former,
-            each.former_text or None, each.later, each.conflict, each.class_name and write_name(each.class_name),
-            each.shown or None,
-            *(each.values.get(name) for name in attributes),
-        ]  # fmt: skip
-
-
-def _iso_time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-# Corrections
 
 
 def _find_answer(client: Client, model: str, number: int) -> Answer:
@@ -324,26 +292,3 @@ def _changing_labeller(answer: Answer, name: str | None) -> str:
             f"you are {who} (--corrector NAME)"
         )
     return who
-
-
-def _correct_answer(
-    client: Client, model: str, number: int, text: str, name: str | None, comment: str
-) -> tuple[Answer, int]:
-    answer = _find_answer(client, model, number)
-    classes = client.get_model(model).specification.classes
-    try:
-        label = read_label(text, classes)
-    except ValueError as error:
-        fail(str(error))
-    return answer, client.correct_answer(
-        model, answer, label, labeller=_changing_labeller(answer, name), comment=comment
-    )
-
-
-def _undo_answer(
-    client: Client, model: str, number: int, name: str | None, comment: str
-) -> tuple[Answer, int]:
-    answer = _find_answer(client, model, number)
-    return answer, client.undo_answer(
-        model, answer, labeller=_changing_labeller(answer, name), comment=comment
-    )

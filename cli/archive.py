@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
 from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
-from quercus.cli.common import JsonOption, err, fail, out, report
+from quercus.belief.errors import InvalidInput
+from quercus.cli.common import JsonOption, duration_s, err, fail, out, progress_bar, report
 from quercus.cli.completion import complete_model
-from quercus.cli.progress import progress_bar
 from quercus.cli.stores import StoreOption, opened_store
-
-if TYPE_CHECKING:
-    from quercus.storage.store import Store
 
 NAMED: Final = 5
 """Models that an error names."""
-SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 
 
 def archive(
@@ -59,14 +53,16 @@ def archive(
     """
     if (name is None) != all_models:
         raise typer.BadParameter("give the name of one model, or --all")
-    older_than_s = 0.0 if older_than is None else parse_age(older_than)
+    older_than_s = 0.0 if older_than is None else duration_s("--older-than", older_than)
     with opened_store("archive", store) as opened:
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.storage.archive.writing import archive_model  # noqa: PLC0415
+        from quercus.storage.archive.writing import archive_model  # noqa: PLC0415  (the server extra)
         from quercus.storage.errors import NotFound, StorageError  # noqa: PLC0415
 
+        names = [] if name is None else [name]
+        while name is None and (page := opened.list_models(names[-1] if names else "")):
+            names += [model.name for model in page]
         archived, failed = [], {}
-        for each in _all_names(opened) if name is None else [name]:
+        for each in names:
             try:
                 with progress_bar(each) as progress:
                     result = archive_model(opened, each, target, older_than_s=older_than_s, progress=progress)
@@ -75,40 +71,21 @@ def archive(
                     raise
                 if not isinstance(error, NotFound):  # deleted since the names were read
                     failed[each] = str(error)
-                    _show_failure(each, str(error), as_json=as_json)
+                    if not as_json:  # JSON lists it among the results
+                        err.print(f"{each}: {error}")
                 continue
             archived.append(result)
             if not as_json:
-                text = f"{each}: {result.added:,} events added, archived up to event {result.last:,}"
-                out.print(text, markup=False, highlight=False)
+                out.print(f"{each}: {result.added:,} events added, archived up to event {result.last:,}")
     content = {
         "models": [asdict(each) for each in archived],
         "failed": [{"name": each, "error": error} for each, error in failed.items()],
     }
     report(as_json, content, f"archived to {target}; models: {len(archived):,}")
     if failed:
-        fail(
-            f"{len(failed):,} of {len(archived) + len(failed):,} models were not archived: {_first_names(failed)}"
-        )
-
-
-def _show_failure(name: str, error: str, *, as_json: bool) -> None:
-    if not as_json:  # the results have it
-        err.print(f"{name}: {error}", markup=False, highlight=False)
-
-
-def _first_names(names: Collection[str]) -> str:
-    """Return the first names, and how many more there are."""
-    more = len(names) - NAMED
-    return ", ".join(islice(names, NAMED)) + (f" and {more:,} more" if more > 0 else "")
-
-
-def _all_names(opened: Store) -> list[str]:
-    """Return the names of all models, read a page at a time."""
-    names: list[str] = []
-    while page := opened.list_models(names[-1] if names else ""):
-        names += [model.name for model in page]
-    return names
+        more = f" and {len(failed) - NAMED:,} more" if len(failed) > NAMED else ""
+        first = ", ".join(islice(failed, NAMED))
+        fail(f"{len(failed):,} of {len(archived) + len(failed):,} models were not archived: {first}{more}")
 
 
 def rebuild(
@@ -142,8 +119,10 @@ def rebuild(
     """
     if new_name is not None and model is None:
         raise typer.BadParameter("--as is for one model: give --model")
-    create_flag = "" if create else "--create"
-    with opened_store("rebuild", store, create=create_flag) as opened, progress_bar("reading") as progress:
+    with (
+        opened_store("rebuild", store, create="" if create else "--create") as opened,
+        progress_bar("reading") as progress,
+    ):
         from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
         from quercus.storage.archive.rebuilding import rebuild_models  # noqa: PLC0415
 
@@ -151,20 +130,6 @@ def rebuild(
     if not as_json:
         for each in made:
             how = "was there already" if each.was_there else "rebuilt"
-            out.print(f"{each.name}: {each.events:,} events, {how}", markup=False, highlight=False)
+            out.print(f"{each.name}: {each.events:,} events, {how}")
     text = "the next server with a grower grows the trees from these events"
     report(as_json, {"models": [asdict(each) for each in made]}, text)
-
-
-def parse_age(text: str) -> float:
-    """Return an age such as ``30d`` in seconds.
-
-    Examples
-    --------
-    >>> parse_age("90m")
-    5400.0
-    """
-    match = re.fullmatch(r"(\d{1,9})([smhdw])", text)
-    if match is None:
-        fail(f"--older-than is {text[:60]!r}, must be a whole number and s, m, h, d or w, such as 30d")
-    return float(int(match[1]) * SECONDS[match[2]])

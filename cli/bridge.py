@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import asdict
 from pathlib import Path
@@ -16,19 +14,23 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     JsonOption,
     ServerOption,
-    connect,
     err,
-    fail,
     needs_extra,
+    on_signals,
     out,
-    print_json,
+    report,
+    warn_of_certificate,
 )
-from quercus.cli.label_studio import label_studio
 from quercus.cli.options import secret_of
+from quercus.client.client import Client
+from quercus.specification.hosts import is_loopback
 
 if TYPE_CHECKING:
     from quercus.client.bridges.mqtt import MqttBridge
     from quercus.client.bridges.webhook import WebhookBridge
+
+MAX_CONNECTIONS = 64
+"""Connections of the backend for Label Studio at a time."""
 
 app = typer.Typer(
     no_args_is_help=True, help="Connect a model with other systems: MQTT, webhooks, Label Studio."
@@ -113,13 +115,9 @@ def mqtt(
         quercus bridge mqtt --topic plant/+/wine --model wine --ignore time
         quercus bridge mqtt -t wine -m wine --broker mqtts://mq.example
     """
-    try:
+    with needs_extra("bridge mqtt", "mqtt"):
         from quercus.client.bridges.mqtt import Broker, MqttBridge  # noqa: PLC0415  (an extra)
         from quercus.client.bridges.mqtt_messages import MessageFormat  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        if error.name != "paho":
-            raise
-        fail("`quercus bridge mqtt` needs paho-mqtt: pip install 'quercus[mqtt]'")
     source = Broker(
         broker,
         topic,
@@ -130,7 +128,7 @@ def mqtt(
     )
     form = MessageFormat(id_field, label_field, frozenset(ignore or ()))
     with ExitStack() as stack:
-        client = stack.enter_context(connect(server))
+        client = stack.enter_context(Client(server))
         stream = None if rejected is None else stack.enter_context(rejected.open("a", encoding="utf-8"))
         made = MqttBridge(
             client,
@@ -140,15 +138,8 @@ def mqtt(
             rejected=stream,
             notify=lambda text: err.print(text, style="dim", soft_wrap=True),
         )
-        _run_bridge(
-            made,
-            limit,
-            as_json,
-            lambda: (
-                f"{made.tally.messages:,} messages: {made.tally.stored:,} rows stored, "
-                f"{made.tally.known:,} there already, {made.tally.rejected:,} rejected"
-            ),
-        )
+        text = "{messages:,} messages: {stored:,} rows stored, {known:,} there already, {rejected:,} rejected"
+        _run_bridge(made, limit, as_json, text)
 
 
 @app.command("webhook")
@@ -232,7 +223,7 @@ def webhook(
     signer = Signer(secret)
     receiver = hooks.Receiver(url, max_attempts, None if receiver_ca is None else str(receiver_ca))
     with ExitStack() as stack:
-        client = stack.enter_context(connect(server))
+        client = stack.enter_context(Client(server))
         position = stack.enter_context(closing(Position(state or Path(f"{model}.webhook"), model)))
         stream = None if given_up is None else stack.enter_context(given_up.open("a", encoding="utf-8"))
         made = hooks.WebhookBridge(
@@ -244,32 +235,112 @@ def webhook(
             kinds=kind or (),
             with_values=with_values,
             given_up=stream,
-            notify=lambda text: err.print(text, style="dim", soft_wrap=True, markup=False),
+            notify=lambda text: err.print(text, style="dim", soft_wrap=True),
         )
-        _run_bridge(
-            made,
-            limit,
-            as_json,
-            lambda: (
-                f"{made.tally.delivered:,} events delivered in {made.tally.attempts:,} attempts, "
-                f"{made.tally.given_up:,} given up; the last one is {made.tally.sequence:,}"
-            ),
+        text = (
+            "{delivered:,} events delivered in {attempts:,} attempts, {given_up:,} given up; "
+            "the last one is {sequence:,}"
         )
+        _run_bridge(made, limit, as_json, text)
 
 
-app.command("label-studio")(label_studio)
-
-
-def _run_bridge(
-    bridge: MqttBridge | WebhookBridge, limit: int | None, as_json: bool, text: Callable[[], str]
+@app.command("label-studio")
+def label_studio(
+    *,
+    model: Annotated[
+        str,
+        typer.Option(
+            "--model", "-m", help="Model that predicts, and learns from the annotations.", show_default=False
+        ),
+    ],
+    host: Annotated[str, typer.Option("--host", help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="Port; 0: any free one.")] = 9090,
+    item: Annotated[
+        str, typer.Option("--item", metavar="FIELD", help="Field of a task's data with the id of the row.")
+    ] = "id",
+    question: Annotated[
+        str,
+        typer.Option(
+            "--question", metavar="NAME", help="Name of the Choices element, if several offer the classes."
+        ),
+    ] = "",
+    labeller: Annotated[
+        str,
+        typer.Option(
+            "--labeller", metavar="NAME", help="Labeller of all answers (default: the annotator of each)."
+        ),
+    ] = "",
+    secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--secret-file",
+            metavar="FILE",
+            help="File that contains the secret part of the URL (default: QUERCUS_LABEL_STUDIO_SECRET).",
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        str, typer.Option("--tls-cert", metavar="FILE", help="Certificate (PEM), which enables TLS.")
+    ] = "",
+    tls_key: Annotated[
+        str, typer.Option("--tls-key", metavar="FILE", help="Private key of the certificate (PEM).")
+    ] = "",
+    plaintext: Annotated[
+        bool,
+        typer.Option(
+            "--plaintext", help="Serve other machines without TLS because a reverse proxy terminates it."
+        ),
+    ] = False,
+    server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Run a bridge until `limit` or a signal, and report what it did."""
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: bridge.stop())
-    try:
-        bridge.run(limit)
-    finally:
-        if as_json:
-            print_json(asdict(bridge.tally))
-        else:
-            out.print(text())
+    """Run a machine-learning backend of Label Studio, until Ctrl-C or SIGTERM.
+
+    Label Studio gets the classes that a row may have, and a score that sorts the rows to label first to the top. The
+    choices of people there become statements about the row, whose id is in a field of the task. The command prints
+    "backend at URL": enter this URL in Label Studio under Settings, Model. With a secret, enter URL/SECRET; then nobody
+    else may state labels.
+
+    Try:
+
+        quercus bridge label-studio --model wine --item row
+        quercus bridge label-studio -m wine --secret-file studio.secret
+    """
+    with needs_extra("bridge label-studio", "console"):
+        from quercus.client.bridges.label_studio import (  # noqa: PLC0415  (the console extra)
+            BackendConfig,
+            application,
+        )
+        from quercus.client.http_serving import listen, serve  # noqa: PLC0415
+    if bool(tls_cert) != bool(tls_key):
+        raise typer.BadParameter("a certificate and its private key go together: --tls-cert and --tls-key")
+    secret = secret_of(secret_file, "QUERCUS_LABEL_STUDIO_SECRET")
+    if not is_loopback(host):
+        if not secret:
+            raise typer.BadParameter(
+                f"others reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 writes it"
+            )
+        if not (tls_cert or plaintext):
+            raise typer.BadParameter(
+                f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy terminates TLS"
+            )
+    config = BackendConfig(server, model, item, question, labeller, secret)
+    with Client(server) as client:
+        client.get_model(model)  # report errors of server, token or name now
+    warn_of_certificate(tls_cert, tls_key)
+    listening = listen(host, port)
+    where = f"[{host}]" if ":" in host else host
+    url = f"{'https' if tls_cert else 'http'}://{where}:{listening.getsockname()[1]}"
+    if secret:
+        err.print(f"Label Studio wants {url}/SECRET, with the secret of this backend", soft_wrap=True)
+    out.print(f"backend at {url}", soft_wrap=True)
+    app = application(config, lambda text: err.print(text, style="dim", soft_wrap=True))
+    serve(app, listening, tls_cert, tls_key, max_connections=MAX_CONNECTIONS)
+
+
+def _run_bridge(bridge: MqttBridge | WebhookBridge, limit: int | None, as_json: bool, text: str) -> None:
+    """Run a bridge until `limit` or a signal, and report its tally: ``text`` has a field for each of its counts."""
+    with on_signals(lambda _: bridge.stop(), "SIGINT", "SIGTERM"):
+        try:
+            bridge.run(limit)
+        finally:
+            counts = asdict(bridge.tally)
+            report(as_json, counts, text.format(**counts))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,14 +18,12 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     SKIP_HINT,
     DelimiterOption,
-    FileArgument,
     MissingOption,
     ModelArgument,
     RejectedOption,
     ServerOption,
     SpreadsheetOption,
     StandardOutput,
-    connect,
     err,
     fail,
     json_line,
@@ -33,12 +31,25 @@ from quercus.cli.common import (
     warn_of_unseen,
     words_of,
 )
-from quercus.cli.output_files import ENDINGS, format_for, write_rows
-from quercus.cli.whole_files import refuse_existing, refuse_input, written_whole
+from quercus.cli.output_files import (
+    ENDINGS,
+    format_for,
+    refuse_existing,
+    refuse_input,
+    write_rows,
+    written_whole,
+)
+from quercus.cli.pipes import (
+    AsTheyCome,
+    InputArgument,
+    NamedRows,
+    is_standard_input,
+    open_standard_input,
+)
 from quercus.client.classifications import Classification
 from quercus.client.client import Client
 from quercus.client.unseen import UnseenTally
-from quercus.files import FileError, FileRecord, FileTable, open_table, writing
+from quercus.files import FileError, FileRecord, open_table, writing
 from quercus.files.faults import naming_lines
 from quercus.files.pushing import RejectedFile, refused_rows
 from quercus.files.schema import Binding, class_of
@@ -63,7 +74,7 @@ class OutputFormat(StrEnum):
 def classify(
     *,
     model: ModelArgument,
-    file: FileArgument,
+    file: InputArgument,
     form: Annotated[
         OutputFormat | None,
         typer.Option(
@@ -104,7 +115,7 @@ def classify(
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Classify the rows of a CSV, ARFF or Parquet file.
+    """Classify the rows of a CSV, ARFF or Parquet file, or of standard input.
 
     The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
     probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions
@@ -115,35 +126,62 @@ def classify(
     A row is refused for a wrong value or id, or too few or many cells. The first one ends the command; with --rejected
     the others are classified under their own numbers, and the command fails at its end.
 
+    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are classified as they come, a
+    quarter of a second later at most, and printed as CSV or as JSON, as they came. A refused row is named on standard
+    error. The field id of JSON objects is their id.
+
     Try:
 
         quercus classify wine new.csv
         quercus classify wine new.csv --id-column bottle --output answers.parquet
         quercus classify wine test.csv --class class
+        quercus classify wine - < measured.jsonl
     """
+    is_piped = is_standard_input(file)
     chosen = _chosen_format(form, output, as_json=as_json)
-    _check_output(output, file, force)
-    refuse_input("--rejected", rejected, file)
+    if output is not None:
+        refuse_input("--output", output, None if is_piped else file)
+        refuse_existing(output, force)
+    elif force:
+        raise typer.BadParameter("--force is for files: give -o FILE")
+    refuse_input("--rejected", rejected, None if is_piped else file)
     if rejected is not None and rejected == output:
         raise typer.BadParameter("--rejected and --output name the same file")
     if for_spreadsheets and chosen is not OutputFormat.CSV:
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
-    table = open_table(file, delimiter=delimiter, missing=words_of(missing))
-    at = None if class_name is None else table.position(class_name, "--class")
-    with connect(server) as client:
+    words = words_of(missing)
+    table = None if is_piped else open_table(file, delimiter=delimiter, missing=words)
+    with Client(server) as client:
         specification = client.get_model(model).specification
-        classes = tuple(specification.classes)
+        if table is None:
+            piped = open_standard_input(specification, delimiter=delimiter, missing=words)
+            table, ids = piped.table, ids or piped.id_column
+            if piped.is_json and form is None and output is None:
+                chosen = OutputFormat.JSONL
+            elif chosen is OutputFormat.TABLE:
+                chosen = OutputFormat.CSV
+        at = None if class_name is None else table.position(class_name, "--class")
         binding = Binding(table, specification, uncertain=True)
-        with refused_rows(rejected, table) as refused:
+        with refused_rows(rejected, table) as written:
+            refused = NamedRows() if written is None and is_piped else written
             found = _ClassifiedFile(
-                client, model, binding, classes, masses=masses, ids=ids, at=at, refused=refused
+                client,
+                model,
+                binding,
+                tuple(specification.classes),
+                masses=masses,
+                ids=ids,
+                at=at,
+                refused=refused,
+                is_piped=is_piped,
             )
             _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
     warn_of_unseen(found.unseen.results(found.rows))
     if at is not None:
-        err.print(found.accuracy_text, markup=False)
+        err.print(found.accuracy_text)
     if refused is not None and refused.rows:
-        fail(f"{refused.count_text} refused: {rejected} has each with its line and the reason")
+        where = "standard error" if rejected is None else rejected
+        fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
 
 
 def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: bool) -> OutputFormat:
@@ -159,27 +197,9 @@ def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: b
     return OutputFormat(format_for(output, given))
 
 
-def _check_output(output: Path | None, file: Path, force: bool) -> None:
-    if output is None:
-        if force:
-            raise typer.BadParameter("--force is for files: give -o FILE")
-        return
-    refuse_input("--output", output, file)
-    refuse_existing(output, force)
-
-
-@dataclass(frozen=True)
-class _ClassifiedRow:
-    """A row's number, counted from 0, its id if a column has ids, and its prediction."""
-
-    number: int
-    id: str | None
-    found: Classification
-
-
 @dataclass(frozen=True)
 class _FileRow:
-    """A row to classify: its number, its id, and the class that it is said to have."""
+    """A row to classify: its number, counted from 0, its id, and its true class; None: no column has these."""
 
     number: int
     id: str | None
@@ -189,13 +209,14 @@ class _FileRow:
 
 
 class _ClassifiedFile:
-    """The rows of a file, classified as they are iterated, and how many of the predictions were right.
+    """The rows of a file and their predictions, made as they are iterated, and how many of them were right.
 
     Parameters
     ----------
     ids : column of ids; None: there is none.
     at : position of the column of true classes; None: there is none.
     refused : takes the rows that are refused; None: the first ends the reading.
+    is_piped : whether rows are classified as they come, and not in full chunks.
     """
 
     def __init__(
@@ -208,9 +229,10 @@ class _ClassifiedFile:
         masses: bool,
         ids: str | None,
         at: int | None,
-        refused: RejectedFile | None,
+        refused: RejectedFile | NamedRows | None,
+        is_piped: bool = False,
     ) -> None:
-        self._refused = refused
+        self._refused, self._is_piped = refused, is_piped
         self._client, self._model, self._binding = client, model, binding
         self.masses, self._at = masses, at
         self.classes = classes
@@ -223,13 +245,16 @@ class _ClassifiedFile:
         """True if each row has an id of its own."""
         return self._id_position is not None
 
-    def __iter__(self) -> Iterator[_ClassifiedRow]:
+    def __iter__(self) -> Iterator[tuple[_FileRow, Classification]]:
         table = self._binding.table
         records = enumerate(table.with_faults())
         count = 0
-        while chunk := list(itertools.islice(records, CHUNK_ROWS)):
+        full = iter(lambda: list(itertools.islice(records, CHUNK_ROWS)), [])
+        for chunk in AsTheyCome(records, CHUNK_ROWS) if self._is_piped else full:
             count += len(chunk)
             yield from self._classified([row for each in chunk if (row := self._read_row(*each)) is not None])
+            if self._is_piped:
+                sys.stdout.flush()
         if not count:
             raise FileError(table.path, "has a header but no rows")
 
@@ -239,14 +264,21 @@ class _ClassifiedFile:
         try:
             if record.fault is not None:
                 raise record.fault
-            name = None if k is None else _id_of(table, record, k)
+            name = None if k is None else record.cells[k]
+            if k is not None:
+                if name is None:
+                    raise table.error(record, k, "the id is missing")
+                try:
+                    check_id(name, "id")
+                except InvalidInput as error:
+                    raise table.error(record, k, f"the id {error.reason}") from None
             truth = None if self._at is None else class_of(table, record, self._at, self.classes)
             return _FileRow(number, name, record, self._binding.row(record), truth)
         except FileError as error:
             self._refuse(record, error)
             return None
 
-    def _classified(self, rows: list[_FileRow]) -> Iterator[_ClassifiedRow]:
+    def _classified(self, rows: list[_FileRow]) -> Iterator[tuple[_FileRow, Classification]]:
         """Classify rows; if the server refuses some and the others are wanted, they are found by halving."""
         if not rows:
             return
@@ -266,8 +298,7 @@ class _ClassifiedFile:
         self.rows += len(rows)
         self._known += sum(row.truth is not None for row in rows)
         self._right += sum(row.truth == label for row, label in zip(rows, answers.labels, strict=True))
-        for row, answer in zip(rows, answers, strict=True):
-            yield _ClassifiedRow(row.number, row.id, answer)
+        yield from zip(rows, answers, strict=True)
 
     def _refuse(self, record: FileRecord, error: FileError) -> None:
         if self._refused is None:
@@ -284,44 +315,21 @@ class _ClassifiedFile:
         return share + (f"; {lost:,} rows have no true class" if lost else "")
 
 
-def _id_of(table: FileTable, record: FileRecord, k: int) -> str:
-    cell = record.cells[k]
-    if cell is None:
-        raise table.error(record, k, "the id is missing")
-    try:
-        return check_id(cell, "id")
-    except InvalidInput as error:
-        raise table.error(record, k, f"the id {error.reason}") from None
-
-
-def _write(
-    rows: _ClassifiedFile,
-    form: OutputFormat,
-    output: Path | None,
-    *,
-    for_spreadsheets: bool,
-) -> None:
+def _write(rows: _ClassifiedFile, form: OutputFormat, output: Path | None, *, for_spreadsheets: bool) -> None:
     if form is OutputFormat.TABLE:
         _print_table(rows)
-    elif form is OutputFormat.JSONL:
-        with _open_output(output) as stream:
-            for each in rows:
-                stream.write(json_line(_row_json(each, rows)))
+    elif form is OutputFormat.JSONL and output is None:
+        _write_lines(rows, StandardOutput())
+    elif form is OutputFormat.JSONL and output is not None:
+        packed = writing.is_packed(output)
+        with written_whole(output) as part, writing.open_text(part, packed=packed) as stream:
+            _write_lines(rows, stream)
     else:
         table = _as_table(rows, rounded=form is OutputFormat.CSV)
         if output is None:
             writing.write_csv(table, StandardOutput(), for_spreadsheets=for_spreadsheets)
         else:
             write_rows(table, output, format_for(output, form), for_spreadsheets=for_spreadsheets)
-
-
-@contextmanager
-def _open_output(file: Path | None) -> Iterator[TextTarget]:
-    if file is None:
-        yield StandardOutput()
-        return
-    with written_whole(file) as part, writing.open_text(part, packed=writing.is_packed(file)) as stream:
-        yield stream
 
 
 def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
@@ -337,33 +345,31 @@ def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
     columns |= {"mass": str} if rows.masses else {}
     columns |= {"version": int}
     number: Any = "{:.6g}".format if rounded else float
-    return OutputTable(list(columns), list(columns.values()), _table_rows(rows, number))
-
-
-def _table_rows(rows: _ClassifiedFile, number: Any) -> Iterator[list[Any]]:
-    for each in rows:
-        found = each.found
-        yield [
-            *([each.id] if rows.has_ids else []),
-            each.number,
+    cells = (
+        [
+            *([row.id] if rows.has_ids else []),
+            row.number,
             write_name(found.label),
             *(number(x) for part in (found.theta, found.belief, found.plausibility) for x in part),
             write_set(found.label_set),
             *([_mass_text(found.mass)] if rows.masses else []),
             found.version,
         ]
+        for row, found in rows
+    )
+    return OutputTable(list(columns), list(columns.values()), cells)
 
 
-def _row_json(row: _ClassifiedRow, rows: _ClassifiedFile) -> dict[str, Any]:
-    found = row.found
-    line: dict[str, Any] = {} if row.id is None else {"id": row.id}
-    line |= {"row": row.number, "class": found.label, "classes": list(found.label_set)}
-    for name in ("theta", "pignistic", "belief", "plausibility"):
-        line[name] = dict(zip(rows.classes, getattr(found, name).tolist(), strict=True))
-    if rows.masses:
-        mass = found.mass
-        line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
-    return line | {"node": found.node, "version": found.version}
+def _write_lines(rows: _ClassifiedFile, stream: TextTarget) -> None:
+    for row, found in rows:
+        line: dict[str, Any] = {} if row.id is None else {"id": row.id}
+        line |= {"row": row.number, "class": found.label, "classes": list(found.label_set)}
+        for name in ("theta", "pignistic", "belief", "plausibility"):
+            line[name] = dict(zip(rows.classes, getattr(found, name).tolist(), strict=True))
+        if rows.masses:
+            mass = found.mass
+            line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
+        stream.write(json_line(line | {"node": found.node, "version": found.version}))
 
 
 def _print_table(rows: _ClassifiedFile) -> None:
@@ -372,8 +378,7 @@ def _print_table(rows: _ClassifiedFile) -> None:
         *ids, "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
     )
     versions: set[int] = set()
-    for row in rows:
-        each = row.found
+    for row, each in rows:
         k = each.classes.index(each.label)
         low, high = each.belief[k], each.plausibility[k]
         table.add_row(

@@ -5,18 +5,19 @@ from __future__ import annotations
 import getpass
 import json
 import re
+import signal
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
 from quercus.cli.completion import complete_model
-from quercus.client.client import Client
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.client.unseen import UnseenNames
 
@@ -107,31 +108,6 @@ ClassNamesOption = Annotated[
         "--classes", metavar="A,B,C", help="Names of the classes, if no column contains all of them."
     ),
 ]
-IgnoreOption = Annotated[
-    list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
-]
-NominalOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--nominal", metavar="COLUMN", help="Treat this column as names, whatever it looks like; repeatable."
-    ),
-]
-NumericOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--numeric",
-        metavar="COLUMN",
-        help="Treat this column as numbers; dates and times become seconds since 1970 UTC; repeatable.",
-    ),
-]
-AttributeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--attribute",
-        metavar="COLUMN",
-        help="Treat this column as an attribute although it looks like ids or a column of classes; repeatable.",
-    ),
-]
 FileArgument = Annotated[
     Path,
     typer.Argument(
@@ -167,6 +143,7 @@ RejectedOption = Annotated[
         help="Write refused rows to this CSV file, with line and reason, and go on (default: stop at the first).",
     ),
 ]
+UNIT_S: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 SKIP_HINT = "--rejected FILE writes such rows to a file, with their reasons, and goes on"
 DEFAULT_SERVER = DEFAULT_ADDRESS
 
@@ -185,11 +162,6 @@ def fail(message: str) -> NoReturn:
     raise CommandFailure(message)
 
 
-def connect(server: str) -> Client:
-    """Return a client; nothing is sent yet."""
-    return Client(server)
-
-
 def print_json(value: object) -> None:
     """Print one JSON document on standard output, unstyled."""
     StandardOutput().write(json.dumps(value, ensure_ascii=False, indent=2) + "\n")
@@ -206,12 +178,48 @@ def json_line(value: object) -> str:
     return json.dumps(value, ensure_ascii=False) + "\n"
 
 
-def report(as_json: bool, result: dict[str, Any], text: str) -> None:
-    """Report the outcome of a command: as JSON for programs, in a line of text for people."""
+def report(as_json: bool, result: object, shown: RenderableType) -> None:
+    """Report the outcome of a command: as JSON for programs, as a line of text or a table for people."""
     if as_json:
         print_json(result)
     else:
-        out.print(text, markup=False, soft_wrap=True)
+        out.print(shown, soft_wrap=isinstance(shown, str))
+
+
+@contextmanager
+def progress_bar(what: str, total: int | None = None) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a bar on standard error; yield a function that takes the completed amount and the total."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as shown:
+        task = shown.add_task(what, total=total)
+        yield lambda done, of: shown.update(task, completed=done, total=of)
+
+
+@contextmanager
+def on_signals(handler: Callable[[int], object], *names: str) -> Iterator[None]:
+    """Call a function with the number of each of these signals that comes during the block; Windows lacks some."""
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.signal(number, lambda got, _: handler(got)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, previous in before.items():
+            signal.signal(number, previous)
+
+
+def duration_s(flag: str, text: str) -> float:
+    """Return the seconds of a time such as ``30d``, the value of an option.
+
+    Examples
+    --------
+    >>> duration_s("--older-than", "90m")
+    5400.0
+    """
+    match = re.fullmatch(r"(\d{1,9})([smhdw])", text)
+    if match is None:
+        units = "a whole number and s, m, h, d or w, as in 12h or 90d"
+        raise typer.BadParameter(f"{flag} is {text[:60]!r}, must be {units}")
+    return float(int(match[1]) * UNIT_S[match[2]])
 
 
 def default_labeller() -> str:
@@ -228,8 +236,22 @@ def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
         err.print(f"warning: {each.text}", style="yellow", soft_wrap=True)
 
 
+def warn_of_certificate(cert: str, key: str) -> None:
+    """Print a warning if the certificate in these files has expired or soon does, as a server logs it."""
+    from quercus.server.gate.certificate_dates import certificate_end, expiry_warning  # noqa: PLC0415
+
+    try:
+        text = expiry_warning(cert, certificate_end(cert, key)) if cert else ""
+    except (OSError, ValueError):  # serving reports files that do not fit
+        return
+    if text:
+        err.print(
+            f"warning: {text}: renew the file, then start this command again", style="yellow", soft_wrap=True
+        )
+
+
 @contextmanager
-def needs_extra(command: str, extra: str) -> Iterator[None]:
+def needs_extra(command: str, extra: str = "server") -> Iterator[None]:
     """Wrap imports of an extra's parts: if they are missing, the error says how to install them."""
     try:
         yield
@@ -237,8 +259,3 @@ def needs_extra(command: str, extra: str) -> Iterator[None]:
         if error.name is None or error.name.startswith("quercus"):  # a part of our own: a bug, not an install
             raise
         fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[{extra}]'")
-
-
-def needs_server_extra(command: str) -> AbstractContextManager[None]:
-    """Around imports of the server's parts."""
-    return needs_extra(command, "server")

@@ -14,13 +14,11 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from quercus.specification.algorithms import Declaration
-    from quercus.specification.parameter import Parameter
 
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
 MAX_COMPLETIONS: Final = 200
 """Most names that are offered at once."""
-
 ROOM: Final = 10
 """Columns that are left free beside a description, for what a shell's quoting adds."""
 
@@ -80,15 +78,10 @@ def _offer_settings(incomplete: str, offered: Iterable[tuple[str, str]]) -> list
 def _settings(prefix: str, declared: Declaration) -> Iterator[tuple[str, str]]:
     for each in declared.parameters:
         yield f"{prefix}{each.name}=", f"{each.description}; {each.bound_text}"
-        for word, says in _words_of(each):
-            yield f"{prefix}{each.name}={word}", says
-
-
-def _words_of(parameter: Parameter) -> Iterator[tuple[str, str]]:
-    words = ("true", "false") if parameter.kind is bool else parameter.choices
-    yield from ((word, parameter.description) for word in words)
-    if parameter.meaning_of_none:
-        yield "none", parameter.meaning_of_none
+        for word in ("true", "false") if each.kind is bool else each.choices:
+            yield f"{prefix}{each.name}={word}", each.description
+        if each.meaning_of_none:
+            yield f"{prefix}{each.name}=none", each.meaning_of_none
 
 
 def _offer(incomplete: str, known: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

@@ -6,23 +6,26 @@ from typing import Annotated, Any
 
 import typer
 
-from quercus.cli.certificates import warn_of_certificate
-from quercus.cli.common import DEFAULT_SERVER, ServerOption, err, needs_extra, out
-from quercus.cli.options import option
-from quercus.specification import console as parameters
-from quercus.specification.parameter import Parameter
+from quercus.cli.common import DEFAULT_SERVER, ServerOption, err, needs_extra, out, warn_of_certificate
+from quercus.cli.options import option, with_options
+from quercus.specification.console import PARAMETERS
 
 
-def configured_option(parameter: Parameter, **more: Any) -> Any:
-    """Return an option of the console; its environment variable is QUERCUS_CONSOLE_NAME."""
-    return option(parameter, envvar=f"QUERCUS_CONSOLE_{parameter.name.upper()}", **more)
+def console_options() -> dict[str, Any]:
+    """Return the option of each parameter of the console; its environment variable is QUERCUS_CONSOLE_NAME."""
+    options: dict[str, Any] = {}
+    for name, parameter in PARAMETERS.items():
+        more = {"metavar": "FILE"} if name in ("tls_cert", "tls_key") else {}
+        made = option(parameter, envvar=f"QUERCUS_CONSOLE_{name.upper()}", **more)
+        options[name] = Annotated[parameter.kind, made]
+    return options
 
 
+@with_options(console_options(), {name: each.default for name, each in PARAMETERS.items()})
 def console(
     *,
     server: ServerOption = DEFAULT_SERVER,
-    host: Annotated[str, configured_option(parameters.HOST)] = parameters.HOST.default,
-    port: Annotated[int, configured_option(parameters.PORT)] = parameters.PORT.default,
+    options: dict[str, Any],
     name: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,14 +54,6 @@ def console(
             "for the browser's address, which the proxy gives in X-Forwarded-For.",
         ),
     ] = None,
-    tls_cert: Annotated[str, configured_option(parameters.TLS_CERT, metavar="FILE")] = "",
-    tls_key: Annotated[str, configured_option(parameters.TLS_KEY, metavar="FILE")] = "",
-    plaintext: Annotated[bool, configured_option(parameters.PLAINTEXT)] = False,
-    access: Annotated[str, configured_option(parameters.ACCESS)] = parameters.ACCESS.default,
-    send_delay_s: Annotated[
-        float, configured_option(parameters.SEND_DELAY_S)
-    ] = parameters.SEND_DELAY_S.default,
-    lease_s: Annotated[float, configured_option(parameters.LEASE_S)] = parameters.LEASE_S.default,
 ) -> None:
     """Label rows, view trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
 
@@ -78,17 +73,10 @@ def console(
     refuse_own_token()
     config = ConsoleConfig(
         server=server,
-        host=host,
-        port=port,
         names=tuple(name or ()),
         media=tuple(media or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
-        tls_cert=tls_cert,
-        tls_key=tls_key,
-        plaintext=plaintext,
-        access=access,
-        send_delay_s=send_delay_s,
-        lease_s=lease_s,
+        **options,
     )
     warn_of_certificate(config.tls_cert, config.tls_key)
     listening = listen(config)
@@ -97,8 +85,6 @@ def console(
             "warning: anybody who reaches this console may label, if the server asks for no token",
             style="yellow",
         )
-    err.print(
-        f"server {config.server}; stop with Ctrl-C or SIGTERM", style="dim", markup=False, soft_wrap=True
-    )
+    err.print(f"server {config.server}; stop with Ctrl-C or SIGTERM", style="dim", soft_wrap=True)
     out.print(f"console at {console_url(config, listening)}", soft_wrap=True)
     serve(config, listening)

@@ -2,19 +2,336 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+import ctypes
+import importlib.metadata
+import importlib.util
+import platform
+import re
+import shutil
+import socket
+import sqlite3
+import ssl
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.cli.common import JsonOption, out, print_json
-from quercus.cli.doctor_checks import all_findings
+from quercus.belief.errors import InvalidInput
+from quercus.cli.common import JsonOption, report
+from quercus.view.words import counted
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the server extra
     from quercus.server.config import Config
+
+State = Literal["ok", "warning", "fault"]
+
+LEAST_PYTHON: Final = (3, 11)
+LOW_DISK: Final = 1e9
+FULL_DISK: Final = 6e6
+"""Least free bytes with which a server can write."""
+CERTIFICATE_WARNING_DAYS: Final = 30
+LEAST_FILES: Final = 4096
+"""Least number of open files; each connection is one."""
+STA_UNSYNC: Final = 0x40
+"""Status bit of an unsynchronised kernel clock, see ``adjtimex(2)``."""
+
+
+@dataclass(frozen=True)
+class CheckFinding:
+    """The finding of a check.
+
+    Attributes
+    ----------
+    name : name of the check.
+    state : ``ok``, ``warning`` (a server runs) or ``fault`` (it does not, or not well).
+    found : in words.
+    fix : instructions; empty if all is well.
+    """
+
+    name: str
+    state: State
+    found: str
+    fix: str = ""
+
+
+def check_python() -> CheckFinding:
+    """Check the version of Python, and report that of its SQLite."""
+    versions = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}"
+    if sys.version_info < LEAST_PYTHON:
+        return CheckFinding("python", "fault", versions, "install Python 3.11 or newer, and Quercus with it")
+    return CheckFinding("python", "ok", versions)
+
+
+def check_packages() -> CheckFinding:
+    """Check that everything that the extra ``server`` names is installed."""
+    missing = []
+    for line in importlib.metadata.requires("quercus") or ():
+        name, _, marker = line.partition(";")
+        if marker and not re.search(r"extra == .server.", marker):
+            continue
+        distribution = re.split(r"[ <>=!~\[(]", name.strip())[0]
+        try:
+            importlib.metadata.version(distribution)
+        except importlib.metadata.PackageNotFoundError:
+            missing.append(distribution)
+    if missing:
+        text = f"not installed: {', '.join(missing)}"
+        return CheckFinding("packages", "fault", text, "pip install 'quercus[server]'")
+    return CheckFinding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
+
+
+def check_plugins() -> CheckFinding:
+    """List the plug-ins of other packages, and check that all that are installed can be imported."""
+    from quercus.specification import plugins  # noqa: PLC0415  (only this check needs them)
+
+    of_others = []
+    kinds = {plugins.LEARNERS: "learner", plugins.STRATEGIES: "strategy", plugins.READERS: "reader of files"}
+    for group, kind in kinds.items():
+        for each in plugins.plugins(group):
+            if plugins.package_of(each) == plugins.OURS:
+                continue
+            try:
+                plugins.load_plugin(group, each.name)
+            except plugins.PluginError as error:
+                text = f"the {kind} {each.name} {error.reason}"
+                return CheckFinding("plug-ins", "fault", text, "uninstall the package, or repair it")
+            of_others.append(f"{kind} {each.name} ({plugins.origin_of(each)})")
+    return CheckFinding("plug-ins", "ok", ", ".join(of_others) or "of no other package")
+
+
+def has_server() -> bool:
+    """Return whether the packages that the server needs are installed."""
+    return all(importlib.util.find_spec(name) for name in ("scipy", "sqlalchemy", "pydantic_settings"))
+
+
+def check_kernels() -> CheckFinding:
+    """Check that the compiled kernels are there, and belong to this Python and to these sources."""
+    try:
+        import quercus.kernels  # noqa: PLC0415  (the kernels)
+    except ImportError as error:
+        return CheckFinding("kernels", "fault", *str(error).split("; ", 1))
+    return CheckFinding("kernels", "ok", f"built, in {Path(quercus.kernels.__file__).parent}")
+
+
+def check_store(config: Config) -> CheckFinding:
+    """Check that the store can be read and written; check its schema, and its file quickly for damage."""
+    from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
+    from quercus.storage.engine import Database  # noqa: PLC0415
+    from quercus.storage.errors import StorageError  # noqa: PLC0415
+    from quercus.storage.migrate import check_known, stored_revision  # noqa: PLC0415
+    from quercus.storage.schema import HEAD  # noqa: PLC0415
+    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
+
+    dialect = dialect_for(config.store_url, 5.0)
+    name = dialect.store_name
+    try:
+        if isinstance(dialect, SqliteDialect):
+            dialect.file.check_reachable()
+            if not dialect.path.exists():
+                return CheckFinding("store", "ok", f"{name} does not exist yet; the first start creates it")
+        database = Database(dialect_for(config.store_url, 5.0, read_only=True))
+        try:
+            database.check_file(config.check_s)
+            with database.read() as connection:
+                revision = stored_revision(connection, name)
+            size = database.size_bytes()
+        finally:
+            database.close()
+    except (StorageError, InvalidInput) as error:
+        fix = "make the file and its folder readable and writable for the server, or restore a backup"
+        return CheckFinding("store", "fault", str(error), fix)
+    if revision is None:
+        return CheckFinding("store", "ok", f"{name} is empty; the first start creates its tables")
+    text = f"{name}, {size / 1e6:,.1f} MB, schema {revision}"
+    if revision != HEAD:
+        try:
+            check_known(revision, name)
+        except StorageError as error:
+            fix = "use the version of Quercus that wrote it, or bring the models over: quercus export, quercus import"
+            return CheckFinding("store", "fault", str(error), fix)
+        fix = "none needed; make a backup first if you may want to go back: quercus backup FILE"
+        return CheckFinding("store", "warning", f"{text}; the next start upgrades it to {HEAD}", fix)
+    return CheckFinding("store", "ok", text)
+
+
+def check_disk(config: Config) -> CheckFinding:
+    """Check the free space on the disk of the store."""
+    from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
+    from quercus.storage.sqlite.dialect import SqliteDialect  # noqa: PLC0415
+
+    dialect = dialect_for(config.store_url, 5.0)
+    if not isinstance(dialect, SqliteDialect):
+        return CheckFinding("disk", "ok", "that of the database server; look there")
+    folder = dialect.room.folder
+    if not folder.is_dir():
+        return CheckFinding("disk", "fault", f"the folder {folder} does not exist", f"mkdir -p {folder}")
+    free = shutil.disk_usage(folder).free
+    text = f"{free / 1e9:,.1f} GB free in {folder}"
+    fix = "free space, or move the store to another disk (--store)"
+    if free < FULL_DISK:
+        return CheckFinding(
+            "disk", "fault", f"{free / 1e6:,.1f} MB free in {folder}; nothing can be stored", fix
+        )
+    return CheckFinding("disk", "warning" if free < LOW_DISK else "ok", text, fix if free < LOW_DISK else "")
+
+
+def check_port(config: Config, flags: str = "") -> CheckFinding:
+    """Check that the server can listen on an address, or that a server already answers there.
+
+    Parameters
+    ----------
+    config
+        The configuration of the server.
+    flags
+        What the flags of the address begin with: `HTTP`, or nothing for gRPC.
+    """
+    from quercus.server.gate.listening import check_address, join_address  # noqa: PLC0415  (the server extra)
+    from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+
+    name = "http port" if flags else "port"
+    host, port = (config.http_host, config.http_port) if flags else (config.host, config.port)
+    if flags and not port:
+        return CheckFinding(name, "ok", "off; --http-port turns it on")
+    address = join_address(host, port)
+    try:
+        check_address(host, port, flags)
+    except BadStart as error:
+        if "in use" in str(error) and _speaks_http2(config):
+            return CheckFinding(name, "ok", f"{address} is in use by a gRPC server; is it this one?")
+        fix = f"choose another --{flags}port or --{flags}host, or stop that program"
+        return CheckFinding(name, "fault", str(error), fix)
+    return CheckFinding(name, "ok", f"{address} is free")
+
+
+def _speaks_http2(config: Config) -> bool:
+    """Return whether the listening program speaks HTTP/2, as gRPC does; with TLS this is assumed."""
+    if config.tls_cert:
+        return True
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(config.host, config.host)  # noqa: S104 - asked, not bound
+    try:
+        with socket.create_connection((host, config.port), timeout=2) as asked:
+            asked.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(3) + b"\x04" + bytes(5))
+            return asked.recv(9)[3:4] == b"\x04"  # SETTINGS, the first frame of every server
+    except OSError:
+        return False
+
+
+def check_workers(config: Config) -> CheckFinding:
+    """Check that there are cores for all workers, and that the system lets them share a port."""
+    from quercus.server.machine import SHARES_PORTS, usable_cores  # noqa: PLC0415  (the server extra)
+
+    cores = usable_cores()
+    text = f"{config.workers} on {counted(cores, 'core')}"
+    if config.workers > 1 and not SHARES_PORTS:
+        text = f"{config.workers}, and {sys.platform} does not divide connections among processes"
+        return CheckFinding("workers", "fault", text, "leave workers at 1, or run the server on Linux")
+    if config.workers > cores:
+        return CheckFinding("workers", "warning", text, f"no more workers than cores: --workers {cores}")
+    return CheckFinding("workers", "ok", text)
+
+
+def check_certificate(config: Config) -> CheckFinding:
+    """Check that certificate and key belong together, and how long the certificate is valid."""
+    from quercus.server.gate.certificate_dates import certificate_end  # noqa: PLC0415  (the server extra)
+
+    if not config.tls_cert:
+        return CheckFinding("certificate", "ok", "no TLS")
+    fix = "renew the files, then send the server SIGHUP (systemctl reload quercus)"
+    try:
+        end = certificate_end(config.tls_cert, config.tls_key)
+    except (OSError, ssl.SSLError) as error:
+        why = getattr(error, "strerror", None) or getattr(error, "reason", None) or str(error)
+        return CheckFinding("certificate", "fault", f"{config.tls_cert}, {config.tls_key}: {why}", fix)
+    days = (end - time.time()) / 86_400
+    if days <= 0:
+        return CheckFinding("certificate", "fault", f"{config.tls_cert} has expired", fix)
+    text = f"{config.tls_cert} expires in {days:,.0f} days"
+    low = days < CERTIFICATE_WARNING_DAYS
+    return CheckFinding("certificate", "warning" if low else "ok", text, fix if low else "")
+
+
+def check_clock() -> CheckFinding:
+    """Check that a time service keeps the system's clock. Displayed times and tokens depend on it; leases do not."""
+    now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    state = _kernel_clock()
+    if state is not None and state & STA_UNSYNC:
+        fix = "run a time service, such as systemd-timesyncd or chrony"
+        return CheckFinding("clock", "warning", f"{now}; no time service keeps it", fix)
+    return CheckFinding("clock", "ok", now if state is None else f"{now}, kept by a time service")
+
+
+def _kernel_clock() -> int | None:
+    """Return the status bits of the kernel's clock; None if they cannot be read, as on systems other than Linux."""
+    if not sys.platform.startswith("linux"):
+        return None
+    buffer = ctypes.create_string_buffer(256)  # struct timex, modes 0: read only
+    try:
+        if ctypes.CDLL(None, use_errno=True).adjtimex(buffer) < 0:
+            return None
+    except (OSError, AttributeError):
+        return None
+    at = 5 * ctypes.sizeof(ctypes.c_long)  # modes (padded), offset, freq, maxerror, esterror
+    return int.from_bytes(buffer.raw[at : at + 4], sys.byteorder)
+
+
+def check_files() -> CheckFinding:
+    """Check the number of files, and so of connections, that the server may have open."""
+    import resource  # noqa: PLC0415  (not on every system)
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft < LEAST_FILES:
+        fix = f"ulimit -n {LEAST_FILES} before the start, or LimitNOFILE= in the unit of systemd"
+        return CheckFinding("files", "warning", f"at most {soft:,} open files (hard limit {hard:,})", fix)
+    return CheckFinding("files", "ok", f"at most {soft:,} open files")
+
+
+def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
+    """Run every check, in order. Checks that need the server extra run only if it is installed.
+
+    Parameters
+    ----------
+    load : reads the configuration; an error of it is a finding.
+    """
+    yield check_python()
+    yield check_packages()
+    yield check_plugins()
+    if has_server():
+        from quercus.server.config import BadConfiguration  # noqa: PLC0415  (the server extra)
+        from quercus.server.gate.listening import HTTP  # noqa: PLC0415
+        from quercus.storage.dialect import dialect_for  # noqa: PLC0415
+        from quercus.storage.errors import StorageError  # noqa: PLC0415
+
+        yield check_kernels()
+        try:
+            config = load()
+        except BadConfiguration as error:
+            yield CheckFinding(
+                "configuration", "fault", str(error), "correct the flag, the variable or the file"
+            )
+        else:
+            yield CheckFinding("configuration", "ok", "every key is known and within its bounds")
+            try:
+                dialect_for(config.store_url, 5.0)
+            except (StorageError, InvalidInput) as error:
+                yield CheckFinding("store", "fault", str(error), "correct --store, or install the driver")
+            else:
+                yield check_store(config)
+                yield check_disk(config)
+            yield check_port(config)
+            yield check_port(config, HTTP)
+            yield check_workers(config)
+            yield check_certificate(config)
+    yield check_clock()
+    if importlib.util.find_spec("resource"):
+        yield check_files()
+
 
 _STYLES = {"ok": "green", "warning": "yellow", "fault": "bold red"}
 
@@ -61,17 +378,11 @@ def doctor(
 
     findings = list(all_findings(load_config))
     well = all(each.state != "fault" for each in findings)
-    if as_json:
-        print_json({"well": well, "checks": [asdict(each) for each in findings]})
-    else:
-        table = RichTable(box=None, show_header=False, pad_edge=False)
-        table.add_column()
-        table.add_column()
-        table.add_column(overflow="fold")
-        for each in findings:
-            table.add_row(Text(each.state, style=_STYLES[each.state]), each.name, each.found)
-            if each.fix and each.state != "ok":
-                table.add_row("", "", Text(f"→ {each.fix}", style="dim"))
-        out.print(table)
+    table = RichTable("", "", Column(overflow="fold"), box=None, show_header=False, pad_edge=False)
+    for each in findings:
+        table.add_row(Text(each.state, style=_STYLES[each.state]), each.name, each.found)
+        if each.fix and each.state != "ok":
+            table.add_row("", "", Text(f"→ {each.fix}", style="dim"))
+    report(as_json, {"well": well, "checks": [asdict(each) for each in findings]}, table)
     if not well:
         raise typer.Exit(1)

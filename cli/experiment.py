@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib.util
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table as RichTable
 
-from quercus.cli.common import JsonOption, fail, out, print_json
-from quercus.cli.experiment_run import (
-    chosen_methods,
-    data_sets,
-    draw_figures,
-    failing_in_words,
-    levels_of,
-    names_of,
-    run_grid,
-)
-from quercus.cli.options import option
+from quercus.belief.errors import InvalidInput
+from quercus.cli.common import JsonOption, err, fail, needs_extra, on_signals, out, print_json
+from quercus.cli.options import option, with_options
 from quercus.specification.executor import EXECUTOR
+
+if TYPE_CHECKING:  # the server extra
+    from quercus.experiments.protocols import Protocol
 
 app = typer.Typer(
     no_args_is_help=True, help="Compare learners and query strategies, as the papers do, on your data."
@@ -36,44 +42,14 @@ DataOption = Annotated[
         help="Folder of CSV and ARFF files, one data set per file. Default: scikit-learn's data.",
     ),
 ]
-KindsOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--kinds",
-        metavar="FILE",
-        exists=True,
-        dir_okay=False,
-        help="JSON file with the kind of each column of each data file: numeric, nominal or id.",
-    ),
-]
 ClassOption = Annotated[
     str | None,
     typer.Option("--class", metavar="COLUMN", help="Class column (default: class, else the last)."),
-]
-SetsOption = Annotated[
-    str | None,
-    typer.Option(
-        "--sets",
-        metavar="NAMES",
-        help="Names of data sets, with commas (default: see quercus experiment list).",
-    ),
 ]
 MethodsOption = Annotated[
     str | None, typer.Option("--methods", metavar="NAMES", help="Names of methods, with commas, or all.")
 ]
 SeedOption = Annotated[int, typer.Option("--seed", min=0, max=2**32 - 1, help="Seed of all random draws.")]
-RepeatsOption = Annotated[
-    int, typer.Option("--repeats", min=1, max=1000, help="Number of cross-validations.")
-]
-FoldsOption = Annotated[
-    int, typer.Option("--folds", min=2, max=1000, help="Number of folds of a cross-validation.")
-]
-BinsOption = Annotated[
-    int,
-    typer.Option(
-        "--bins", min=0, max=256, help="Number of equal-width bins of a numeric column; 0: no binning."
-    ),
-]
 ExecutorOption = Annotated[str, option(EXECUTOR, metavar="NAME")]
 OutOption = Annotated[
     Path, typer.Option("--output", "-o", metavar="DIR", file_okay=False, help="Folder of results and plots.")
@@ -81,9 +57,55 @@ OutOption = Annotated[
 FolderArgument = Annotated[
     Path, typer.Argument(help="Folder of results.", exists=True, file_okay=False, show_default=False)
 ]
+GRID_OPTIONS: dict[str, Any] = {
+    "data": DataOption,
+    "kinds": Annotated[
+        Path | None,
+        typer.Option(
+            "--kinds",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="JSON file with the kind of each column of each data file: numeric, nominal or id.",
+        ),
+    ],
+    "class_name": ClassOption,
+    "sets": Annotated[
+        str | None,
+        typer.Option(
+            "--sets",
+            metavar="NAMES",
+            help="Names of data sets, with commas (default: see quercus experiment list).",
+        ),
+    ],
+    "methods": MethodsOption,
+    "seed": SeedOption,
+    "repeats": Annotated[
+        int, typer.Option("--repeats", min=1, max=1000, help="Number of cross-validations.")
+    ],
+    "folds": Annotated[
+        int, typer.Option("--folds", min=2, max=1000, help="Number of folds of a cross-validation.")
+    ],
+    "bins": Annotated[
+        int,
+        typer.Option(
+            "--bins", min=0, max=256, help="Number of equal-width bins of a numeric column; 0: no binning."
+        ),
+    ],
+    "executor": ExecutorOption,
+    "out_dir": OutOption,
+}
+"""The options of each protocol on data sets; ``class_name`` to ``sets`` choose the data."""
+GRID_DEFAULTS = {"seed": 0, "repeats": 5, "folds": 10, "executor": EXECUTOR.default}
+
+
+def with_grid_options(command: str, bins: int) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a protocol its options; its results are in ``quercus-COMMAND`` by default."""
+    return with_options(GRID_OPTIONS, GRID_DEFAULTS | {"bins": bins, "out_dir": Path(f"quercus-{command}")})
 
 
 @app.command("labels")
+@with_grid_options("labels", bins=4)
 def labels(
     *,
     corruption: Annotated[
@@ -102,17 +124,7 @@ def labels(
     unit: Annotated[
         bool, typer.Option("--unit", help="Draw uncertain plausibilities from [0, 1], not [0, U].")
     ] = False,
-    data: DataOption = None,
-    kinds: KindsOption = None,
-    class_name: ClassOption = None,
-    sets: SetsOption = None,
-    methods: MethodsOption = None,
-    seed: SeedOption = 0,
-    repeats: RepeatsOption = 5,
-    folds: FoldsOption = 10,
-    bins: BinsOption = 4,
-    executor: ExecutorOption = EXECUTOR.default,
-    out_dir: OutOption = Path("quercus-labels"),
+    options: dict[str, Any],
 ) -> None:
     """Measure accuracy against the quality of the labels: the figures of the papers.
 
@@ -143,35 +155,21 @@ def labels(
                 raise typer.BadParameter(f"--corruption: {name!r} is none of {', '.join(SWEEPS)}")
         levels_found = levels_of("--levels", levels, 0, 1)
         grid = LabelProtocol(
-            data=data_sets(data, kinds, class_name, sets),
-            methods=chosen_methods(methods, LEARNERS, DEFAULT),
-            seed=seed,
-            repeats=repeats,
-            folds=folds,
-            bins=bins,
+            **grid_fields(options, LEARNERS, DEFAULT),
             base=Corruption(noise=noise, uncertain=uncertain, unit=unit),
             sweeps=dict.fromkeys(wanted, levels_found),
         )
-        run_grid(grid, out_dir, executor)
+        run_grid(grid, options["out_dir"], options["executor"])
 
 
 @app.command("learners")
+@with_grid_options("learners", bins=0)
 def learners(
     *,
     vacuous: Annotated[
         float, typer.Option("--vacuous", min=0, max=1, help="Level of V for data sets with precise labels.")
     ] = 0.9,
-    data: DataOption = None,
-    kinds: KindsOption = None,
-    class_name: ClassOption = None,
-    sets: SetsOption = None,
-    methods: MethodsOption = None,
-    seed: SeedOption = 0,
-    repeats: RepeatsOption = 5,
-    folds: FoldsOption = 10,
-    bins: BinsOption = 0,
-    executor: ExecutorOption = EXECUTOR.default,
-    out_dir: OutOption = Path("quercus-learners"),
+    options: dict[str, Any],
 ) -> None:
     """Compare all learners in a table: the default forest, the published trees and forests, and baselines.
 
@@ -189,18 +187,14 @@ def learners(
         from quercus.experiments.protocols import GIVEN, LabelProtocol  # noqa: PLC0415
 
         grid = LabelProtocol(
-            data=data_sets(data, kinds, class_name, sets),
-            methods=chosen_methods(methods, LEARNERS, TABLE),
-            seed=seed,
-            repeats=repeats,
-            folds=folds,
-            bins=bins,
+            **grid_fields(options, LEARNERS, TABLE),
             sweeps={"V": (vacuous,), GIVEN: (0.0,)},
         )
-        run_grid(grid, out_dir, executor, table=True)
+        run_grid(grid, options["out_dir"], options["executor"], table=True)
 
 
 @app.command("queries")
+@with_grid_options("queries", bins=4)
 def queries(
     *,
     max_answers: Annotated[
@@ -218,17 +212,7 @@ def queries(
     uncertain: Annotated[
         float, typer.Option("--uncertain", min=0, max=1, help="Level of U of the initial labels.")
     ] = 0.0,
-    data: DataOption = None,
-    kinds: KindsOption = None,
-    class_name: ClassOption = None,
-    sets: SetsOption = None,
-    methods: MethodsOption = None,
-    seed: SeedOption = 0,
-    repeats: RepeatsOption = 5,
-    folds: FoldsOption = 10,
-    bins: BinsOption = 4,
-    executor: ExecutorOption = EXECUTOR.default,
-    out_dir: OutOption = Path("quercus-queries"),
+    options: dict[str, Any],
 ) -> None:
     """Measure accuracy against the number of queries, for each strategy.
 
@@ -253,16 +237,11 @@ def queries(
         from quercus.experiments.strategies import STRATEGIES  # noqa: PLC0415
 
         grid = QueryProtocol(
-            data=data_sets(data, kinds, class_name, sets),
-            methods=chosen_methods(methods, STRATEGIES, tuple(STRATEGIES)),
-            seed=seed,
-            repeats=repeats,
-            folds=folds,
-            bins=bins,
+            **grid_fields(options, STRATEGIES, tuple(STRATEGIES)),
             base=Corruption(vacuous=vacuous, noise=noise, uncertain=uncertain),
             levels=tuple(float(level) for level in (*range(0, max_answers, step), max_answers)),
         )
-        run_grid(grid, out_dir, executor)
+        run_grid(grid, options["out_dir"], options["executor"])
 
 
 @app.command("restaurant")
@@ -406,4 +385,138 @@ def list_names(data: DataOption = None, as_json: JsonOption = False) -> None:
                 drawn.add_row(name, method.title)
             out.print(drawn, "")
         out.print("data sets", style="bold")
-        out.print(", ".join(sets), markup=False)
+        out.print(", ".join(sets))
+
+
+@contextmanager
+def failing_in_words() -> Iterator[None]:
+    """End the work of a command with a message if its input is wrong."""
+    with needs_extra("experiment", "experiment"):
+        from quercus.estimators.executors import ExecutorError  # noqa: PLC0415  (the server extra)
+    try:
+        with needs_extra("experiment", "experiment"):
+            yield
+    except InvalidInput as error:
+        fail(f"{error.field}: {error.reason}")
+    except ExecutorError as error:
+        fail(str(error))
+
+
+def names_of(text: str) -> list[str]:
+    """Return the names of a list with commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
+
+
+def grid_fields(options: dict[str, Any], known: Any, default: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of a protocol on data sets that the options of its command give.
+
+    Parameters
+    ----------
+    options
+        The values of `GRID_OPTIONS`.
+    known, default
+        All methods of the protocol by name, and those that run by default.
+    """
+    from quercus.experiments.datasets import DEFAULT, built_in, in_folder  # noqa: PLC0415  (the server extra)
+
+    folder, wanted = options["data"], None if options["sets"] is None else names_of(options["sets"])
+    if folder is None:
+        sets = built_in(wanted or DEFAULT)
+    else:
+        sets = in_folder(folder, wanted, options["kinds"], options["class_name"])
+    fields = {name: options[name] for name in ("seed", "repeats", "folds", "bins")}
+    methods = chosen_methods(options["methods"], known, default)
+    return fields | {"data": {data.name: data for data in sets}, "methods": methods}
+
+
+def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tuple[str, ...]:
+    """Return the methods wanted; those that need a missing package are left out with a warning."""
+    wanted = list(known) if text == "all" else list(default) if text is None else names_of(text)
+    for name in wanted:
+        if name not in known:
+            raise typer.BadParameter(f"--methods: there is no {name!r}; see: quercus experiment list")
+    absent = [
+        name for name in wanted if known[name].needs and not importlib.util.find_spec(known[name].needs)
+    ]
+    if absent:
+        missing = sorted({known[name].needs for name in absent})
+        fix = "pip install 'quercus[experiment]'"
+        err.print(f"left out: {', '.join(absent)}, which need {', '.join(missing)}; {fix}", style="yellow")
+    there = tuple(name for name in wanted if name not in absent)
+    if not there:
+        fail("no method is left to run")
+    return there
+
+
+def levels_of(flag: str, text: str, low: float, high: float) -> tuple[float, ...]:
+    """Return the numbers of ``FROM:TO:STEP``, both ends among them, or of a list."""
+    try:
+        if ":" in text:
+            start, end, step = (float(part) for part in text.split(":"))
+            count = math.floor((end - start) / step + 1e-9) + 1 if step > 0 else 0
+            levels = [round(start + i * step, 9) for i in range(min(count, 1001))]
+        else:
+            levels = [float(part) for part in names_of(text)]
+    except (ValueError, OverflowError):  # OverflowError: infinitely many
+        levels = []
+    if not levels or not all(low <= level <= high for level in levels) or len(levels) > 1000:
+        raise typer.BadParameter(
+            f"{flag}: {text!r} must be FROM:TO:STEP or numbers with commas, in [{low:g}, {high:g}], at most 1,000"
+        )
+    return tuple(sorted(set(levels)))
+
+
+def run_grid(grid: Protocol, folder: Path, executor_name: str, *, table: bool = False) -> None:
+    """Run the missing cells of a grid, with progress, and draw it."""
+    from quercus.estimators.executors import open_executor, parse_executor  # noqa: PLC0415  (the server extra)
+    from quercus.experiments.results import Results, agree_on  # noqa: PLC0415  (the server extra)
+    from quercus.experiments.running import run_cells  # noqa: PLC0415
+    from quercus.experiments.summary import markdown_table  # noqa: PLC0415
+
+    parse_executor(executor_name)  # before any work
+    agree_on(folder, grid.settings, grid.data_fingerprints)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=err,
+    )
+    with Results(folder) as results, progress, on_signals(_interrupt, "SIGTERM"):
+        cells = list(grid.cells())
+        missing = results.missing_cells(cells)
+        task = progress.add_task("cells", total=len(cells), completed=len(cells) - len(missing))
+        try:
+            with open_executor(executor_name) as executor:
+                refusals = run_cells(grid, missing, results, executor, lambda _cell: progress.advance(task))
+        except KeyboardInterrupt:
+            progress.stop()
+            err.print(f"stopped; {results.path} holds what was done, the same command continues")
+            raise
+    reasons = {(refusal.cell.data, refusal.cell.method): refusal.reason for refusal in refusals}
+    for (data, method), reason in reasons.items():
+        err.print(f"left out: {method} on {data}: {reason}", style="yellow")
+    draw_figures(folder)
+    if table:
+        rows = list(results.rows.values())
+        for sweep, level in sorted({(row.key.sweep, row.key.level) for row in rows}):
+            typer.echo(f"\n{sweep} = {level:g}\n\n{markdown_table(rows, sweep, level)}")
+
+
+def draw_figures(folder: Path) -> None:
+    """Draw the figures of a folder from its results."""
+    from quercus.experiments.plots import draw_all  # noqa: PLC0415  (the server extra)
+    from quercus.experiments.results import RESULTS, read_rows  # noqa: PLC0415
+
+    rows = list(read_rows(folder / RESULTS))
+    if not rows:
+        fail(f"{folder / RESULTS} holds no measurement")
+    for path in draw_all(rows, folder):
+        out.print(f"drew {path}", soft_wrap=True)
+
+
+def _interrupt(_: int) -> NoReturn:
+    """End the work as Ctrl-C does, so that it cleans up."""
+    raise KeyboardInterrupt

@@ -67,7 +67,7 @@ def error_json(
 
     Parameters
     ----------
-    kind : class of the error, as in ``NotFound``; ``Usage`` for a wrong command line, ``Interrupted`` for Ctrl-C.
+    kind : class of the error, such as ``NotFound``; ``Usage`` for a wrong command line, ``Interrupted`` for Ctrl-C.
     message : description of the failure, for people.
     exit_code : exit code of the command.
     hints : instructions for the user.

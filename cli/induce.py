@@ -10,36 +10,33 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.table import Table as RichTable
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
-    AttributeOption,
     DelimiterOption,
     FileArgument,
-    IgnoreOption,
     JsonOption,
     LabelColumnOption,
     LabelFileOption,
     MissingOption,
-    NominalOption,
-    NumericOption,
     err,
     fail,
-    needs_server_extra,
+    needs_extra,
     out,
     words_of,
 )
-from quercus.cli.look import print_remarks
+from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, print_remarks
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
-from quercus.cli.tree import DepthOption, DotOption, MemberOption, RulesOption, SvgOption, TreeOutput
-from quercus.cli.whole_files import refuse_input
+from quercus.cli.options import with_options
+from quercus.cli.output_files import refuse_input
+from quercus.cli.tree import TREE_OPTIONS, write_trees
 from quercus.client.places import plain_text
 from quercus.client.specifications import Specification
 from quercus.client.values import Floats
-from quercus.files import FileData, FileError, FileTable, open_table, read
+from quercus.files import FileError, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
 
-if TYPE_CHECKING:
-    from quercus.belief.label import Label
-    from quercus.cli.offline_model import OfflineModel, Oracle
+if TYPE_CHECKING:  # the server extra
+    from quercus.cli.offline_model import OfflineModel
 
 
 LEARNER = "abc45"
@@ -47,6 +44,8 @@ LEARNER = "abc45"
 
 
 @with_model_options(by="default", learner=LEARNER)
+@with_options(COLUMN_OPTIONS, NO_CHOICES, into="columns")
+@with_options(TREE_OPTIONS, {"rules": False}, into="output")
 def induce(
     *,
     file: FileArgument,
@@ -66,30 +65,23 @@ def induce(
             help="True classes that answer the queries, a line per row (? = cannot tell). Default: the class column.",
         ),
     ] = None,
-    ignore: IgnoreOption = None,
-    nominal: NominalOption = None,
-    numeric: NumericOption = None,
-    attribute: AttributeOption = None,
+    columns: dict[str, Any],
     bins: BinsOption = None,
     cuts: CutsOption = None,
     options: dict[str, Any],
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
-    dot: DotOption = None,
-    svg: SvgOption = None,
-    member: MemberOption = None,
-    depth: DepthOption = None,
-    rules: RulesOption = False,
+    output: dict[str, Any],
     as_json: JsonOption = False,
 ) -> None:
     """Grow the trees of any learner from files, without a server.
 
     The result is what a model with the same options serves of the same rows, labels and answers, and the options are
     those of quercus models create. Only the default learner is another: abc45, whose tree also stands beside the
-    forest of active-forest. Where the true classes are known beside the labels, the accuracy of the predictions for
-    these rows follows.
+    forest of active-forest. If the true classes of rows are known too, the accuracy of their predictions is printed.
 
-    Columns that cannot help, such as ids, are left out, and what looks wrong in the file is said: see quercus inspect.
+    Columns that cannot help, such as ids, are left out, and remarks name what looks wrong in the file: see quercus
+    inspect.
     Nominal values are sorted (ARFF: in declared order); the classes are in the order of the label file's header, else
     sorted. For the trees of the papers: --split-significance 0.
 
@@ -101,10 +93,11 @@ def induce(
         quercus induce wine.csv --algorithm forest -p base=c45 --member 3
         quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
     """
-    with needs_server_extra("induce"):
+    with needs_extra("induce"):
+        from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
         from quercus.cli.offline_model import checked_specification, grow_offline  # noqa: PLC0415
-    for name, path in (("--dot", dot), ("--svg", svg)):
-        refuse_input(name, path, file, label_file, truth_file)
+    for name in ("dot", "svg"):
+        refuse_input(f"--{name}", output[name], file, label_file, truth_file)
     words = words_of(missing)
     table = open_table(file, delimiter=delimiter, missing=words, quietly=True)
     if class_name is not None and class_name not in table.names and label_file is None:
@@ -114,18 +107,24 @@ def induce(
         class_name=class_name if class_name in table.names else None,  # it may name a column of --truth alone
         label_file=label_file,
         label_column=label_column,
-        ignore=ignore or [],
-        nominal=nominal or [],
-        numeric=numeric or [],
-        attributes=attribute or [],
         delimiter=delimiter,
         missing=words,
         quietly=True,
+        **columns,
     )
     print_remarks(data.remarks, err)
-    answers = None if truth_file is None else open_table(truth_file, delimiter=delimiter, missing=words)
-    labels = _given_labels(data)
-    truth = data.truth if answers is None else _true_classes(data, class_name, answers)
+    if data.labels is None:
+        reason = "holds no labels: name the class column with --class, or give --label-file FILE"
+        raise FileError(data.path, reason)
+    if (data.weights != 1).any():
+        fail(f"{data.path} gives weights to its rows; this command counts every row once")
+    labels, truth = data.labels, data.truth
+    if truth_file is not None:
+        given = open_table(truth_file, delimiter=delimiter, missing=words)
+        k = truth_column(given, class_name, data.classes)
+        truth = tuple(label_of(given, record, k, data.classes) for record in given)
+        if len(truth) != len(data):
+            fail(f"{given.path} has {len(truth):,} rows, {data.path} has {len(data):,}: one answer per row")
     if options.get("budget") and truth is None:
         raise typer.BadParameter("--budget needs answers: give --truth FILE")
     attributes = with_branches(data.attributes, bins, cuts)
@@ -133,63 +132,38 @@ def induce(
         specification = checked_specification(
             Specification(attributes, data.classes, **({"algorithm": LEARNER} | options))
         )
+    reader = LabelReader(data.classes)
     with _failing_in_words(f"{data.path}: "):
-        model = grow_offline(
-            specification,
-            data.values,
-            _read_labels(labels, data.classes, "row"),
-            None if truth is None else _oracle_of(truth, data.classes),
-        )
-    if not as_json:
-        _print_queries(model)
+        known = [reader.read_label(label, f"row {row}") for row, label in enumerate(labels)]
+        answers = [
+            None if label is None else reader.read_label(label, f"answer {row}")
+            for row, label in enumerate(truth or ())
+        ]
+        oracle = None if truth is None else answers.__getitem__
+        model = grow_offline(specification, data.values, known, oracle)
+    if model.queries and not as_json:
+        asked = RichTable("asked", "row", "in node", "for", "score", box=None)
+        for number, query in enumerate(model.queries, 1):
+            path = ", ".join(f"{a} = {v}" for a, v in query["path"]) or "root"
+            asked_for = "itself" if query["attribute"] is None else f"{query['attribute']} = {query['value']}"
+            asked.add_row(str(number), str(query["row"]), path, asked_for, f"{query['score']:.4f}")
+        out.print(asked)
+        out.print()
     more: dict[str, Any] = {"queries": list(model.queries)}
     if truth is not None and truth is not labels:
         more["accuracy"] = _count_right(model, data.values, labels, truth)
     with _failing_in_words():
-        TreeOutput(dot, svg, member, depth, rules, as_json).write(model, **more)
+        write_trees(model, as_json, **output, **more)
     if "accuracy" in more and not as_json:
-        _print_accuracy(**more["accuracy"])
+        err.print(_accuracy_text(**more["accuracy"]))
 
 
 @contextmanager
 def _failing_in_words(prefix: str = "") -> Iterator[None]:
-    from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-
     try:
         yield
     except InvalidInput as error:
         fail(f"{prefix}{plain_text(error)}")
-
-
-def _given_labels(data: FileData) -> tuple[FileLabel, ...]:
-    """Return the labels of a file; there must be some, and no weights."""
-    if data.labels is None:
-        reason = "holds no labels: name the class column with --class, or give --label-file FILE"
-        raise FileError(data.path, reason)
-    if (data.weights != 1).any():
-        fail(f"{data.path} gives weights to its rows; this command counts every row once")
-    return data.labels
-
-
-def _true_classes(data: FileData, class_name: str | None, table: FileTable) -> tuple[FileLabel, ...]:
-    """Return the answers in the file of --truth."""
-    k = truth_column(table, class_name, data.classes)
-    answers = tuple(label_of(table, record, k, data.classes) for record in table)
-    if len(answers) != len(data):
-        fail(f"{table.path} has {len(answers):,} rows, {data.path} has {len(data):,}: one answer per row")
-    return answers
-
-
-def _read_labels(given: Sequence[FileLabel], classes: tuple[str, ...], field: str) -> list[Label]:
-    from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
-
-    reader = LabelReader(classes)
-    return [reader.read_label(label, f"{field} {row}") for row, label in enumerate(given)]
-
-
-def _oracle_of(truth: Sequence[FileLabel], classes: tuple[str, ...]) -> Oracle:
-    answers = _read_labels(truth, classes, "answer")
-    return lambda row: None if truth[row] is None else answers[row]
 
 
 def _count_right(
@@ -208,24 +182,11 @@ def _count_right(
     }
 
 
-def _print_accuracy(rows: int, right: int, unlabelled_rows: int, unlabelled_right: int) -> None:
+def _accuracy_text(rows: int, right: int, unlabelled_rows: int, unlabelled_right: int) -> str:
     if not rows:
-        err.print("accuracy unknown: no row has one true class", markup=False)
-        return
+        return "accuracy unknown: no row has one true class"
     text = f"accuracy {right / rows:.4f} ({right:,} of {rows:,})"
     if unlabelled_rows:
         share = f"{unlabelled_right / unlabelled_rows:.4f} ({unlabelled_right:,} of {unlabelled_rows:,})"
         text += f"; {share} on rows without a label or an answer"
-    err.print(text, markup=False)
-
-
-def _print_queries(model: OfflineModel) -> None:
-    if not model.queries:
-        return
-    table = RichTable("asked", "row", "in node", "for", "score", box=None)
-    for number, query in enumerate(model.queries, 1):
-        path = ", ".join(f"{a} = {v}" for a, v in query["path"]) or "root"
-        asked_for = "itself" if query["attribute"] is None else f"{query['attribute']} = {query['value']}"
-        table.add_row(str(number), str(query["row"]), path, asked_for, f"{query['score']:.4f}")
-    out.print(table)
-    out.print()
+    return text

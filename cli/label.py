@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import asdict
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
@@ -18,26 +21,33 @@ from quercus.cli.common import (
     JsonOption,
     MissingOption,
     ServerOption,
-    connect,
     default_labeller,
     err,
     fail,
+    on_signals,
     out,
     print_json,
     words_of,
 )
 from quercus.cli.completion import complete_labeller, complete_model
-from quercus.cli.label_person import CannotTell, Skip, TerminalLabeller
-from quercus.cli.label_queue import TerminalQueue
-from quercus.cli.label_session import Answerer, LabellingSession, Tally, answer_from_file, label_by_hand
+from quercus.cli.label_person import SENT_POLL_S, Answer, EditEarlier, Reply, TerminalLabeller
+from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
-from quercus.client.errors import InvalidArgument
+from quercus.client.errors import FailedPrecondition, InvalidArgument, QuercusError
 from quercus.client.filters import ANY, Filter
-from quercus.client.labels import LabelLike
 from quercus.client.results import Query
+from quercus.client.shown import shown_text
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import read_truth
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
+from quercus.view.models import state_text, why_it_stopped
+from quercus.view.queries import idle_text
+
+TELL_AFTER_S = 1.0
+"""Seconds of waiting after which the reason is shown."""
+SEND_REST_S = 5.0
+"""Seconds in which earlier answers can reach the server after a failure."""
+_FLAGS = {"filter.values": "--where", "filter.classes": "--classes-known", "filter.tags": "--tag"}
 
 
 def label(
@@ -153,109 +163,288 @@ def label(
         raise typer.BadParameter(
             f"--comment has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
         )
-    only = _make_filter(can_tell, where or [], tag or [])
+    values = {}
+    for each in where or ():
+        key, equals, value = each.partition("=")
+        if not (key and equals):
+            raise typer.BadParameter(f"--where {each!r} is not of the form NAME=VALUE")
+        values[key] = value
+    known = [] if can_tell is None else [each.strip() for each in can_tell.split(",") if each.strip()]
+    only = Filter(known, values, tag or [])
     console = err if as_json else out  # messages beside the JSON are for people
-    with connect(server) as client:
+    with Client(server) as client:
         own = "" if client.has_token else default_labeller()  # a token has a name, which the server knows
         name = own if labeller is None else labeller
         tally = Tally(labeller=name)
-        session = partial(
-            LabellingSession, client, model, name, reliability, limit,
-            lease_s=lease_s, console=console, only=only, comment=comment, tally=tally,
-        )  # fmt: skip
+        session = LabellingSession(client, model, reliability, limit, comment, console, tally, err.print)
         try:
             if truth_file is None:
-                _need_terminal()
-                queue = TerminalQueue(
-                    client, HeldQueries(client, model, name, lease_s=lease_s, only=only), idle_s
-                )
-                label_by_hand(
-                    session(idle_s=idle_s, print_note=queue.print_note),
-                    queue,
-                    TerminalLabeller(client, queue, out),
-                )
+                if not (sys.stdin.isatty() and sys.stdout.isatty()):
+                    raise typer.BadParameter(
+                        "a person answers at a terminal and there is none: give --truth FILE"
+                    )
+                held = HeldQueries(client, model, name, lease_s=lease_s, only=only)
+                session.label_by_hand(TerminalQueue(client, held, idle_s))
             else:
-                answers = _read_answers(
-                    client, model, truth_file, class_name, id_column, delimiter, words_of(missing)
+                if model == ANY:
+                    raise typer.BadParameter("--truth has the rows of one model: name it")
+                classes = client.get_model(model).specification.classes
+                answers = read_truth(
+                    truth_file, class_name, classes, id_column=id_column, delimiter=delimiter,
+                    missing=words_of(missing),
+                )  # fmt: skip
+                answers = {id_prefix + key: value for key, value in answers.items()}
+                answer = partial(_answer_of, truth_file, answers, delay_s=delay_s, skip_unknown=skip_unknown)
+                queries = client.queries(
+                    model, name, lease_s=lease_s, idle_s=10.0 if idle_s is None else idle_s, only=only
                 )
-                known = {id_prefix + key: value for key, value in answers.items()}
-                answer_from_file(
-                    session(
-                        idle_s=10.0 if idle_s is None else idle_s,
-                        print_note=lambda text, style: err.print(text, style=style),
-                    ),
-                    _from_file(truth_file, known, delay_s, skip_unknown),
-                )
+                session.answer_from_file(queries, answer)
         except InvalidArgument as error:
-            raise _by_flag(error) from None
+            for violation in error.violations:
+                if violation.field in _FLAGS:
+                    raise CommandFailure(f"{_FLAGS[violation.field]}: {violation.reason}") from None
+            raise
         except KeyboardInterrupt:
             err.print("\nstopped", style="dim")
             raise typer.Exit(130) from None
         finally:  # also before an error is shown: answers must be sent
-            if tally.has_any() or sys.exc_info()[0] in {None, typer.Exit}:
-                _report_tally(tally, as_json)
+            if any(tally.counts.values()) or sys.exc_info()[0] in {None, typer.Exit}:
+                if as_json:
+                    print_json(asdict(tally))
+                else:
+                    out.print(f"{tally.labeller}: {tally.text}" if tally.labeller else tally.text)
 
 
-def _need_terminal() -> None:
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise typer.BadParameter("a person answers at a terminal and there is none: give --truth FILE")
+def _answer_of(
+    path: Path, answers: dict[str, str | None], query: Query, *, delay_s: float, skip_unknown: bool
+) -> Answer:
+    """Return the answer to a query in a file."""
+    if query.instance not in answers:
+        if skip_unknown:
+            return Reply.SKIP
+        fail(
+            f"{path} has no answer for instance {query.instance!r} ({len(answers):,} ids, "
+            f"{next(iter(answers), 'none')!r} the first); are its ids in a column (--id-column) or prefixed?"
+        )
+    if delay_s:
+        time.sleep(delay_s)
+    known = answers[query.instance]
+    return Reply.CANNOT_TELL if known is None else known
 
 
-def _read_answers(
-    client: Client,
-    model: str,
-    file: Path,
-    class_name: str | None,
-    id_column: str | None,
-    delimiter: str,
-    missing: frozenset[str],
-) -> dict[str, str | None]:
-    """Return the classes that a file states, by instance."""
-    if model == ANY:
-        raise typer.BadParameter("--truth has the rows of one model: name it")
-    classes = client.get_model(model).specification.classes
-    return read_truth(file, class_name, classes, id_column=id_column, delimiter=delimiter, missing=missing)
+@dataclass
+class Tally:
+    """Numbers of queries that were answered, refused, skipped and so on."""
+
+    answered: int = 0
+    refused: int = 0
+    skipped: int = 0
+    postponed: int = 0
+    corrected: int = 0
+    undone: int = 0
+    late: int = 0
+    conflicts: int = 0
+    labeller: str = ""
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers, by their names."""
+        return {name: count for name, count in asdict(self).items() if name != "labeller"}
+
+    @property
+    def text(self) -> str:
+        """The numbers in words, without those that are 0."""
+        shown = {name: count for name, count in self.counts.items() if count or name == "answered"}
+        return ", ".join(f"{count} {name}" for name, count in shown.items())
 
 
-def _by_flag(error: InvalidArgument) -> Exception:
-    """Return the fault of a filter, by the name of its flag."""
-    flags = {"filter.values": "--where", "filter.classes": "--classes-known", "filter.tags": "--tag"}
-    for each in error.violations:
-        if each.field in flags:
-            return CommandFailure(f"{flags[each.field]}: {each.reason}")
-    return error
+@dataclass
+class LabellingSession:
+    """The session of a labeller, a person at a terminal or a file: it sends and counts answers.
 
+    Attributes
+    ----------
+    client, model
+        The model that asks.
+    reliability, comment
+        Of all answers.
+    limit
+        Number of answers after which the session ends; None: no limit.
+    console
+        Where its end is reported.
+    tally
+        What was done so far.
+    print_note
+        Prints a text with ``style``, a style of Rich.
+    """
 
-def _report_tally(tally: Tally, as_json: bool) -> None:
-    if as_json:
-        print_json(asdict(tally))
-    else:
-        out.print(f"{tally.labeller}: {tally.text()}" if tally.labeller else tally.text())
+    client: Client
+    model: str
+    reliability: float | None
+    limit: int | None
+    comment: str
+    console: Console
+    tally: Tally
+    print_note: Callable[..., None]
 
+    def answer_from_file(
+        self, queries: Generator[Query, None, None], answer: Callable[[Query], Answer]
+    ) -> None:
+        """Answer queries one after another, each after the tree has taken in the previous answer."""
+        with closing(queries):
+            for query in queries:
+                self.tally.labeller = query.labeller
+                self._send_answer(query, answer(query), self.comment)
+                if self._has_reached_limit:
+                    return
+        self._tell_end()
 
-def _make_filter(can_tell: str | None, where: list[str], tags: list[str]) -> Filter:
-    values = {}
-    for each in where:
-        name, equals, value = each.partition("=")
-        if not (name and equals):
-            raise typer.BadParameter(f"--where {each!r} is not of the form NAME=VALUE")
-        values[name] = value
-    classes = [] if can_tell is None else [name.strip() for name in can_tell.split(",") if name.strip()]
-    return Filter(classes, values, tags)
+    def label_by_hand(self, queue: TerminalQueue) -> None:
+        """Ask a person at the terminal: the next query is leased in advance, and answers are sent in the background.
 
+        The session ends on Ctrl-C, when the terminal is closed, or on SIGTERM; answers are sent first.
+        """
+        self.print_note = queue.print_note
+        person = TerminalLabeller(self.client, queue, out)
+        with on_signals(lambda _: queue.interrupt(), "SIGINT", "SIGTERM", "SIGHUP"):
+            queue.open()
+            try:
+                with person:
+                    is_left = self._ask_person(queue, person)
+                    person.send_all()
+            except KeyboardInterrupt:
+                self._send_rest(queue, person)
+                raise
+            except Exception:
+                queue.is_sent(SEND_REST_S)
+                self._tell_unsent(queue)
+                raise
+            finally:
+                queue.close()
+        if not is_left:
+            self._tell_end()
 
-def _from_file(path: Path, answers: dict[str, str | None], delay_s: float, skip_unknown: bool) -> Answerer:
-    def answer(query: Query) -> LabelLike | CannotTell | Skip:
-        if query.instance not in answers:
-            if skip_unknown:
-                return Skip()
-            fail(
-                f"{path} has no answer for instance {query.instance!r} ({len(answers):,} ids, "
-                f"{next(iter(answers), 'none')!r} the first); are its ids in a column (--id-column) or prefixed?"
-            )
-        if delay_s:
-            time.sleep(delay_s)
-        known = answers[query.instance]
-        return CannotTell() if known is None else known
+    def _ask_person(self, queue: TerminalQueue, person: TerminalLabeller) -> bool:
+        """Ask until there is nothing to ask; return whether the person left before."""
+        while (query := self._next_query(queue, person)) is not None:
+            self.tally.labeller = query.labeller
+            answer = person.ask_query(query)
+            if answer is Reply.QUIT:
+                return True
+            if answer is Reply.TAKEN_BACK:
+                continue
+            comment = person.take_comment() or self.comment
+            if isinstance(answer, EditEarlier):
+                amend = partial(self._amend_answer, answer, comment)
+                queue.submit_answer(UnsentAnswer(person.answer_text, amend))
+                continue
+            shown = shown_text(query, queue.counted_model(query.model))
+            send = partial(self._send_answer, query, answer, comment, took_s=person.took_s, shown=shown)
+            text = f"{person.answer_text}, instance {query.instance}"
+            spends = "" if isinstance(answer, Reply) else query.model
+            queue.submit_answer(UnsentAnswer(text, send, query, spends, comment))
+            if self.limit is not None and self.tally.answered + len(queue.unsent_answers) >= self.limit:
+                person.send_all()
+                if self._has_reached_limit:
+                    return True
+        return False
 
-    return answer
+    @property
+    def _has_reached_limit(self) -> bool:
+        return self.limit is not None and self.tally.answered >= self.limit
+
+    def _next_query(self, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
+        """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
+        since, is_told = time.monotonic(), False
+        while (query := person.wait_for_query(SENT_POLL_S)) is None and not queue.is_over:
+            if is_told or time.monotonic() - since <= TELL_AFTER_S:
+                continue
+            is_told, why = True, ""
+            if self.model != ANY:
+                why = idle_text(queue.idle_reason, self.model)
+                with suppress(QuercusError):
+                    model = self.client.get_model(self.model)
+                    why = state_text(model) if why_it_stopped(model) else why
+            text = f"waiting for a query of {self.model} ... (Ctrl-C stops)"
+            self.print_note(f"{text}\n{why}" if why else text, style="dim")
+        return query
+
+    def _send_rest(self, queue: TerminalQueue, person: TerminalLabeller) -> None:
+        """Send the answers given before Ctrl-C; another Ctrl-C gives them up."""
+        if queue.is_sent(1.0):
+            return
+        count = len(queue.unsent_answers)
+        self.console.print(f"{count} answers wait for the server; Ctrl-C gives them up", style="yellow")
+        try:
+            person.send_all()
+        except KeyboardInterrupt:
+            self._tell_unsent(queue)
+
+    def _tell_unsent(self, queue: TerminalQueue) -> None:
+        for answer in queue.unsent_answers:
+            self.console.print(f"not sent: {answer.text}", style="yellow")
+
+    def _tell_end(self) -> None:
+        if self.model == ANY:
+            self.console.print("nothing more to ask")
+            return
+        model = self.client.get_model(self.model)
+        if model.queries_answered >= model.budget:
+            hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
+            self.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
+        else:
+            self.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
+
+    @contextmanager
+    def _noting_refusals(self) -> Iterator[None]:
+        """Show why the server refuses an answer, and continue the session."""
+        try:
+            yield
+        except FailedPrecondition as error:
+            self.tally.late += 1
+            self.print_note(f"not taken: {error}", style="yellow")
+
+    def _send_answer(
+        self, query: Query, answer: Answer, comment: str, *, took_s: float | None = None, shown: str = ""
+    ) -> None:
+        with self._noting_refusals():
+            if answer is Reply.SKIP:
+                self.client.skip(query, comment=comment)
+                self.tally.skipped += 1
+            elif answer is Reply.POSTPONE:
+                self.client.postpone(query, comment=comment)
+                self.tally.postponed += 1
+            elif answer is Reply.CANNOT_TELL:
+                self.client.refuse(query, comment=comment, shown=shown)
+                self.tally.refused += 1
+            elif not isinstance(answer, Reply):
+                report = self.client.answer(
+                    query, answer, self.reliability, comment=comment, took_s=took_s, shown=shown
+                )
+                self.tally.answered += 1
+                if report.conflict:
+                    self.tally.conflicts += 1
+                    text = "your answer contradicts the earlier evidence, and replaces it"
+                    self.print_note(f"instance {query.instance}: {text}", style="yellow")
+                if report.wants_more and took_s is not None:
+                    self.print_note(
+                        "others are asked about this row too; your labels are combined", style="dim"
+                    )
+
+    def _amend_answer(self, edit: EditEarlier, comment: str) -> None:
+        client, earlier = self.client, edit.earlier
+        with self._noting_refusals():
+            if isinstance(edit.answer, Reply):  # nobody can tell
+                if isinstance(earlier, Query):
+                    client.undo(earlier, comment=comment)
+                else:
+                    client.undo_answer(edit.model, earlier, comment=comment)
+                self.tally.undone += 1
+                self.print_note("taken back; it may be asked again", style="dim")
+                return
+            if isinstance(earlier, Query):
+                client.correct(earlier, edit.answer, self.reliability, comment=comment)
+            else:
+                client.correct_answer(edit.model, earlier, edit.answer, self.reliability, comment=comment)
+            self.tally.corrected += 1
+            self.print_note("corrected", style="dim")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from enum import Enum
 from typing import Self
 
 from rich.console import Console, RenderableType
@@ -15,7 +16,7 @@ from quercus.cli.terminal import END, ENTER, ESCAPE, open_keyboard
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
-from quercus.client.keys import UNSEEN_S, LabellingKeys, labelling_keys
+from quercus.client.keys import UNSEEN_S, labelling_keys
 from quercus.client.labels import LabelLike
 from quercus.client.results import Answer as GivenAnswer
 from quercus.client.results import Query
@@ -40,49 +41,31 @@ SENT_POLL_S = 0.2
 """Seconds between two checks for notices and signals."""
 
 
-@dataclass(frozen=True)
-class CannotTell:
-    """The reply that the class cannot be known."""
+class Reply(Enum):
+    """An answer of a labeller in the place of a label, and the word that confirms it."""
+
+    CANNOT_TELL = "refused"
+    SKIP = "skipped"
+    POSTPONE = "postponed"
+    QUIT = "left"
+    TAKEN_BACK = "taken back"  # the last answer was not sent yet, and its query is asked again
 
 
-@dataclass(frozen=True)
-class Quit:
-    """No more."""
-
-
-@dataclass(frozen=True)
-class Skip:
-    """Not for me."""
-
-
-@dataclass(frozen=True)
-class Postpone:
-    """Not now."""
-
-
-@dataclass(frozen=True)
-class TakenBack:
-    """The last answer was not sent yet, and its query is asked again."""
+Answer = LabelLike | Reply
 
 
 @dataclass(frozen=True)
 class EditEarlier:
-    """Another answer in the place of an earlier one; a refusal takes it back."""
+    """Another answer in the place of an earlier one; ``Reply.CANNOT_TELL`` takes it back."""
 
     earlier: Query | GivenAnswer
     model: str
-    answer: LabelLike | CannotTell
+    answer: Answer
 
 
-Answer = LabelLike | CannotTell | Skip | Postpone
-
-
-_ENDINGS: dict[str, tuple[str, CannotTell | Skip | Postpone | Quit]] = {
-    "refuse": ("refused", CannotTell()),
-    "skip": ("skipped", Skip()),
-    "postpone": ("postponed", Postpone()),
-    "quit": ("left", Quit()),
-}
+_REPLIES = {
+    "refuse": Reply.CANNOT_TELL, "skip": Reply.SKIP, "postpone": Reply.POSTPONE, "quit": Reply.QUIT,
+}  # fmt: skip
 
 
 class TerminalLabeller:
@@ -109,9 +92,8 @@ class TerminalLabeller:
         self._client, self._queue, self._console = client, queue, console
         self._stack = ExitStack()
         self._classes: tuple[str, ...] = ()  # classes of the present query; empty: there is none
-        self._last: tuple[Query, str] | None = (
-            None  # the last query that was answered or refused, and the reply
-        )
+        # the last query that was answered or refused, and the reply
+        self._last: tuple[Query, str] | None = None
         self._shown_at = self._readable_at = 0.0
         self._comment = self.answer_text = ""
         self.took_s = 0.0
@@ -123,12 +105,12 @@ class TerminalLabeller:
     def __exit__(self, *_: object) -> None:
         self._stack.close()
 
-    def ask_query(self, query: Query) -> Answer | Quit | TakenBack | EditEarlier:
+    def ask_query(self, query: Query) -> Answer | EditEarlier:
         """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is changed."""
         self._show_parts(query_screen(query, self._queue.counted_model(query.model), self._console.width))
         since = self._shown_at
         answer = self._read_answer(query.classes, query)
-        if not isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier):
+        if answer is Reply.CANNOT_TELL or not isinstance(answer, Reply | EditEarlier):
             self._last = query, self.answer_text
         self.took_s = time.monotonic() - since
         return answer
@@ -149,10 +131,10 @@ class TerminalLabeller:
         """Show the notices of the background threads; return whether there were any."""
         notices = self._queue.take_notices()
         for text, style in notices:
-            self._console.print(text, style=style, markup=False)
+            self._console.print(text, style=style)
         return bool(notices)
 
-    def _on_tick(self, *, quietly: bool) -> None:
+    def _on_tick(self, quietly: bool) -> None:
         self._queue.note_key_press(self._keyboard.pressed_at)
         if quietly:
             self._queue.raise_interrupt()
@@ -167,9 +149,7 @@ class TerminalLabeller:
         self._shown_at = time.monotonic()
         self._readable_at = self._shown_at + UNSEEN_S
 
-    def _read_answer(
-        self, classes: tuple[str, ...], asked: Query | None
-    ) -> Answer | Quit | TakenBack | EditEarlier:
+    def _read_answer(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
         """Read keys until they make an answer; ``asked`` is None while an earlier answer is corrected."""
         outer, self._classes = self._classes, classes
         try:
@@ -190,36 +170,36 @@ class TerminalLabeller:
         if self._classes:
             self._console.print(prompt_line(self._classes, self._console.width))
 
-    def _read_key(self, keys: LabellingKeys) -> str:
-        """Return the next key that is meant for the shown query; back is about the previous one and may come at once.
+    def _handle_key(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
+        """Return the result of one key that is meant for the shown query; ``None``: ask again.
 
-        A key that comes too early delays those behind it: it is held down, or was meant for what was shown before.
+        A key that comes too early delays those behind it. Only the key that goes back may come at once: it is about
+        the previous query.
         """
+        keys = labelling_keys(classes)
         while True:
             key = self._keyboard.read_key()
             if key == END or keys.command_of(key) == "back" or time.monotonic() >= self._readable_at:
-                return key
-            self._readable_at = time.monotonic() + UNSEEN_S
-
-    def _handle_key(
-        self, classes: tuple[str, ...], asked: Query | None
-    ) -> Answer | Quit | TakenBack | EditEarlier:
-        """Return the result of one key; ``None``: ask again."""
-        keys = labelling_keys(classes)
-        key = self._read_key(keys)
+                break
+            self._readable_at = time.monotonic() + UNSEEN_S  # held down, or meant for what was shown before
         command = "quit" if key == END else keys.command_of(key)
         if command is None:
-            return self._choose_class(key, keys)
-        if command in _ENDINGS:
-            word, ending = _ENDINGS[command]
-            self._echo_answer(word)
-            return ending
+            name = keys.class_of(key)
+            if name is not None:
+                self._echo_answer(name)
+            elif key.isprintable():
+                self._print_warning(f"{key!r} means nothing here; {keys.commands['help'][0]} explains")
+            return name
+        if command in _REPLIES:
+            reply = _REPLIES[command]
+            self._echo_answer(reply.value)
+            return reply
         if asked is None and command in {"back", "own_answers", "neighbours"}:
             self._print_warning(
                 f"finish this correction first; {keys.commands['skip'][0]} leaves it as it is"
             )
             return None
-        actions: dict[str, Callable[[], Answer | TakenBack | EditEarlier]] = {
+        actions: dict[str, Callable[[], Answer | EditEarlier]] = {
             "set": lambda: self._choose_set(classes),
             "plausibilities": lambda: self._type_plausibilities(classes),
             "back": self._go_back,
@@ -227,25 +207,17 @@ class TerminalLabeller:
             "comment": self._read_comment,
             "neighbours": lambda: None if asked is None else self._show_neighbours(asked),
             "words": lambda: self._console.print(TERMS_TEXT, style="cyan"),
-            "help": lambda: self._console.print(help_text(classes), style="cyan", markup=False),
+            "help": lambda: self._console.print(help_text(classes), style="cyan"),
         }
         return actions[command]()
 
-    def _choose_class(self, key: str, keys: LabellingKeys) -> str | None:
-        name = keys.class_of(key)
-        if name is not None:
-            self._echo_answer(name)
-        elif key.isprintable():
-            self._print_warning(f"{key!r} means nothing here; {keys.commands['help'][0]} explains")
-        return name
-
-    def _go_back(self) -> TakenBack | EditEarlier | None:
+    def _go_back(self) -> Answer | EditEarlier:
         """Take the last answer back, or ask for another one; None: there is none, or it is unchanged."""
         waiting = self._queue.take_back()
         if waiting is not None:
             self._last, self._comment = None, waiting.comment
-            self._console.print(f"taken back, and never sent: {waiting.text}", style="cyan", markup=False)
-            return TakenBack()
+            self._console.print(f"taken back, and never sent: {waiting.text}", style="cyan")
+            return Reply.TAKEN_BACK
         if self._last is None:
             self._print_warning("there is no earlier answer in this session")
             return None
@@ -254,7 +226,7 @@ class TerminalLabeller:
         answer = self._ask_again(query.classes, query.instance, previous)
         if answer is None:
             return None
-        self._last = None if isinstance(answer, CannotTell) else (query, self.answer_text)
+        self._last = None if answer is Reply.CANNOT_TELL else (query, self.answer_text)
         return EditEarlier(query, query.model, answer)
 
     def _show_neighbours(self, asked: Query) -> None:
@@ -300,22 +272,24 @@ class TerminalLabeller:
             self._last = None  # its answer is another now
         return EditEarlier(chosen, asked.model, answer)
 
-    def _ask_again(self, classes: tuple[str, ...], instance: str, previous: str) -> LabelLike | CannotTell:
+    def _ask_again(self, classes: tuple[str, ...], instance: str, previous: str) -> Answer:
         """Ask for another answer; None: the old one is unchanged."""
         commands = labelling_keys(classes).commands
         self._console.print(
             f"\nback to instance {instance}; your answer was: {previous or CANNOT_TELL}. Give another one, "
             f"or {commands['refuse'][0]} to take it back; {commands['skip'][0]} leaves it as it is",
             style="cyan",
-            markup=False,
         )
         answer = self._read_answer(classes, None)
-        return None if isinstance(answer, Skip | Postpone | Quit | TakenBack | EditEarlier) else answer
+        if isinstance(answer, EditEarlier) or (isinstance(answer, Reply) and answer is not Reply.CANNOT_TELL):
+            return None
+        return answer
 
     def _read_comment(self) -> None:
         self._console.print("A comment for your next answer; Escape goes back.")
         line = self._keyboard.read_line("> ", MAX_COMMENT_CHARACTERS)
-        self._comment = self._comment if line is None else line.strip()
+        if line is not None:
+            self._comment = line.strip()
 
     def _choose_set(self, classes: tuple[str, ...]) -> LabelLike:
         chosen: list[str] = []
@@ -338,10 +312,9 @@ class TerminalLabeller:
             first, second = (key for key, _ in labelling_keys(classes).class_keys()[:2])
             how = f"The keys of some classes with their numbers (the others have 0); e.g. {first}=1 {second}=0.5"
         else:
-            how = f"{len(classes)} numbers, for {', '.join(classes)}; e.g. {_example_input(len(classes))}"
-        self._console.print(
-            f"How plausible is each class, from 0 to 1? {how}. Escape goes back.", markup=False
-        )
+            example = " ".join(["1", "0.5", *["0"] * (len(classes) - 2)][: len(classes)])
+            how = f"{len(classes)} numbers, for {', '.join(classes)}; e.g. {example}"
+        self._console.print(f"How plausible is each class, from 0 to 1? {how}. Escape goes back.")
         while (line := self._keyboard.read_line("> ")) is not None:
             numbers = parse_plausibilities(line, classes)
             if isinstance(numbers, str):
@@ -354,11 +327,11 @@ class TerminalLabeller:
         return None
 
     def _print_warning(self, text: str) -> None:
-        self._console.print(text, style="yellow", markup=False)
+        self._console.print(text, style="yellow")
 
     def _echo_answer(self, text: str) -> None:
         self.answer_text = text
-        self._console.print(f"→ {text}", style="bold green", markup=False)
+        self._console.print(f"→ {text}", style="bold green")
 
 
 def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | str:
@@ -376,19 +349,23 @@ def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | s
     >>> parse_plausibilities("1 2", ("red", "blue"))
     '2 is not between 0 and 1'
     """
-    words = line.split()
-    if any("=" in word for word in words):
-        pairs = _read_pairs(words, classes)
-        if isinstance(pairs, str):
-            return pairs
-        places, words = list(pairs), list(pairs.values())
+    keys = labelling_keys(classes)
+    words: dict[int, str] = {}  # by the place of the class
+    if "=" in line:
+        for pair in line.split():
+            key, _, word = pair.rpartition("=")
+            name = key if key in classes else keys.class_of(key)
+            if name is None:
+                return f"{pair!r} is not the key of a class with its number, as in {keys.classes[0][0]}=0.5"
+            if classes.index(name) in words:
+                return f"{pair!r} is the second number of {name}"
+            words[classes.index(name)] = word
     else:
-        words = line.replace(",", " ").split()
+        words = dict(enumerate(line.replace(",", " ").split()))
         if len(words) != len(classes):
             return f"{len(classes)} numbers are needed, there are {len(words)}"
-        places = list(range(len(classes)))
     numbers = [0.0] * len(classes)
-    for place, word in zip(places, words, strict=True):
+    for place, word in words.items():
         try:
             numbers[place] = float(word if "_" not in word else "")
         except ValueError:
@@ -396,25 +373,6 @@ def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | s
         if not 0.0 <= numbers[place] <= 1.0:
             return f"{word} is not between 0 and 1"
     if not any(numbers):
-        refuse = labelling_keys(classes).commands["refuse"][0]
+        refuse = keys.commands["refuse"][0]
         return f"all are 0, but some class must be possible; press {refuse} (after Escape) if {CANNOT_TELL}"
     return numbers
-
-
-def _read_pairs(words: Sequence[str], classes: tuple[str, ...]) -> dict[int, str] | str:
-    """Return the number typed for each class, by its place, from words such as ``b=.5``; or the fault in words."""
-    keys = labelling_keys(classes)
-    numbers: dict[int, str] = {}
-    for word in words:
-        key, _, number = word.rpartition("=")
-        name = key if key in classes else keys.class_of(key)
-        if name is None:
-            return f"{word!r} is not the key of a class with its number, as in {keys.classes[0][0]}=0.5"
-        if classes.index(name) in numbers:
-            return f"{word!r} is the second number of {name}"
-        numbers[classes.index(name)] = number
-    return numbers
-
-
-def _example_input(size: int) -> str:
-    return " ".join(["1", "0.5", *["0"] * (size - 2)][:size])

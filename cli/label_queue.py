@@ -256,17 +256,14 @@ class TerminalQueue:
                 self._unsent_answers.remove(answer)
                 if answer.query is not None:
                     self._queries.forget(answer.query.name)
-                if answer.model:
-                    self._count_answer(answer.model)
+                if answer.model:  # a query that is shown before the model is read again counts it
+                    known = self._models[answer.model]
+                    counted = known.queries_answered + 1
+                    self._models[answer.model] = replace(known, queries_answered=counted)
                 self._has_news = True
                 self._changed.notify_all()
             if answer.model:
                 self._models[answer.model] = self._with_retries(partial(self._client.get_model, answer.model))
-
-    def _count_answer(self, name: str) -> None:
-        """Count an answer that is no longer unsent, so that a query shown before the model is read again counts it."""
-        known = self._models[name]
-        self._models[name] = replace(known, queries_answered=known.queries_answered + 1)
 
     def _wait_until_due(self) -> UnsentAnswer | None:
         """Wait until an answer is due, and return it; ``None``: the queue is closing."""
@@ -310,16 +307,13 @@ class TerminalQueue:
         now = self._client.get_model(self._queries.model) if is_spent else None
         with self._changed:
             if query is None and self._shown is None:
-                self._check_for_end(now)
+                if self._unsent_answers:
+                    self._make_all_due()  # the next query may depend on waiting answers
+                else:
+                    self._ended = self._patience.is_over(self._queries.idle, now)
             self._changed.notify_all()
             if query is None and time.monotonic() - asked < TAKE_S:
                 self._changed.wait(TAKE_S)  # the server did not wait, since there is nothing to wait for
-
-    def _check_for_end(self, now: Model | None) -> None:
-        if self._unsent_answers:
-            self._make_all_due()  # the next query may depend on waiting answers
-            return
-        self._ended = self._patience.is_over(self._queries.idle, now)
 
     def _exchange_unseen(self) -> None:
         if self._queries.has_newer_tree(GROWN_S):
@@ -367,18 +361,15 @@ class TerminalQueue:
                 if not is_transient(error):
                     raise
                 attempt += 1
-                self._wait_after(error, attempt)
+                with self._changed:
+                    is_first, self._is_away = not self._is_away, True
+                    if is_first:
+                        self.print_note(f"{error}; trying again (Ctrl-C stops)", "yellow")
+                    if self._changed.wait_for(lambda: self._closing, backoff_s(attempt, error)):
+                        raise QuercusError("left while the server was away") from error
             else:
                 self._is_away = False
                 return result
-
-    def _wait_after(self, error: QuercusError, attempt: int) -> None:
-        with self._changed:
-            is_first, self._is_away = not self._is_away, True
-            if is_first:
-                self.print_note(f"{error}; trying again (Ctrl-C stops)", "yellow")
-            if self._changed.wait_for(lambda: self._closing, backoff_s(attempt, error)):
-                raise QuercusError("left while the server was away") from error
 
     def _tell_outage(self, left_s: float) -> None:
         self.print_note(

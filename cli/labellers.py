@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 import typer.core
@@ -13,21 +14,16 @@ from quercus.cli.common import (
     JsonOption,
     ModelArgument,
     ServerOption,
-    connect,
     out,
-    print_json,
     print_json_line,
     report,
 )
 from quercus.cli.completion import complete_labeller, complete_model
+from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition
-from quercus.client.results import QueryStep
 from quercus.view.models import policy_rows
 from quercus.view.terminal.models import labellers_table, pairs_table
 from quercus.view.words import counted
-
-if TYPE_CHECKING:
-    from quercus.client import Client
 
 
 class _DefaultToShow(typer.core.TyperGroup):
@@ -79,22 +75,15 @@ def evict(
         quercus labellers evict ann --model wine --comment "on holiday"
     """
     ended = 0
-    with connect(server) as client:
-        names = [model] if model is not None else [each.name for each in client.models()]
-        for each in names:
+    with Client(server) as client:
+        for each in [model] if model is not None else [known.name for known in client.models()]:
             for query in client.list_queries(each, ["leased"]):
                 if query.labeller == name:
-                    ended += _end_lease(client, query.name, name, comment)
+                    with suppress(FailedPrecondition):  # it was answered or given back at this moment
+                        client.end_lease(query.name, name, comment=comment)
+                        ended += 1
     text = f"ended {counted(ended, 'lease')} of {name}"
     report(as_json, {"labeller": name, "ended": ended}, text)
-
-
-def _end_lease(client: Client, query: str, labeller: str, comment: str) -> int:
-    try:
-        client.end_lease(query, labeller, comment=comment)
-    except FailedPrecondition:  # it was answered or given back at this moment
-        return 0
-    return 1
 
 
 @app.command("show")
@@ -111,15 +100,11 @@ def labellers(
         quercus labellers wine
         quercus labellers wine --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         statistics = client.labellers(model)
-    if as_json:
-        print_json([asdict(each) for each in statistics])
-        return
-    if not statistics:
-        out.print(f"nobody has labelled {model} yet; begin with: quercus label {model}", soft_wrap=True)
-        return
-    out.print(labellers_table(statistics))
+    none = f"nobody has labelled {model} yet; begin with: quercus label {model}"
+    shown = labellers_table(statistics) if statistics else none
+    report(as_json, [asdict(each) for each in statistics], shown)
 
 
 def policy(
@@ -187,21 +172,20 @@ def policy(
         "answers_per_query": answers,
         "max_conflict": max_conflict,
         "reliability": reliability,
+        "per_labeller": per_labeller,
+        "per_hour": per_hour,
         "max_held": max_held,
         "corrections": corrections,
         "tags": None if tags is None else tuple(name.strip() for name in tags.split(",") if name.strip()),
     }
     changes = {key: value for key, value in given.items() if value is not None}
-    bounds = {"per_labeller": per_labeller, "per_hour": per_hour}
-    changes |= {key: value or None for key, value in bounds.items() if value is not None}
-    with connect(server) as client:
+    for key in {"per_labeller", "per_hour"} & changes.keys():
+        changes[key] = changes[key] or None  # 0: no bound
+    with Client(server) as client:
         now = client.labelling_policy(model)
-        if changes:  # all are sent: an older server replaces the policy
+        if changes:
             now = client.set_labelling_policy(model, replace(now, **changes), changes)
-    if as_json:
-        print_json(asdict(now))
-    else:
-        out.print(pairs_table(policy_rows(now)))
+    report(as_json, asdict(now), pairs_table(policy_rows(now)))
 
 
 def history(
@@ -220,18 +204,13 @@ def history(
         quercus history wine 7
         quercus history wine --json | jq .labeller
     """
-    with connect(server) as client:
-        steps = client.query_history(model, query)
-        if as_json:
-            for step in steps:
+    with Client(server) as client:
+        for step in client.query_history(model, query):
+            if as_json:
                 print_json_line(asdict(step) | {"at": step.at.isoformat()})
-            return
-        for step in steps:
-            out.print(_step_line(step), markup=False, soft_wrap=True)
-
-
-def _step_line(step: QueryStep) -> str:
-    who = f" by {step.labeller}" if step.labeller else ""
-    why = f": {' '.join(step.why.split())}" if step.why else ""
-    state = f" ({step.state})" if step.state != step.kind else ""
-    return f"{step.at:%Y-%m-%d %H:%M:%S} UTC  query {step.query}  {step.kind}{state}{who}{why}"
+                continue
+            who = f" by {step.labeller}" if step.labeller else ""
+            why = f": {' '.join(step.why.split())}" if step.why else ""
+            state = f" ({step.state})" if step.state != step.kind else ""
+            when = f"{step.at:%Y-%m-%d %H:%M:%S} UTC"
+            out.print(f"{when}  query {step.query}  {step.kind}{state}{who}{why}", soft_wrap=True)

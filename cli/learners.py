@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rich.padding import Padding
 from rich.text import Text
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect, out, print_json
-from quercus.specification.parameter import Parameter
-
-if TYPE_CHECKING:
-    from quercus.client.results import Learner, Strategy
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, out, print_json
+from quercus.client.client import Client
+from quercus.client.results import Learner, Strategy
 
 
 def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
@@ -25,17 +21,21 @@ def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False)
         quercus learners
         quercus learners --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         found = client.learners()
     if as_json:
-        print_json([_learner_json(each) for each in found])
+        shown = []
+        for each in found:
+            strategies = [_declared_json(strategy) for strategy in each.strategies]
+            shown.append(_declared_json(each) | {"bases": list(each.bases), "strategies": strategies})
+        print_json(shown)
         return
     for each in found:
-        named = (
-            {"base": f"Learner of each tree; must be one of {', '.join(each.bases)}."} if each.bases else {}
-        )
-        strategies = ", ".join(strategy.name for strategy in each.strategies)
-        _print_declared(each, named | {"--strategy": f"The first is the default: {strategies}."})
+        more = {}
+        if each.bases:
+            more["base"] = f"Learner of each tree; must be one of {', '.join(each.bases)}."
+        names = ", ".join(strategy.name for strategy in each.strategies)
+        _print_declared(each, more | {"--strategy": f"The first is the default: {names}."})
     out.print("Query strategies\n")
     for strategy in {each.name: each for learner in found for each in learner.strategies}.values():
         _print_declared(strategy, {})
@@ -43,31 +43,19 @@ def learners(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False)
 
 def _print_declared(declared: Learner | Strategy, more: dict[str, str]) -> None:
     out.print(Text(declared.name, style="bold"), Text(declared.summary), sep="  ")
-    settings = {f"{each.name}={_default_text(each)}": _line_of(each) for each in declared.parameters} | more
+    settings = {}
+    for each in declared.parameters:
+        default = "none" if each.default is None else each.default
+        shown = str(default).lower() if isinstance(default, bool) else default
+        none = f" none: {each.meaning_of_none}." if each.meaning_of_none else ""
+        settings[f"{each.name}={shown}"] = f"{each.description}; {each.bound_text}.{none}"
+    settings |= more
     if declared.package:
         settings["package"] = f"{declared.package}."
     for setting, line in settings.items():
         out.print(Padding(Text(setting), (0, 0, 0, 2)))
         out.print(Padding(Text(line, style="dim"), (0, 0, 0, 6)))
     out.print()
-
-
-def _default_text(parameter: Parameter) -> str:
-    if parameter.default is None:
-        return "none"
-    if isinstance(parameter.default, bool):
-        return str(parameter.default).lower()
-    return str(parameter.default)
-
-
-def _line_of(parameter: Parameter) -> str:
-    none = f" none: {parameter.meaning_of_none}." if parameter.meaning_of_none else ""
-    return f"{parameter.description}; {parameter.bound_text}.{none}"
-
-
-def _learner_json(learner: Learner) -> dict[str, object]:
-    chosen = {"bases": list(learner.bases), "strategies": list(map(_declared_json, learner.strategies))}
-    return _declared_json(learner) | chosen
 
 
 def _declared_json(declared: Learner | Strategy) -> dict[str, object]:

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from quercus.cli.common import (
-    AttributeOption,
     ClassColumnOption,
     ClassNamesOption,
     DelimiterOption,
     FileArgument,
-    IgnoreOption,
     JsonOption,
     MissingOption,
-    NominalOption,
-    NumericOption,
     PlainConsole,
     out,
     print_json,
     words_of,
 )
+from quercus.cli.options import with_options
 from quercus.files import FileTable, open_table
 from quercus.files.looking import Choices, ColumnLook, Remark
 from quercus.files.schema import FileSchema, class_column, names_of, survey_file
@@ -49,15 +46,46 @@ _EXAMPLES: Final = 3
 _EXAMPLE_CHARS: Final = 14
 
 
+COLUMN_OPTIONS = {
+    "ignore": Annotated[
+        list[str] | None, typer.Option("--ignore", metavar="COLUMN", help="Ignore this column; repeatable.")
+    ],
+    "nominal": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--nominal",
+            metavar="COLUMN",
+            help="Treat this column as names, whatever it looks like; repeatable.",
+        ),
+    ],
+    "numeric": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--numeric",
+            metavar="COLUMN",
+            help="Treat this column as numbers; dates and times become seconds since 1970 UTC; repeatable.",
+        ),
+    ],
+    "attributes": Annotated[
+        list[str] | None,
+        typer.Option(
+            "--attribute",
+            metavar="COLUMN",
+            help="Treat this column as an attribute although it looks like ids or a column of classes; repeatable.",
+        ),
+    ],
+}
+"""The choices of the user about columns: keyword arguments of `Choices`, `infer_schema` and `read`."""
+NO_CHOICES: Final[dict[str, list[str]]] = {name: [] for name in COLUMN_OPTIONS}
+
+
+@with_options(COLUMN_OPTIONS, NO_CHOICES, into="columns")
 def inspect(
     *,
     file: FileArgument,
     class_name: ClassColumnOption = None,
     classes: ClassNamesOption = None,
-    ignore: IgnoreOption = None,
-    nominal: NominalOption = None,
-    numeric: NumericOption = None,
-    attribute: AttributeOption = None,
+    columns: dict[str, Any],
     delimiter: DelimiterOption = ",",
     missing: MissingOption = None,
     as_json: JsonOption = False,
@@ -81,13 +109,15 @@ def inspect(
     """
     table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
     frame, column = class_choice(table, class_name, classes)
-    choices = Choices(column, ignore or (), nominal or (), numeric or (), attribute or ())
+    choices = Choices(column, **columns)
     schema = survey_file(table, choices, frame)
     if as_json:
         print_json(_schema_json(schema))
     else:
         out.print(_table_of_columns(schema))
-        out.print(f"\n{schema.rows:,} rows{_labels_text(schema, column)}", soft_wrap=True)
+        named = f"; classes: {listed_names(schema.classes)}" if schema.classes else ""
+        labelled = "" if column is None else f", {schema.labelled:,} of them labelled"
+        out.print(f"\n{schema.rows:,} rows{labelled}{named}", soft_wrap=True)
         if column is None and not frame:
             out.print(
                 "no column is named class: name it with --class COLUMN, or the classes with --classes A,B,C"
@@ -105,11 +135,6 @@ def class_choice(
     return frame, None if classes is not None and class_name is None else class_column(table, class_name)
 
 
-def _labels_text(schema: FileSchema, column: str | None) -> str:
-    named = f"; classes: {listed_names(schema.classes)}" if schema.classes else ""
-    return named if column is None else f", {schema.labelled:,} of them labelled{named}"
-
-
 def _table_of_columns(schema: FileSchema) -> RichTable:
     found = RichTable("column", box=None)
     for title in ("becomes", "values", "different"):
@@ -122,7 +147,10 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
             "refused" if any(remark.outcome == "refused" for remark in each.remarks) else ROLES[each.role],
             "" if ignored else f"{each.seen.known:,}",
             "" if ignored else f"{'more than ' if each.seen.at_full else ''}{_distinct(each):,}",
-            ", ".join(_examples(each)),
+            ", ".join(
+                value if len(value) <= _EXAMPLE_CHARS else f"{value[:_EXAMPLE_CHARS]}..."
+                for value in islice(each.seen.values, _EXAMPLES)
+            ),
         )
     return found
 
@@ -130,13 +158,6 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
 def _distinct(look: ColumnLook) -> int:
     """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
     return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
-
-
-def _examples(look: ColumnLook) -> list[str]:
-    return [
-        value if len(value) <= _EXAMPLE_CHARS else f"{value[:_EXAMPLE_CHARS]}..."
-        for value in islice(look.seen.values, _EXAMPLES)
-    ]
 
 
 def _schema_json(schema: FileSchema) -> dict[str, Any]:

@@ -34,7 +34,7 @@ COMMANDS = {
         "inspect",
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),
-    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file."),
+    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file, or of standard input."),
     "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
     "label": (
         "label",
@@ -58,7 +58,11 @@ COMMANDS = {
         "history",
         "Show the history of a model's queries: their leases and how they ended.",
     ),
-    "classify": ("classify", "classify", "Classify the rows of a CSV, ARFF or Parquet file."),
+    "classify": (
+        "classify",
+        "classify",
+        "Classify the rows of a CSV, ARFF or Parquet file, or of standard input.",
+    ),
     "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
     "watch": (
         "watch",
@@ -75,7 +79,7 @@ COMMANDS = {
     "backup": ("store", "backup", "Copy a store while servers use it."),
     "restore": ("store", "restore", "Replace a store that no server uses by a backup."),
     "migrate": (
-        "migrate",
+        "store",
         "migrate",
         "Move a store to another database, SQLite or PostgreSQL, while no server uses it.",
     ),
@@ -90,11 +94,7 @@ COMMANDS = {
         "import_log",
         "Create a model from an exported log: all of it, or nothing if a line is wrong.",
     ),
-    "archive": (
-        "archive",
-        "archive",
-        "Add the new events of a model to an archive of Parquet files.",
-    ),
+    "archive": ("archive", "archive", "Add the new events of a model to an archive of Parquet files."),
     "rebuild": (
         "archive",
         "rebuild",
@@ -105,11 +105,7 @@ COMMANDS = {
         "demo",
         "Run a complete example: a server, a sensor, two labellers and a classifier, each a process.",
     ),
-    "induce": (
-        "induce",
-        "induce",
-        "Grow the trees of any learner from files, without a server.",
-    ),
+    "induce": ("induce", "induce", "Grow the trees of any learner from files, without a server."),
     "experiment": (
         "experiment",
         "app",
@@ -274,8 +270,13 @@ def main() -> None:
     except UnicodeEncodeError as error:  # an argument that is not UTF-8 reaches Python with half surrogates
         _end_failed(ValueError(f"{error.object[:200]!r} is not text in UTF-8"), as_json)
     except Exception as error:
-        if not _is_expected(error):
-            raise
+        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (gRPC comes with the client)
+        from quercus.cli.common import CommandFailure  # noqa: PLC0415
+        from quercus.client.errors import QuercusError  # noqa: PLC0415
+        from quercus.files.errors import FileError  # noqa: PLC0415
+
+        if not isinstance(error, QuercusError | FileError | CommandFailure | InvalidInput | OSError):
+            raise  # the program itself is at fault
         if isinstance(error, OSError):
             _discard_output()
         _end_failed(error, as_json)
@@ -292,10 +293,15 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: objec
 
 
 def _end_failed(error: Exception, as_json: bool) -> NoReturn:
+    from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
+
     if as_json:
         print_error_json(error)
     else:
-        _report_error(error)
+        err.print("error:", style="bold red", end=" ")
+        err.print(message_of(error), soft_wrap=True)
+        for hint in hints_of(error):
+            err.print(f"  {hint}", soft_wrap=True)
     sys.exit(1)
 
 
@@ -328,16 +334,6 @@ def _end_interrupted(as_json: bool) -> NoReturn:
     sys.exit(130)
 
 
-def _is_expected(error: Exception) -> bool:
-    """Return whether an error is reported to the user in words, because the program itself is not at fault."""
-    from quercus.belief.errors import InvalidInput  # noqa: PLC0415
-    from quercus.cli.common import CommandFailure  # noqa: PLC0415  (gRPC comes with it)
-    from quercus.client.errors import QuercusError  # noqa: PLC0415
-    from quercus.files.errors import FileError  # noqa: PLC0415
-
-    return isinstance(error, QuercusError | FileError | CommandFailure | InvalidInput | OSError)
-
-
 def _accept_all_characters(stream: TextIO) -> None:
     """Make a stream accept every character in any locale.
 
@@ -351,15 +347,6 @@ def _accept_all_characters(stream: TextIO) -> None:
         stream.reconfigure(errors=ascii_form.HANDLER)
     else:
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
-
-
-def _report_error(error: Exception) -> None:
-    from quercus.cli.common import err  # noqa: PLC0415  (gRPC comes with it)
-
-    err.print("error:", style="bold red", end=" ")
-    err.print(message_of(error), markup=False, soft_wrap=True)
-    for hint in hints_of(error):
-        err.print(f"  {hint}", markup=False, soft_wrap=True)
 
 
 if __name__ == "__main__":

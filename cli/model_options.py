@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from enum import StrEnum
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -18,22 +16,13 @@ from quercus.cli.completion import (
     complete_strategy,
     complete_strategy_parameter,
 )
-from quercus.cli.options import option, server_option
+from quercus.cli.options import option, with_options
 from quercus.specification import parameters
 from quercus.specification.algorithms import DEFAULT, Pruning
 from quercus.specification.attributes import Attribute, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
 from quercus.specification.plugins import LEARNERS, plugin_names
-
-
-class PruningChoice(StrEnum):
-    """The choices of --pruning."""
-
-    chi_square = "chi-square"
-    likelihood = "likelihood"
-    none = "none"
-
 
 NONE = "none"
 """Text of a parameter that is to have no value."""
@@ -59,7 +48,7 @@ StrategyParameterOption = Annotated[
     ),
 ]
 PruningOption = Annotated[
-    PruningChoice | None,
+    Literal["chi-square", "likelihood", "none"] | None,
     typer.Option("--pruning", help="Collapse subtrees that a test does not justify (default: none)."),
 ]
 STRATEGY = parameters.STRATEGY.with_changes(
@@ -86,49 +75,36 @@ def with_model_options(
     changeable
         Only those fields that may change once the model exists.
     """
-    fields = [each for each in parameters_of(Specification) if not changeable or each.name in CHANGEABLE]
-    options: dict[str, Any] = {} if changeable else _learner_options(f"{by}: {learner}")
-    options |= {each.name: Annotated[each.kind | None, server_option(each, by)] for each in fields}
-    strategy = server_option(STRATEGY, by, autocompletion=complete_strategy)
-    options |= {"strategy": Annotated[str | None, strategy], "strategy_parameter": StrategyParameterOption}
+    options: dict[str, Any] = {}
+    if not changeable:
+        named = typer.Option(
+            "--algorithm",
+            help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({by}: {learner}).",
+            autocompletion=complete_learner,
+        )
+        options |= {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}
+    for each in (*parameters_of(Specification), STRATEGY):
+        if not changeable or each.name in CHANGEABLE:
+            default = each.meaning_of_none if each.default is None else each.default
+            more = {"autocompletion": complete_strategy} if each is STRATEGY else {}
+            options[each.name] = Annotated[each.kind | None, option(each, default=default, by=by, **more)]
+    options["strategy_parameter"] = StrategyParameterOption
     level = option(parameters.LEVEL, "--pruning-level", default=parameters.LEVEL.default, by=by)
     options |= {"pruning": PruningOption, "pruning_level": Annotated[float | None, level]}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         @wraps(command)
-        def with_options(**given: Any) -> None:
-            wanted = {name: given.pop(name) for name in options}
-            command(**given, options=_given_fields(**wanted))
+        def with_fields(options: dict[str, Any], **others: Any) -> None:
+            command(options=_given_fields(**options), **others)
 
-        signature = inspect.signature(command, eval_str=True)
-        declared = [
-            each
-            for own in signature.parameters.values()
-            for each in ([own] if own.name != "options" else _as_parameters(options))
-        ]
-        with_options.__signature__ = signature.replace(parameters=declared)  # type: ignore[attr-defined]
-        return with_options
+        return with_options(options)(with_fields)
 
     return decorate
 
 
-def _learner_options(default: str) -> dict[str, Any]:
-    named = typer.Option(
-        "--algorithm",
-        help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({default}).",
-        autocompletion=complete_learner,
-    )
-    return {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}
-
-
-def _as_parameters(options: dict[str, Any]) -> list[inspect.Parameter]:
-    kind = inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(name, kind, default=None, annotation=each) for name, each in options.items()]
-
-
 def _given_fields(
     *,
-    pruning: PruningChoice | None,
+    pruning: Literal["chi-square", "likelihood", "none"] | None,
     pruning_level: float | None,
     strategy: str | None,
     strategy_parameter: list[str] | None,
@@ -138,15 +114,20 @@ def _given_fields(
 ) -> dict[str, Any]:
     """Return the fields of a specification that options give."""
     given = {name: value for name, value in fields.items() if value is not None}
-    collapsing = pruning_of(pruning, pruning_level)
+    if pruning_level is not None:
+        if pruning in (None, "none"):
+            raise typer.BadParameter("--pruning-level needs a test: --pruning likelihood, or chi-square")
+        try:
+            parameters.LEVEL.check(pruning_level)
+        except InvalidInput as error:
+            raise typer.BadParameter(f"--pruning-level {error.reason}") from None
     if pruning is not None:
-        given["pruning"] = collapsing
-    if (learner := plugin_of("algorithm", algorithm, "parameter", parameter or [], ["base"])) is not None:
-        given["algorithm"] = learner
-    if (
-        asking := plugin_of("strategy", strategy, "strategy-parameter", strategy_parameter or [])
-    ) is not None:
-        given["strategy"] = asking
+        level = parameters.LEVEL.default if pruning_level is None else pruning_level
+        given["pruning"] = None if pruning == "none" else Pruning(pruning, level)
+    learner = plugin_of("algorithm", algorithm, "parameter", parameter or [], ["base"])
+    asking = plugin_of("strategy", strategy, "strategy-parameter", strategy_parameter or [])
+    chosen = {"algorithm": learner, "strategy": asking}
+    given |= {name: plugin for name, plugin in chosen.items() if plugin is not None}
     return given
 
 
@@ -204,17 +185,3 @@ def _parse_value(text: str) -> bool | int | float | str | None:
         except ValueError:
             continue
     return text
-
-
-def pruning_of(kind: PruningChoice | None, level: float | None) -> Pruning | None:
-    """Return the pruning of --pruning and --pruning-level; None for no pruning."""
-    if kind is None or kind is PruningChoice.none:
-        if level is not None:
-            raise typer.BadParameter("--pruning-level needs a test: --pruning likelihood, or chi-square")
-        return None
-    chosen = parameters.LEVEL.default if level is None else level
-    try:
-        parameters.LEVEL.check(chosen)
-    except InvalidInput as error:
-        raise typer.BadParameter(f"--pruning-level {error.reason}") from None
-    return Pruning(kind.value, chosen)  # type: ignore[arg-type]  # the other members are kinds

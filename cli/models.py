@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from contextlib import AbstractContextManager
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,33 +13,30 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
-    AttributeOption,
     ClassColumnOption,
     ClassNamesOption,
     DelimiterOption,
-    IgnoreOption,
     JsonOption,
     MissingOption,
     ModelArgument,
-    NominalOption,
-    NumericOption,
     ServerOption,
-    connect,
     out,
     print_json,
     report,
     words_of,
 )
-from quercus.cli.look import class_choice, print_remarks, remark_json
+from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
-from quercus.cli.specfile import read_presentation, to_dict
+from quercus.cli.options import with_options
+from quercus.cli.specfile import read_presentation, read_specification, to_dict
+from quercus.client.client import Client
 from quercus.client.places import naming_places
 from quercus.client.results import Model
 from quercus.client.specifications import Specification
-from quercus.files import FileTable, open_table
+from quercus.files import open_table
 from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark
-from quercus.files.schema import FileSchema, class_column, infer_schema
+from quercus.files.schema import class_column, infer_schema
 from quercus.specification.model import CHANGEABLE
 from quercus.view.terminal.models import model_page, models_table
 
@@ -56,15 +54,10 @@ def list_models(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = Fal
 
         quercus models list
     """
-    with connect(server) as client:
+    with Client(server) as client:
         models = list(client.models())
-    if as_json:
-        print_json([model_json(model) for model in models])
-        return
-    if not models:
-        out.print("no models yet; create one with: quercus models create NAME FILE --class COLUMN")
-        return
-    out.print(models_table(models))
+    none = "no models yet; create one with: quercus models create NAME FILE --class COLUMN"
+    report(as_json, [model_json(model) for model in models], models_table(models) if models else none)
 
 
 @app.command("show")
@@ -80,16 +73,14 @@ def show_model(
         quercus models show wine
         quercus models show wine --json > wine.json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         model = client.get_model(name)
-    if as_json:
-        print_json(model_json(model))
-    else:
-        out.print(model_page(model))
+    report(as_json, model_json(model), model_page(model))
 
 
 @app.command("create")
 @with_model_options()
+@with_options(COLUMN_OPTIONS, NO_CHOICES, into="columns")
 def create_model(
     *,
     name: Annotated[
@@ -111,10 +102,7 @@ def create_model(
     ],
     class_name: ClassColumnOption = None,
     classes: ClassNamesOption = None,
-    ignore: IgnoreOption = None,
-    nominal: NominalOption = None,
-    numeric: NumericOption = None,
-    attribute: AttributeOption = None,
+    columns: dict[str, Any],
     bins: BinsOption = None,
     cuts: CutsOption = None,
     options: dict[str, Any],
@@ -137,39 +125,28 @@ def create_model(
         quercus models create triage triage.toml
     """
     labelled, remarks = "", tuple[Remark, ...]()
+    naming: AbstractContextManager[None]
     if file.suffix.lower() in {".toml", ".json"}:
-        specification = _from_spec_file(
-            file,
-            (
-                class_name,
-                classes,
-                ignore,
-                nominal,
-                numeric,
-                attribute,
-                missing,
-                bins is not None,
-                cuts is not None,
-            ),
-        )
+        if any((class_name, classes, missing, *columns.values())) or bins is not None or cuts is not None:
+            raise typer.BadParameter(
+                "--class, --classes, --ignore, --nominal, --numeric, --attribute, --missing, --bins and --cuts "
+                "describe a data file, not a specification"
+            )
+        specification = read_specification(file)
         naming = naming_places(specification)
     else:
         table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
-        specification, schema = _from_data(
-            class_name=class_name,
-            classes=classes,
-            ignore=ignore or [],
-            nominal=nominal or [],
-            numeric=numeric or [],
-            kept=attribute or [],
-            bins=bins,
-            cuts=cuts,
-            table=table,
-        )
+        frame, column = class_choice(table, class_name, classes)
+        if column is None and classes is None:
+            raise typer.BadParameter(
+                "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
+            )
+        schema = infer_schema(table, class_column=column, frame=frame, **columns)
+        specification = Specification(with_branches(schema.attributes, bins, cuts), schema.classes)
         remarks = schema.remarks
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""
         naming = naming_columns(table, specification, class_column(table, class_name))
-    with connect(server) as client, naming:
+    with Client(server) as client, naming:
         model = client.create_model(name, replace(specification, **options))
     if as_json:
         print_json(model_json(model) | {"remarks": [remark_json(each) for each in remarks]})
@@ -182,51 +159,10 @@ def create_model(
     if labelled:
         flags = "--labels" if class_name is None else f"--labels --class {shlex.quote(class_name)}"
         hint = f"{labelled} rows of {file.name} are labelled; their labels are sent only with {flags}"
-        out.print(hint, soft_wrap=True, markup=False)
+        out.print(hint, soft_wrap=True)
     if not model.budget:
         hint = f"give it one with: quercus models update {name} --budget N"
         out.print(f"its budget is 0: it will never ask; {hint}", soft_wrap=True)
-
-
-def _from_spec_file(file: Path, column_flags: tuple[object, ...]) -> Specification:
-    from quercus.cli.specfile import read_specification  # noqa: PLC0415  (one of two ways)
-
-    if any(column_flags):
-        reason = (
-            "--class, --classes, --ignore, --nominal, --numeric, --attribute, --missing, --bins and --cuts describe "
-            "a data file, not a specification"
-        )
-        raise typer.BadParameter(reason)
-    return read_specification(file)
-
-
-def _from_data(
-    *,
-    table: FileTable,
-    class_name: str | None,
-    classes: str | None,
-    ignore: list[str],
-    nominal: list[str],
-    numeric: list[str],
-    kept: list[str],
-    bins: int | None,
-    cuts: int | None,
-) -> tuple[Specification, FileSchema]:
-    frame, column = class_choice(table, class_name, classes)
-    if column is None and classes is None:
-        raise typer.BadParameter(
-            "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
-        )
-    schema = infer_schema(
-        table,
-        class_column=column,
-        ignore=ignore,
-        nominal=nominal,
-        numeric=numeric,
-        attributes=kept,
-        frame=frame,
-    )
-    return Specification(with_branches(schema.attributes, bins, cuts), schema.classes), schema
 
 
 @app.command("update")
@@ -261,12 +197,9 @@ def update_model(
     if not options:
         flags = ", ".join(f"--{field.replace('_', '-')}" for field in CHANGEABLE[:-1])
         raise typer.BadParameter(f"nothing to change: give {flags} or --{CHANGEABLE[-1]}")
-    with connect(server) as client:
+    with Client(server) as client:
         model = client.update_model(name, **options)
-    if as_json:
-        print_json(model_json(model))
-    else:
-        out.print(model_page(model))
+    report(as_json, model_json(model), model_page(model))
 
 
 @app.command("delete")
@@ -284,7 +217,7 @@ def delete_model(
 
         quercus models delete wine --yes
     """
-    with connect(server) as client:
+    with Client(server) as client:
         model = client.get_model(name)
         if not yes:
             if as_json or not sys.stdin.isatty():

@@ -1,6 +1,6 @@
 """A model that grows without a server: the grower's own engines follow a log that is kept in memory.
 
-So what is induced from a file is what a server would serve of the same rows, labels and answers.
+A tree induced from a file is therefore the one that a server would serve for the same rows, labels and answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quercus.server.wire.models import complete_specification, decode_specificat
 from quercus.server.wire.trees import decode_snapshot
 from quercus.specification.model import Specification
 from quercus.storage import Event, EventKind, InstanceColumns, Snapshot
-from quercus.trees import Query, UncertainValues
+from quercus.trees import UncertainValues
 
 Oracle = Callable[[int], Label | None]
 """Returns the label of a row, or None if it cannot tell."""
@@ -114,45 +114,41 @@ def grow_offline(
         engine.fold_events(log)
         while oracle is not None and (chosen := engine.choose_queries(1)):
             ((instance, query),) = chosen
-            queries.append(_query_json(query, engine))
+            splits = engine.named_splits({})
+            named = None if query.attribute is None else splits[query.attribute]
+            queries.append(
+                {
+                    "row": query.instance,
+                    "path": [
+                        [splits[at].attribute, splits[at].branches[branch]] for at, branch in query.path
+                    ],
+                    "attribute": None if named is None else named.attribute,
+                    "value": None if named is None or query.code is None else named.branches[query.code],
+                    "score": query.score,
+                }
+            )
             label = oracle(query.instance)
-            log.append(_settling_event(len(labels) + len(queries), instance, query, label))
+            settling = Event(
+                sequence=len(labels) + len(queries),
+                kind=EventKind.REFUSAL if label is None else EventKind.ANSWER,
+                instance=instance,
+                id="",
+                values=None,
+                label=None if label is None else encode(label),
+                author="oracle",
+                reliability=1.0,
+                asked=encode_asked(query.asked),
+                conflict=False,
+                specification=None,
+                created_at=0.0,
+            )
+            log.append(settling)
             engine.fold_events(log[-1:])
             if label is not None:
                 answered.add(query.instance)
+    learner = follower or RelearningEngine(specification)
     if follower is None:
-        learner = RelearningEngine(specification)
         learner.fold_events(log)
-        grown = learner.grown_trees({})
-    else:
-        grown = follower.grown_trees({})
-    return OfflineModel(grown, len(labels) + len(queries), tuple(queries), frozenset(answered))
-
-
-def _settling_event(sequence: int, instance: int, query: Query, label: Label | None) -> Event:
-    return Event(
-        sequence=sequence,
-        kind=EventKind.REFUSAL if label is None else EventKind.ANSWER,
-        instance=instance,
-        id="",
-        values=None,
-        label=None if label is None else encode(label),
-        author="oracle",
-        reliability=1.0,
-        asked=encode_asked(query.asked),
-        conflict=False,
-        specification=None,
-        created_at=0.0,
+    return OfflineModel(
+        learner.grown_trees({}), len(labels) + len(queries), tuple(queries), frozenset(answered)
     )
-
-
-def _query_json(query: Query, engine: TreeEngine) -> dict[str, Any]:
-    splits = engine.named_splits({})
-    named = None if query.attribute is None else splits[query.attribute]
-    return {
-        "row": query.instance,
-        "path": [[splits[at].attribute, splits[at].branches[branch]] for at, branch in query.path],
-        "attribute": None if named is None else named.attribute,
-        "value": None if named is None or query.code is None else named.branches[query.code],
-        "score": query.score,
-    }

@@ -1,9 +1,12 @@
-"""Options of the command line, made from the parameters they set."""
+"""Options of the command line, made from the parameters they set, and commands that take many of them as one."""
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
+from collections.abc import Callable, Mapping
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,43 @@ from quercus.cli.completion import complete_from
 from quercus.specification.parameter import Parameter
 
 
-def option(parameter: Parameter, *names: str, default: object = None, by: str = "server", **more: Any) -> Any:
+def with_options(
+    options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, *, into: str = "options"
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that gives a command options in the place of one of its parameters.
+
+    Parameters
+    ----------
+    options
+        The annotation of each option by the name of its value.
+    defaults
+        Values of options that are not given, where this is not None.
+    into
+        The parameter, which receives a dict of all values.
+    """
+    kind = inspect.Parameter.KEYWORD_ONLY
+    known = defaults or {}
+    added = [
+        inspect.Parameter(name, kind, default=known.get(name), annotation=annotation)
+        for name, annotation in options.items()
+    ]
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        @wraps(command)
+        def with_them(**given: Any) -> None:
+            command(**{into: {name: given.pop(name) for name in options}}, **given)
+
+        signature = inspect.signature(command, eval_str=True)
+        declared = [
+            each for own in signature.parameters.values() for each in (added if own.name == into else [own])
+        ]
+        with_them.__signature__ = signature.replace(parameters=declared)  # type: ignore[attr-defined]
+        return with_them
+
+    return decorate
+
+
+def option(parameter: Parameter, *names: str, default: object = None, by: str = "", **more: Any) -> Any:
     """Return an option that takes the values of a parameter.
 
     Parameters
@@ -25,12 +64,12 @@ def option(parameter: Parameter, *names: str, default: object = None, by: str = 
     default
         The value that is used if the option is not given. If it is None, the option itself has a default.
     by
-        Named in the help as the source of `default`.
+        Named in the help as the source of `default`; empty: no source is named.
     more
         Further arguments of `typer.Option`.
     """
     choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    end = choices + ("." if default is None else f" ({by}: {default}).")
+    end = "" if default is None else f" ({f'{by}: ' if by else ''}{default})"
     if parameter.kind is not str and not parameter.excludes_bounds:
         for key, bound in (("min", parameter.lowest), ("max", parameter.highest)):
             if math.isfinite(bound):
@@ -38,19 +77,13 @@ def option(parameter: Parameter, *names: str, default: object = None, by: str = 
     if parameter.choices:
         more.setdefault("autocompletion", complete_from(parameter.choices))
     flags = names or (f"--{parameter.name.replace('_', '-')}",)
-    return typer.Option(*flags, **({"help": f"{parameter.description}{end}"} | more))
-
-
-def server_option(parameter: Parameter, by: str = "server", **more: Any) -> Any:
-    """Return an option for a parameter whose default the server knows, or whatever `by` names."""
-    default = parameter.meaning_of_none if parameter.default is None else parameter.default
-    return option(parameter, default=default, by=by, **more)
+    return typer.Option(*flags, help=f"{parameter.description}{choices}{end}.", **more)
 
 
 def secret_of(file: Path | None, variable: str) -> str:
     """Return the secret in the file of ``--secret-file``, else in an environment variable; empty: none.
 
-    An empty file is refused: who names a file wants a secret.
+    An empty file is refused: a user who names a file wants a secret.
     """
     if file is None:
         return os.environ.get(variable, "").strip()

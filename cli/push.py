@@ -11,14 +11,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, ProgressColumn, Task, TextColumn
-from rich.text import Text
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
     SKIP_HINT,
     DelimiterOption,
-    FileArgument,
     JsonOption,
     LabelColumnOption,
     LabelFileOption,
@@ -26,23 +23,30 @@ from quercus.cli.common import (
     ModelArgument,
     RejectedOption,
     ServerOption,
-    connect,
     default_labeller,
     err,
     fail,
     out,
     print_json,
+    progress_bar,
     warn_of_unseen,
     words_of,
 )
-from quercus.cli.push_answers import AnswerFileOptions, is_answer_file, push_answers, state_answers
-from quercus.cli.whole_files import refuse_input
+from quercus.cli.output_files import refuse_input
+from quercus.cli.pipes import (
+    InputArgument,
+    NamedRows,
+    PipedPush,
+    is_standard_input,
+    open_standard_input,
+)
+from quercus.cli.push_answers import state_answers
 from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
 from quercus.client.unseen import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
-from quercus.files.answers import AnswerColumns
+from quercus.files.answers import AnswerColumns, AnswerFile
 from quercus.files.displays import display_columns
 from quercus.files.labels import column_cells, label_of
 from quercus.files.leaks import refuse_second
@@ -51,12 +55,15 @@ from quercus.files.pushing import FilePush, FileRows, RejectedFile, refused_rows
 from quercus.files.schema import Binding, class_column
 from quercus.specification.server import MAX_BATCH_ROWS
 from quercus.specification.written_labels import UnknownClassError
+from quercus.view.words import counted
+
+_REPEATABLE = "the same command goes on: no row is stored twice"
 
 
 def push(
     *,
     model: ModelArgument,
-    file: FileArgument,
+    file: InputArgument,
     labels: Annotated[
         bool,
         typer.Option(
@@ -125,7 +132,7 @@ def push(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Push the rows of a CSV, ARFF or Parquet file.
+    """Push the rows of a CSV, ARFF or Parquet file, or of standard input.
 
     Columns are matched to the model's attributes by name; other columns are ignored. The class column is sent only with
     --labels, since queries are for rows without labels. By default, instance ids are row numbers from 0, so an
@@ -141,6 +148,10 @@ def push(
     A row is refused for a wrong value, label or id, or too few or many cells. The first one ends the push; with
     --rejected the others are pushed, and the command fails at its end.
 
+    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are pushed as they come, a quarter
+    of a second later at most. A refused row is named on standard error, the others are pushed, and the command fails at
+    its end. The field id of JSON objects is their id. Without ids, rows are numbered from 0 in every run.
+
     --beside shows labellers items from which no tree learns. A series is numbers with blanks between them; a picture
     or a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
@@ -152,13 +163,24 @@ def push(
         quercus push birds crowd.csv --labels --item picture
         quercus push birds project-7.json --from label-studio --item picture
         quercus push wine wine.parquet --beside text:notes --beside image:photo
+        quercus push wine - < bottles.jsonl
     """
     if rejected is not None and (tool is not None or question):
         raise typer.BadParameter(
             "--rejected is for rows, not for answers: those are stored whole or not at all"
         )
+    if tool is not None and is_standard_input(file):
+        raise typer.BadParameter("--from is for files: write standard input to one first")
     if tool is not None:
-        _push_annotations(server, model, file, (tool, item or "id", question), labeller, as_json=as_json)
+        if tool not in FORMS:
+            raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")
+        with Client(server) as client:
+            classes = client.get_model(model).specification.classes
+            stated = read_annotations(file, tool, classes, id_field=item or "id", question=question)
+            if not stated:
+                raise FileError(file, f"has no answers of {tool}")
+            who = default_labeller() if labeller is None else labeller
+            state_answers(client, model, file, stated, who, as_json=as_json)
         return
     if question:
         raise typer.BadParameter("--question is for --from")
@@ -169,14 +191,45 @@ def push(
         raise typer.BadParameter("--labels and --label-file are two ways to give labels: choose one")
     if label_column is not None and label_file is None:
         raise typer.BadParameter("--label-column names a column of --label-file: give that too")
-    refuse_input("--rejected", rejected, file, label_file)
     words = words_of(missing)
+    if is_standard_input(file):
+        if label_file is not None or columns.is_given or labeller is not None:
+            raise typer.BadParameter(
+                "--label-file, --item, --labeller-column, --answer-column and --labeller are for files: "
+                "write standard input to one first"
+            )
+        with Client(server) as client, _explained_new_class(model):
+            specification = client.get_model(model).specification
+            piped = open_standard_input(specification, delimiter=delimiter, missing=words)
+            table, id_column = piped.table, ids or piped.id_column
+            label_of_record = None
+            if labels:
+                k = table.position("class" if class_name is None else class_name, "--class")
+                label_of_record = partial(label_of, table, k=k, classes=list(specification.classes))
+            rows = FileRows(
+                Binding(table, specification),
+                label_of_record,
+                None,
+                None if id_column is None else table.position(id_column, "--id-column"),
+                id_prefix,
+                display_columns(table, beside or (), "--beside"),
+            )
+            _push_piped(client, model, rows, rejected, batch_rows, as_json=as_json)
+        return
+    refuse_input("--rejected", rejected, file, label_file)
     table = open_table(file, delimiter=delimiter, missing=words)
-    with connect(server) as client, _explained_new_class(model):
+    with Client(server) as client, _explained_new_class(model):
         specification = client.get_model(model).specification
-        if labels and is_answer_file(table, specification, columns):
-            answer_options = AnswerFileOptions(columns, default_labeller() if labeller is None else labeller)
-            push_answers(client, model, table, answer_options, as_json=as_json)
+        attributes = {each.name for each in specification.attributes}
+        if labels and (columns.is_given or not attributes & set(table.names)):
+            answers = AnswerFile(table, specification.classes, columns)
+            read = list(answers)
+            if not read:
+                raise FileError(file, "has a header but no answers")
+            who = default_labeller() if labeller is None else labeller
+            state_answers(client, model, file, read, who, as_json=as_json)
+            if answers.unused and not as_json:
+                out.print(f"columns not sent: {', '.join(answers.unused)}", style="dim")
             return
         binding = Binding(table, specification)
         classes = list(specification.classes)
@@ -207,22 +260,57 @@ def _push_rows(
     client: Client, model: str, rows: FileRows, refused: RejectedFile | None, batch_rows: int
 ) -> PushReport:
     """Push the rows of a file, and write those that are refused to another."""
-    path = rows.table.path
+    path, total = rows.table.path, None
+    if err.is_terminal and not is_packed(path):  # line ends less the header: a guess for the bar only
+        with path.open("rb") as stream:
+            blocks = iter(lambda: stream.read(1 << 20), b"")
+            total = max(1, sum(block.count(b"\n") for block in blocks) - 1)
     pushed = FilePush(rows, None if refused is None else refused.write, batch_rows=batch_rows)
-    with _progress_bar(path) as advance:
-        try:
-            with pushed.errors_by_line():
-                report = client.push(model, **pushed.arguments(), on_progress=advance)
-        except FileError as error:
-            if isinstance(error.__cause__, AlreadyExists):
-                fail(f"{error}\n  {_already_there(str(error), model)}")
-            if refused is None and error.line:
-                error.add_note(SKIP_HINT)
-            raise
+    try:
+        with progress_bar(path.name, total) as show_progress, pushed.errors_by_line():
+            report = client.push(
+                model, **pushed.arguments(), on_progress=lambda now: show_progress(now.rows, total)
+            )
+    except KeyboardInterrupt:
+        err.print(f"stopped; {_REPEATABLE}")
+        raise
+    except FileError as error:
+        if isinstance(error.__cause__, AlreadyExists):
+            hint = f"was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
+            if "with another label" in str(error):
+                hint += (
+                    ". Rows that are there keep their labels; to add some, push them as answers: "
+                    f"quercus push {model} FILE --labels --item COLUMN --answer-column COLUMN"
+                )
+            fail(f"{error}\n  {hint}")
+        if refused is None and error.line:
+            error.add_note(SKIP_HINT)
+        raise
     count = 0 if refused is None else refused.rows
     if not report.rows and not count:
         raise FileError(path, "has a header but no rows")
     return replace(report, rejected=count)
+
+
+def _push_piped(
+    client: Client, model: str, rows: FileRows, rejected: Path | None, batch_rows: int, *, as_json: bool
+) -> None:
+    """Push the rows of standard input, and name those that are refused, or write them to a file."""
+    with refused_rows(rejected, rows.table) as written:
+        refused = NamedRows() if written is None else written
+        pushed = PipedPush(client, model, rows, refused.write, batch_rows)
+        try:
+            pushed.run()
+        except KeyboardInterrupt:
+            err.print(f"stopped; {counted(pushed.report.rows, 'row')} stored; {_REPEATABLE}")
+            raise
+    report = replace(pushed.report, rejected=refused.rows)
+    if not report.rows and not refused.rows:
+        raise FileError(rows.table.path, "has a header but no rows")
+    _print_report(report, [], as_json)
+    if refused.rows:
+        where = "standard error" if rejected is None else rejected
+        fail(f"{refused.count_text} refused: {where} has each with its line and the reason")
 
 
 @contextmanager
@@ -240,31 +328,6 @@ def _explained_new_class(model: str) -> Iterator[None]:
         )
 
 
-def _already_there(error: str, model: str) -> str:
-    """Return what to do about rows that are there already, and differ."""
-    other = f"was another file pushed to {model!r} before? Tell their rows apart: --id-prefix TEXT"
-    if "with another label" not in error:
-        return other
-    answers = f"quercus push {model} FILE --labels --item COLUMN --answer-column COLUMN"
-    return f"{other}. Rows that are there keep their labels; to add some, push them as answers: {answers}"
-
-
-def _push_annotations(
-    server: str, model: str, file: Path, form: tuple[str, str, str], labeller: str | None, *, as_json: bool
-) -> None:
-    """State the labels in the export of an annotation tool; ``form``: the tool, the field of ids, the question."""
-    tool, id_field, question = form
-    if tool not in FORMS:
-        raise typer.BadParameter(f"--from is {tool!r}, must be one of {', '.join(FORMS)}")
-    with connect(server) as client:
-        classes = client.get_model(model).specification.classes
-        answers = read_annotations(file, tool, classes, id_field=id_field, question=question)
-        if not answers:
-            raise FileError(file, f"has no answers of {tool}")
-        who = default_labeller() if labeller is None else labeller
-        state_answers(client, model, file, answers, who, as_json=as_json)
-
-
 def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
     warn_of_unseen(report.unseen)
     if as_json:
@@ -274,7 +337,7 @@ def _print_report(report: PushReport, unused: list[str], as_json: bool) -> None:
     known = f" ({report.known:,} were there already)" if report.known else ""
     out.print(f"pushed {report.rows:,} rows in {report.seconds:.1f} s, {rate:,.0f} rows/s{known}")
     if unused:
-        out.print(f"columns not sent: {', '.join(unused)}", style="dim", markup=False)
+        out.print(f"columns not sent: {', '.join(unused)}", style="dim")
 
 
 def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...], classes: list[str]) -> int:
@@ -286,36 +349,3 @@ def _class_position(table: FileTable, given: str | None, unused: tuple[str, ...]
         others = [table.names.index(name) for name in unused if name != column]
         refuse_second(table.path, column_cells(table, others), classes, column)
     return table.names.index(column)
-
-
-class _Rate(ProgressColumn):
-    """Rows a second so far."""
-
-    def render(self, task: Task) -> Text:
-        return Text(f"{task.fields['rate']:,.0f} rows/s", style="cyan")
-
-
-@contextmanager
-def _progress_bar(path: Path) -> Iterator[Callable[[PushReport], None]]:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), _Rate())
-    with Progress(*columns, console=err, disable=not err.is_terminal, transient=True) as progress:
-        task = progress.add_task(path.name, total=_expected_rows(path), rate=0.0)
-
-        def show_progress(report: PushReport) -> None:
-            rate = report.rows / report.seconds if report.seconds else 0.0
-            progress.update(task, completed=report.rows, rate=rate)
-
-        try:
-            yield show_progress
-        except KeyboardInterrupt:
-            progress.stop()
-            err.print("stopped; the same command goes on: no row is stored twice")
-            raise
-
-
-def _expected_rows(path: Path) -> int | None:
-    """Line ends of the file less the header: a guess for the bar only."""
-    if not err.is_terminal or is_packed(path):
-        return None
-    with path.open("rb") as stream:
-        return max(1, sum(block.count(b"\n") for block in iter(lambda: stream.read(1 << 20), b"")) - 1)

@@ -8,41 +8,49 @@ from typing import Annotated, Any
 
 import typer
 
-from quercus.cli.common import err, fail, needs_server_extra
-from quercus.cli.options import option
+from quercus.cli.common import err, fail, needs_extra
+from quercus.cli.options import option, with_options
 from quercus.specification import server
 from quercus.specification.parameter import Parameter
 
 
 def configured_option(parameter: Parameter, **more: Any) -> Any:
-    """Return an option that sets a key of the server's configuration; the help shows its default."""
-    default = "" if parameter.default == "" or parameter.kind is bool else f" ({parameter.default})"
-    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    return option(parameter, help=f"{parameter.description}{choices}{default}.", **more)
+    """Return the annotation of a flag that sets a key of the server's configuration; the help shows its default."""
+    default = None if parameter.default == "" or parameter.kind is bool else parameter.default
+    kind: Any = str if parameter.choices else parameter.kind
+    return Annotated[kind | None, option(parameter, default=default, **more)]
 
 
+FLAGS = {
+    "store": configured_option(server.STORE, metavar="URL"),
+    "host": configured_option(server.HOST),
+    "port": configured_option(server.PORT),
+    "workers": configured_option(server.WORKERS, metavar="N|auto"),
+    "access": configured_option(server.ACCESS),
+    "tls_cert": configured_option(server.TLS_CERT, metavar="FILE"),
+    "tls_key": configured_option(server.TLS_KEY, metavar="FILE"),
+    "tls_client_ca": configured_option(server.TLS_CLIENT_CA, metavar="FILE"),
+    "plaintext": configured_option(server.PLAINTEXT),
+    "log_level": configured_option(server.LOG_LEVEL),
+    "log_format": configured_option(server.LOG_FORMAT),
+    "http_host": configured_option(server.HTTP_HOST),
+    "http_port": configured_option(server.HTTP_PORT),
+    "grace_s": configured_option(server.GRACE_S),
+    "snapshot_interval_s": configured_option(server.SNAPSHOT_INTERVAL_S),
+}
+"""The flags of the server, by the key of its configuration that each sets."""
+
+
+@with_options(FLAGS)
 def serve(
     *,
-    store: Annotated[str | None, configured_option(server.STORE, metavar="URL")] = None,
-    host: Annotated[str | None, configured_option(server.HOST)] = None,
-    port: Annotated[int | None, configured_option(server.PORT)] = None,
-    workers: Annotated[str | None, configured_option(server.WORKERS, metavar="N|auto")] = None,
-    access: Annotated[str | None, configured_option(server.ACCESS)] = None,
-    tls_cert: Annotated[str | None, configured_option(server.TLS_CERT, metavar="FILE")] = None,
-    tls_key: Annotated[str | None, configured_option(server.TLS_KEY, metavar="FILE")] = None,
-    tls_client_ca: Annotated[str | None, configured_option(server.TLS_CLIENT_CA, metavar="FILE")] = None,
-    plaintext: Annotated[bool | None, configured_option(server.PLAINTEXT)] = None,
+    options: dict[str, Any],
     config: Annotated[
         Path | None,
         typer.Option(
             "--config", metavar="FILE", help="TOML file with a table \\[server].", envvar="QUERCUS_CONFIG"
         ),
     ] = None,
-    log_level: Annotated[str | None, configured_option(server.LOG_LEVEL)] = None,
-    log_format: Annotated[str | None, configured_option(server.LOG_FORMAT)] = None,
-    http_host: Annotated[str | None, configured_option(server.HTTP_HOST)] = None,
-    http_port: Annotated[int | None, configured_option(server.HTTP_PORT)] = None,
-    grace_s: Annotated[float | None, configured_option(server.GRACE_S)] = None,
     limit: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,7 +59,6 @@ def serve(
             help=f"Set a bound; again for another. Keys: {', '.join(each.name for each in server.LIMITS)}.",
         ),
     ] = None,
-    snapshot_interval_s: Annotated[float | None, configured_option(server.SNAPSHOT_INTERVAL_S)] = None,
 ) -> None:
     """Run a server until Ctrl-C or SIGTERM.
 
@@ -72,34 +79,14 @@ def serve(
             "a server runs on Linux and macOS, not on Windows: run it there or in WSL 2, and give its address to"
             " --server; the client, files and estimators work here"
         )
-    with needs_server_extra("serve"):
+    with needs_extra("serve"):
         from quercus.server.config import Config, read_limits  # noqa: PLC0415  (the server extra)
         from quercus.server.wire.errors import BadStart  # noqa: PLC0415
         from quercus.storage import shown_url  # noqa: PLC0415
-    flags = {
-        "store": store,
-        "host": host,
-        "port": port,
-        "workers": workers,
-        "access": access,
-        "tls_cert": tls_cert,
-        "tls_key": tls_key,
-        "tls_client_ca": tls_client_ca,
-        "plaintext": plaintext,
-        "log_level": log_level,
-        "log_format": log_format,
-        "http_host": http_host,
-        "http_port": http_port,
-        "grace_s": grace_s,
-        "snapshot_interval_s": snapshot_interval_s,
-    }
     try:
-        settings = Config.load(flags | read_limits(limit or []), file=config)
+        settings = Config.load(options | read_limits(limit or []), file=config)
         err.print(
-            f"store {shown_url(settings.store)}; stop with Ctrl-C or SIGTERM",
-            style="dim",
-            markup=False,
-            soft_wrap=True,
+            f"store {shown_url(settings.store)}; stop with Ctrl-C or SIGTERM", style="dim", soft_wrap=True
         )
         if settings.workers > 1:
             from quercus.server.workers.parent import serve_with_workers as run  # noqa: PLC0415

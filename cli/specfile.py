@@ -91,16 +91,24 @@ def from_dict(path: Path, content: Any) -> Specification:
             raise FileError(path, f"{key} is not given")
     with _naming_key(path):
         given = {key: table[key] for key in _OPTIONS if table.get(key) is not None}
-        options = {key: _OPTIONS[key].check(value) for key, value in given.items()}
-    plugins: dict[str, Any] = {key: _read_plugin(path, key, table[key]) for key in _PLUGINS if key in table}
+        options: dict[str, Any] = {key: _OPTIONS[key].check(value) for key, value in given.items()}
+    if "pruning" in table:
+        pruning = _check_table(path, table["pruning"], "pruning", ("kind", "level"))
+        with _naming_key(path, "pruning."):
+            options["pruning"] = Pruning(**({"kind": None} | pruning))
+    for key in _PLUGINS:
+        if key in table:
+            try:
+                options[key] = algorithms.from_proto(algorithms.to_proto(_with_none(table[key]), key))
+            except InvalidArgument as error:
+                raise FileError(path, str(error)) from None
+    if "presentation" in table:
+        options["presentation"] = presentation_of(path, table["presentation"])
     attributes = _check_list(path, table["attributes"], "attributes")
     return Specification(
         [_read_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
         _check_names(path, table["classes"], "classes"),
         **options,
-        pruning=_read_pruning(path, table["pruning"]) if "pruning" in table else None,
-        **plugins,
-        presentation=presentation_of(path, table["presentation"]) if "presentation" in table else None,
     )
 
 
@@ -126,41 +134,11 @@ def presentation_of(path: Path, content: Any, where: str = "presentation") -> Pr
         return Presentation(**{key: tuple(entries) for key, entries in views.items()}, withheld=withheld)
 
 
-def _presentation_dict(given: Presentation) -> dict[str, Any]:
-    """Return the form that :func:`presentation_of` reads, without keys at their defaults."""
-    withheld = {"withheld": list(given.withheld)} if given.withheld else {}
-    return withheld | {
-        key: [
-            {
-                each.name: list(value) if isinstance(value, tuple) else value
-                for each in fields(view)
-                if (value := getattr(view, each.name)) != each.default
-            }
-            for view in getattr(given, key)
-        ]
-        for key in _VIEWS
-        if getattr(given, key)
-    }
-
-
-def _read_plugin(path: Path, key: str, content: Any) -> dict[str, Any]:
-    try:
-        return algorithms.from_proto(algorithms.to_proto(_with_none(content), key))
-    except InvalidArgument as error:
-        raise FileError(path, str(error)) from None
-
-
 def _with_none(content: Any) -> Any:
     """Return a learner or strategy with None where a file says "none", for TOML has no other word for it."""
     if isinstance(content, dict):
         return {key: _with_none(value) for key, value in content.items()}
     return None if content == NONE else content
-
-
-def _read_pruning(path: Path, content: Any) -> Pruning:
-    table = _check_table(path, content, "pruning", ("kind", "level"))
-    with _naming_key(path, "pruning."):
-        return Pruning(**({"kind": None} | table))
 
 
 def _read_attribute(path: Path, content: Any, where: str) -> Attribute:
@@ -240,3 +218,20 @@ def to_dict(specification: Specification) -> dict[str, Any]:
     if specification.presentation is not None:
         options["presentation"] = _presentation_dict(specification.presentation)
     return {"classes": list(specification.classes), **options, "attributes": attributes}
+
+
+def _presentation_dict(given: Presentation) -> dict[str, Any]:
+    """Return the form that :func:`presentation_of` reads, without keys at their defaults."""
+    withheld = {"withheld": list(given.withheld)} if given.withheld else {}
+    return withheld | {
+        key: [
+            {
+                each.name: list(value) if isinstance(value, tuple) else value
+                for each in fields(view)
+                if (value := getattr(view, each.name)) != each.default
+            }
+            for view in getattr(given, key)
+        ]
+        for key in _VIEWS
+        if getattr(given, key)
+    }

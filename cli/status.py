@@ -9,8 +9,9 @@ import typer
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, connect, err, out, print_json
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, err, report
 from quercus.cli.completion import complete_from
+from quercus.client.client import Client
 from quercus.client.results import Status
 from quercus.specification.server import LOG_LEVELS
 from quercus.view.words import counted
@@ -38,32 +39,39 @@ def status(
         quercus status
         quercus status --log-level debug
     """
-    with connect(server) as client:
+    with Client(server) as client:
         if log_level is not None:
             previous = client.set_log_level(log_level)
             err.print(f"log level {log_level}, was {previous}", style="dim")
         state = client.status()
         address = client.address
-    if as_json:
-        print_json(asdict(state) | {"well": state.is_healthy})
-    else:
-        _print_status(address, state)
+    report(as_json, asdict(state) | {"well": state.is_healthy}, _status_table(address, state))
     if not state.is_healthy:
         raise typer.Exit(1)
 
 
-def _print_status(address: str, state: Status) -> None:
+def _status_table(address: str, state: Status) -> RichTable:
     grid = RichTable(box=None, show_header=False, pad_edge=False)
     access = "TLS, " if state.tls else "no TLS, "
     access += "tokens asked for" if state.tokens else "no tokens asked for"
     size = "" if state.restricted else f"{_size_text(state.store_bytes)}, "
+    growers = "; ".join(
+        f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
+        for each in state.growers
+    )
+    learning = ", ".join(state.learning)
+    if state.waiting_count:
+        more = state.waiting_count - len(state.waiting)
+        learning += (
+            f"; waiting for their turn: {', '.join([*state.waiting, *([f'{more:,} more'] if more else [])])}"
+        )
     rows = [
         ("server", f"{address}, quercus {state.version}, up {_duration_text(state.uptime_s)}"),
         ("access", access),
         ("store", state.store_trouble or f"{size}schema {state.store_revision}"),
         ("grower", state.grower_text),
-        *([("growers", _growers_line(state))] if state.growers else []),
-        *([("learning", _learning_line(state))] if state.learning or state.waiting_count else []),
+        *([("growers", growers)] if growers else []),
+        *([("learning", learning)] if learning else []),
         ("models", f"{state.models:,}" + (", those of your token" if state.restricted else "")),
         *(("damaged", f"{name}: {reason}") for name, reason in state.damaged.items()),
         *(("stopped", f"{name}: {reason}") for name, reason in state.stopped.items()),
@@ -71,9 +79,8 @@ def _print_status(address: str, state: Status) -> None:
         ("memory", _size_text(state.memory_bytes)),
         ("log level", state.log_level),
     ]
-    hidden = {"calls", "memory"} if state.restricted else set()
     for key, value in rows:
-        if key in hidden:
+        if state.restricted and key in {"calls", "memory"}:
             continue
         is_fault = (
             key in {"damaged", "stopped"}
@@ -81,25 +88,7 @@ def _print_status(address: str, state: Status) -> None:
             or (key == "grower" and not state.is_grower_healthy)
         )
         grid.add_row(key, Text(value, style="bold red" if is_fault else ""))
-    out.print(grid)
-
-
-def _growers_line(state: Status) -> str:
-    """Return a line about the growers that share the store."""
-    return "; ".join(
-        f"{each.place}: {counted(each.models, 'model')}{' (this server)' if each.own else ''}"
-        for each in state.growers
-    )
-
-
-def _learning_line(state: Status) -> str:
-    """Return a line about the models that learn or grow in separate processes, and those that wait."""
-    learning = ", ".join(state.learning)
-    if not state.waiting_count:
-        return learning
-    more = state.waiting_count - len(state.waiting)
-    names = ", ".join([*state.waiting, *([f"{more:,} more"] if more else [])])
-    return f"{learning}; waiting for their turn: {names}"
+    return grid
 
 
 def _duration_text(seconds: float) -> str:

@@ -1,24 +1,20 @@
-"""``quercus backup``, ``restore``, ``check``, ``export``, ``import``: on the machine of a store, beside its server."""
+"""``quercus backup``, ``restore``, ``check``, ``export``, ``import``, ``migrate``: on the machine of a store."""
 
 from __future__ import annotations
 
 import gzip
 import zlib
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Any, cast
+from typing import Annotated, Any
 
 import typer
 
-from quercus.cli.common import JsonOption, SpreadsheetOption, err, fail, out, print_json, report
+from quercus.cli.common import JsonOption, SpreadsheetOption, err, fail, out, print_json, progress_bar, report
 from quercus.cli.completion import complete_model
-from quercus.cli.output_files import format_for, write_rows
-from quercus.cli.progress import progress_bar
+from quercus.cli.output_files import format_for, refuse_existing, write_rows, written_whole
 from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
-from quercus.cli.whole_files import refuse_existing, written_whole
 from quercus.files import writing
-
-if TYPE_CHECKING:
-    from quercus.storage.store import Store
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing store or file.")]
 
@@ -115,7 +111,7 @@ def check(store: StoreOption = None, as_json: JsonOption = False) -> None:
         raise typer.Exit(1 if faults else 0)
     for fault in faults:
         kind, style = ("damage", "red") if fault.is_damage else ("remark", "yellow")
-        err.print(f"{kind}: {fault}", style=style, markup=False, soft_wrap=True)
+        err.print(f"{kind}: {fault}", style=style, soft_wrap=True)
     if damage:
         fail(f"the store is damaged ({damage} found); restore a backup with: quercus restore FILE")
     if faults:
@@ -162,11 +158,21 @@ def export(
         raise typer.BadParameter(f"--for-spreadsheets is for .csv files, {file.name} is none")
     refuse_existing(file, force)
     with opened_store("export", store) as opened:
+        from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
+
         if kind == "jsonl":
-            with written_whole(file) as part:
-                rows = _write_log(opened, name, part, file)
+            rows = -1  # the first line is no event
+            with (
+                written_whole(file) as part,
+                writing.open_text(part, packed=writing.is_packed(file)) as stream,
+            ):
+                for line in opened.dump(name):
+                    stream.write(line + "\n")
+                    rows += 1
         else:
-            rows = _write_table(opened, name, file, kind, for_spreadsheets=for_spreadsheets)
+            table = export_table(opened, name)
+            output = writing.OutputTable(table.header, table.kinds, table.rows)
+            rows = write_rows(output, file, kind, for_spreadsheets=for_spreadsheets)
     unit = "events" if kind == "jsonl" else "rows"
     report(as_json, {"file": str(file), unit: rows}, f"wrote {file}, {rows:,} {unit}")
 
@@ -198,10 +204,10 @@ def import_log(
         quercus import wine.jsonl.gz --as wine-copy
         quercus import wine.jsonl.gz --store copy.db --create
     """
-    create_flag = "" if create else "--create"
+    opener: Any = gzip.open if file.name.lower().endswith(".gz") else open
     with (
-        opened_store("import", store, create=create_flag) as opened,
-        _open_text(file, file.name, "rt") as lines,
+        opened_store("import", store, create="" if create else "--create") as opened,
+        opener(file, "rt", encoding="utf-8", newline="") as lines,
     ):
         from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415  (the server extra)
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
@@ -213,26 +219,59 @@ def import_log(
     report(as_json, {"events": count}, f"read {count:,} events")
 
 
-def _write_log(opened: Store, name: str, part: Path, file: Path) -> int:
-    events = -1  # the first line is no event
-    with writing.open_text(part, packed=writing.is_packed(file)) as stream:
-        for line in opened.dump(name):
-            stream.write(line + "\n")
-            events += 1
-    return events
+def migrate(
+    source: Annotated[
+        str,
+        typer.Option(
+            "--from", metavar="URL", help="The existing store: a file or postgresql://user@host/database."
+        ),
+    ],
+    target: Annotated[
+        str,
+        typer.Option("--to", metavar="URL", help="The new store: a file to create, or an empty database."),
+    ],
+    regrow: Annotated[
+        int,
+        typer.Option(
+            "--regrow",
+            metavar="N",
+            min=0,
+            help="Grow the trees of N models anew from both stores, and compare them.",
+        ),
+    ] = 3,
+    as_json: JsonOption = False,
+) -> None:
+    """Move a store to another database, SQLite or PostgreSQL, while no server uses it.
 
+    Models are moved one by one, and each copy is compared row by row. Then some models are grown anew from both
+    logs, and their trees are compared. After an interruption, run the same command again: models that were moved
+    already stay. The old store is unchanged.
 
-def _write_table(
-    opened: Store, name: str, file: Path, form: writing.Format, *, for_spreadsheets: bool
-) -> int:
-    from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
+    Try:
 
-    table = export_table(opened, name)
-    output = writing.OutputTable(table.header, table.kinds, table.rows)
-    return write_rows(output, file, form, for_spreadsheets=for_spreadsheets)
+        quercus migrate --from quercus.db --to postgresql://db/quercus
+        quercus migrate --from postgresql://db/quercus --to quercus.db
+    """
+    with store_errors("migrate"):
+        from quercus.server.growth.regrowing import MAX_EVENTS, compare_regrown  # noqa: PLC0415  (the server extra)
+        from quercus.server.transfer.stored_contents import StoredModel  # noqa: PLC0415
+        from quercus.storage.admin.moving import MovedModel, move_store  # noqa: PLC0415
 
+        def show_moved(moved: MovedModel) -> None:
+            how = "was there already" if moved.was_there else "moved"
+            if not as_json:
+                out.print(f"{moved.name}: {moved.rows:,} rows, {how}")
 
-def _open_text(path: Path, name: str, mode: str) -> IO[Any]:
-    if name.lower().endswith(".gz"):
-        return cast(IO[Any], gzip.open(path, mode, encoding="utf-8", newline=""))
-    return path.open(mode, encoding="utf-8", newline="")
+        urls = store_url(source), store_url(target, create="")
+        with err.status("moving the store"):
+            moved = move_store(*urls, show_moved, StoredModel)
+        with err.status("growing trees anew") as status:
+            regrown = compare_regrown(
+                *urls, regrow, lambda name: status.update(f"growing the trees of {name} anew")
+            )
+    if not as_json and regrown.names:
+        out.print(f"grown anew from both stores, and equal: {', '.join(regrown.names)}")
+    if not as_json and regrow and regrown.too_long:
+        out.print(f"not grown anew, as they have more than {MAX_EVENTS:,} events: {regrown.too_long:,}")
+    result = {"models": [asdict(each) for each in moved], "regrown": regrown.names}
+    report(as_json, result, f"the new store holds together; models: {len(moved):,}")

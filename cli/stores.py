@@ -1,4 +1,4 @@
-"""Finding and opening the existing store of a command. A typing error does not create a new store."""
+"""The store of a command, which must exist already: a typing error creates none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from quercus.cli.common import fail, needs_server_extra
+from quercus.belief.errors import InvalidInput
+from quercus.cli.common import fail, needs_extra
 
 if TYPE_CHECKING:
     from quercus.storage.store import Store
@@ -26,10 +27,9 @@ StoreOption = Annotated[
 
 @contextmanager
 def store_errors(command: str) -> Iterator[None]:
-    """Around the work on a store: its errors end the command in words."""
-    with needs_server_extra(command):
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.server.wire.errors import BadStart  # noqa: PLC0415
+    """Wrap the work on a store: its errors end the command with a message."""
+    with needs_extra(command):
+        from quercus.server.wire.errors import BadStart  # noqa: PLC0415  (the server extra)
         from quercus.storage.errors import StorageError  # noqa: PLC0415
     try:
         yield

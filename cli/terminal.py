@@ -7,7 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
@@ -28,23 +28,17 @@ _NAMED = {
 }
 
 
-class Tick(Protocol):
-    """A function called again and again while keys are read."""
-
-    def __call__(self, *, quietly: bool) -> None:
-        """Do the work; with ``quietly``, show nothing."""
-
-
 class Keys:
     """Reads keys one at a time, without Enter and without echo; use inside :func:`open_keyboard`."""
 
-    def __init__(self, terminal: Terminal, on_return: Callable[[], None], on_tick: Tick) -> None:
+    def __init__(
+        self, terminal: Terminal, on_return: Callable[[], None], on_tick: Callable[[bool], None]
+    ) -> None:
         self._terminal = terminal
         self._on_return, self._on_tick = on_return, on_tick
         self.pressed_at = time.monotonic()  # the last key
-        self.returned = (
-            False  # set by a signal handler, which must not print: it may have interrupted a print
-        )
+        # set by a signal handler, which must not print: it may have interrupted a print
+        self.returned = False
 
     def read_key(self, *, quietly: bool = False) -> str:
         """Return the next key: a character, ``ESCAPE``, ``ENTER``, ``BACKSPACE``, or ``END`` if the terminal is gone.
@@ -62,7 +56,7 @@ class Keys:
             if self.returned:
                 self.returned = False
                 self._on_return()
-            self._on_tick(quietly=quietly)
+            self._on_tick(quietly)
             if key.name in _NAMED:
                 return _NAMED[key.name]
             if key and not key.is_sequence:
@@ -99,7 +93,7 @@ def _write_out(text: str) -> None:
 
 
 @contextmanager
-def open_keyboard(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys]:
+def open_keyboard(on_return: Callable[[], None], on_tick: Callable[[bool], None]) -> Iterator[Keys]:
     """Yield the keyboard of a terminal in single-key mode; the previous mode is always restored.
 
     Parameters
@@ -108,14 +102,14 @@ def open_keyboard(on_return: Callable[[], None], on_tick: Tick) -> Iterator[Keys
         Called while waiting for the next key, when the program continues after a stop (Ctrl-Z, then fg).
         The shell used the terminal during the stop, so the mode is set again before the call.
     on_tick
-        Called after each key, and several times a second while none is pressed: it may show notices, but not
-        ``quietly``.
+        Called after each key, and several times a second while none is pressed: it may show notices, unless its
+        argument is true, because a line is being typed.
     """
     import tty  # noqa: PLC0415  (there is none on Windows, where every other command works)
 
     from blessed import Terminal  # noqa: PLC0415  (other commands need none)
 
-    # Keys are read and nothing is styled: a terminal that would be asked what it can show may answer no queries at all
+    # Nothing is styled, so the terminal is not asked what it can show: some terminals answer no such queries
     terminal = Terminal(force_styling=None)
     keyboard = Keys(terminal, on_return, on_tick)
 

@@ -2,38 +2,36 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import nullcontext
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table as RichTable
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
     DEFAULT_SERVER,
     CommandFailure,
     JsonOption,
     ServerOption,
-    connect,
+    duration_s,
     err,
     fail,
-    needs_server_extra,
-    out,
     print_json,
     report,
 )
 from quercus.cli.completion import complete_from, complete_model
+from quercus.cli.output_files import created_privately
 from quercus.cli.stores import StoreOption, opened_store
-from quercus.cli.whole_files import created_privately
+from quercus.client.client import Client
+from quercus.client.places import plain_text
 
 app = typer.Typer(
     no_args_is_help=True, help="Create, list and revoke the tokens of a server's store; show your own."
 )
-
-_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 @app.command("create")
@@ -91,16 +89,14 @@ def create_token(
         quercus tokens create ann --role labeller --expires 90d --output ann.token
         quercus tokens create press-7 --role sensor --model press
     """
-    with needs_server_extra("tokens"):
-        from quercus.belief.errors import InvalidInput  # noqa: PLC0415  (the server extra)
-        from quercus.client.places import plain_text  # noqa: PLC0415
-        from quercus.server.gate.access import issue_token  # noqa: PLC0415
-    duration_s = None if expires is None else _parse_lifetime(expires)
+    lifetime_s = None if expires is None else duration_s("--expires", expires)
     record = None
     with opened_store("tokens", store) as opened:
+        from quercus.server.gate.access import issue_token  # noqa: PLC0415  (the server extra)
+
         try:
-            with _private_file(token_path) as stream:
-                token, record = issue_token(opened.access, name, role, model, duration_s)
+            with nullcontext() if token_path is None else created_privately(token_path) as stream:
+                token, record = issue_token(opened.access, name, role, model, lifetime_s)
                 if stream is not None:
                     stream.write(token + "\n")
         except InvalidInput as error:
@@ -121,21 +117,6 @@ def create_token(
     typer.echo(token)
 
 
-def _private_file(path: Path | None) -> AbstractContextManager[IO[str] | None]:
-    return nullcontext() if path is None else _created_token_file(path)
-
-
-@contextmanager
-def _created_token_file(path: Path) -> Iterator[IO[str]]:
-    try:
-        with created_privately(path) as stream:
-            yield stream
-    except FileExistsError:
-        fail(f"{path} exists, and a token overwrites nothing: name another file with --output")
-    except OSError as error:
-        fail(f"cannot write {path}: {error.strerror}")
-
-
 @app.command("whoami")
 def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """Show the name and the permissions of your token at a server.
@@ -147,18 +128,14 @@ def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -
         quercus tokens whoami
         quercus tokens whoami --server tls://quercus.example.org:50051 --json
     """
-    with connect(server) as client:
+    with Client(server) as client:
         caller = client.caller()
-    if as_json:
-        models = None if caller.models is None else list(caller.models)
-        head = {"name": caller.name, "roles": list(caller.roles), "models": models}
-        print_json(head | {"needs_token": caller.needs_token, "methods": sorted(caller.methods)})
-        return
-    if not caller.needs_token:
-        out.print(f"The server at {server} asks for no token: everybody may do everything.", soft_wrap=True)
-        return
-    models_text = "all models" if caller.models is None else f"the models {', '.join(caller.models)}"
-    out.print(f"{caller.name}: {', '.join(caller.roles)}, for {models_text}", soft_wrap=True)
+    if caller.needs_token:
+        models = "all models" if caller.models is None else f"the models {', '.join(caller.models)}"
+        text = f"{caller.name}: {', '.join(caller.roles)}, for {models}"
+    else:
+        text = f"The server at {server} asks for no token: everybody may do everything."
+    report(as_json, asdict(caller) | {"methods": sorted(caller.methods)}, text)
 
 
 @app.command("list")
@@ -174,39 +151,29 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
     with opened_store("tokens", store) as opened:
         records = opened.access.tokens()
     now = datetime.now(UTC).timestamp()
-    rows = [
-        {
-            "id": record.id,
-            "name": record.name,
-            "roles": sorted(record.roles),
-            "models": None if record.models is None else sorted(record.models),
-            "created_at": _iso_time(record.created_at),
-            "expires_at": _iso_time(record.expires_at),
-            "revoked_at": _iso_time(record.revoked_at),
-        }
-        for record in records
-    ]
-    if as_json:
-        print_json(rows)
-        return
-    if not rows:
-        out.print("no tokens yet; create one with: quercus tokens create NAME --role operator")
-        return
+    rows = []
     table = RichTable("id", "name", "roles", "models", "created", "counts", box=None)
     for record in records:
-        models = "all" if record.models is None else ", ".join(sorted(record.models))
+        roles, models = sorted(record.roles), None if record.models is None else sorted(record.models)
+        rows.append(
+            {
+                "id": record.id,
+                "name": record.name,
+                "roles": roles,
+                "models": models,
+                "created_at": _iso_time(record.created_at),
+                "expires_at": _iso_time(record.expires_at),
+                "revoked_at": _iso_time(record.revoked_at),
+            }
+        )
         state = "until revoked" if record.expires_at is None else f"until {_minute_text(record.expires_at)}"
         if not record.is_live(now):
             state = "expired" if record.revoked_at is None else "revoked"
-        table.add_row(
-            record.id,
-            record.name,
-            ", ".join(sorted(record.roles)),
-            models,
-            _minute_text(record.created_at),
-            state,
-        )
-    out.print(table)
+        shown = "all" if models is None else ", ".join(models)
+        created = _minute_text(record.created_at)
+        table.add_row(record.id, record.name, ", ".join(roles), shown, created, state)
+    none = "no tokens yet; create one with: quercus tokens create NAME --role operator"
+    report(as_json, rows, table if rows else none)
 
 
 @app.command("revoke")
@@ -228,9 +195,9 @@ def revoke_token(
 
         quercus tokens revoke 3f9a0c1d2e4b
     """
-    with needs_server_extra("tokens"):
-        from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
     with opened_store("tokens", store) as opened:
+        from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
+
         try:
             opened.access.revoke_token(token_id)
         except NotFound as error:
@@ -254,35 +221,13 @@ def audit(
     """
     with opened_store("tokens", store) as opened:
         records = opened.access.newest_audit(limit)
-    if as_json:
-        print_json(
-            [
-                {
-                    "at": _iso_time(r.at),
-                    "who": r.who,
-                    "action": r.action,
-                    "target": r.target,
-                    "outcome": r.outcome,
-                }
-                for r in records
-            ]
-        )
-        return
+    entries = []
     table = RichTable("when (UTC)", "who", "action", "target", "outcome", box=None)
-    for r in records:
-        table.add_row(
-            f"{datetime.fromtimestamp(r.at, UTC):%Y-%m-%d %H:%M:%S}", r.who, r.action, r.target, r.outcome
-        )
-    out.print(table)
-
-
-def _parse_lifetime(text: str) -> float:
-    match = re.fullmatch(r"([1-9][0-9]{0,5})([smhd])", text)
-    if match is None:
-        raise typer.BadParameter(
-            f"--expires is {text!r}, must be a number and s, m, h or d, as in 12h or 90d"
-        )
-    return float(int(match[1]) * _UNITS[match[2]])
+    for each in records:
+        entry = {"who": each.who, "action": each.action, "target": each.target, "outcome": each.outcome}
+        entries.append({"at": _iso_time(each.at), **entry})
+        table.add_row(f"{datetime.fromtimestamp(each.at, UTC):%Y-%m-%d %H:%M:%S}", *entry.values())
+    report(as_json, entries, table)
 
 
 def _iso_time(seconds: float | None) -> str | None:

@@ -15,12 +15,11 @@ from quercus.cli.common import (
     ModelArgument,
     ServerOption,
     StandardOutput,
-    connect,
     out,
     print_json,
 )
-from quercus.cli.output_files import refuse_other_ending
-from quercus.cli.whole_files import write_picture
+from quercus.cli.options import with_options
+from quercus.cli.output_files import refuse_other_ending, write_picture
 from quercus.client.client import Client
 from quercus.client.results import Tree
 from quercus.client.treeview import RenderFormat
@@ -43,36 +42,39 @@ def _file_option(option: str, help_text: str, *endings: str) -> Any:
     return typer.Option(option, metavar="FILE", help=help_text, dir_okay=False, callback=checked)
 
 
-DotOption = Annotated[
-    Path | None, _file_option("--dot", "Write the tree to this file for Graphviz.", ".dot", ".gv")
-]
-SvgOption = Annotated[Path | None, _file_option("--svg", "Write the tree to this file as SVG.", ".svg")]
-MemberOption = Annotated[
-    int | None,
-    typer.Option(
-        "--member", min=0, help="Number of the tree, if there are several (default: an overview of all)."
-    ),
-]
-DepthOption = Annotated[
-    int | None, typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all).")
-]
-RulesOption = Annotated[
-    bool,
-    typer.Option("--rules", help="Print one line per leaf: the conditions that lead to it, and its class."),
-]
+TREE_OPTIONS = {
+    "dot": Annotated[
+        Path | None, _file_option("--dot", "Write the tree to this file for Graphviz.", ".dot", ".gv")
+    ],
+    "svg": Annotated[Path | None, _file_option("--svg", "Write the tree to this file as SVG.", ".svg")],
+    "member": Annotated[
+        int | None,
+        typer.Option(
+            "--member", min=0, help="Number of the tree, if there are several (default: an overview of all)."
+        ),
+    ],
+    "depth": Annotated[
+        int | None,
+        typer.Option("--depth", min=0, help="Number of levels to show below the root (default: all)."),
+    ],
+    "rules": Annotated[
+        bool,
+        typer.Option(
+            "--rules", help="Print one line per leaf: the conditions that lead to it, and its class."
+        ),
+    ],
+}
+"""The tree that is printed, its form, and the files that it is written to: the arguments of `write_trees`."""
 
 
+@with_options(TREE_OPTIONS, {"rules": False})
 def tree(
     *,
     model: ModelArgument,
     version: Annotated[
         int | None, typer.Option("--version", min=1, help="Version of the tree (default: the newest).")
     ] = None,
-    dot: DotOption = None,
-    svg: SvgOption = None,
-    member: MemberOption = None,
-    depth: DepthOption = None,
-    rules: RulesOption = False,
+    options: dict[str, Any],
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -93,8 +95,8 @@ def tree(
         quercus tree wine --dot wine.dot
         quercus tree wine --version 3 --json
     """
-    with connect(server) as client:
-        TreeOutput(dot, svg, member, depth, rules, as_json).write(_ServedTrees(client, model, version))
+    with Client(server) as client:
+        write_trees(_ServedTrees(client, model, version), as_json, **options)
 
 
 @dataclass(frozen=True)
@@ -122,63 +124,62 @@ class TreeSource(Protocol):
         """Draw a tree; without a member an overview, if there are several."""
 
 
-@dataclass(frozen=True)
-class TreeOutput:
-    """The form in which trees are printed, and the files that they are written to.
+def write_trees(
+    source: TreeSource,
+    as_json: bool,
+    *,
+    dot: Path | None,
+    svg: Path | None,
+    member: int | None,
+    depth: int | None,
+    rules: bool,
+    **more: object,
+) -> None:
+    """Write trees to files, and print them: as JSON, as rules, or, unless a file is written, as a drawing.
 
     Parameters
     ----------
+    source
+        The trees.
+    as_json, rules
+        The form of what is printed: JSON, or a line for each leaf.
     dot, svg
         Files to write.
     member, depth
         Number of the tree, and the levels to show.
-    rules, as_json
-        The form of what is printed: a line for each leaf, or JSON; else the drawing, unless a file is written.
+    more
+        Further parts of the JSON.
     """
-
-    dot: Path | None
-    svg: Path | None
-    member: int | None
-    depth: int | None
-    rules: bool
-    as_json: bool
-
-    def write(self, source: TreeSource, **more: object) -> None:
-        """Write the trees of a source; `more` are further parts of the JSON."""
-        if self.as_json:
-            print_json(_tree_json(source.tree(self.member or 0)) | more)
-        files: tuple[tuple[Path | None, RenderFormat], ...] = ((self.dot, "dot"), (self.svg, "svg"))
-        for path, form in files:
-            if path is not None:
-                write_picture(path, source.draw(form, self.member, self.depth))
-        if self.as_json:
+    if as_json:
+        tree = source.tree(member or 0)
+        served = {"model": tree.model, "version": tree.version, "as_of": tree.as_of} if tree.version else {}
+        shown = {
+            "classes": list(tree.classes),
+            "algorithm": tree.algorithm,
+            "members": len(tree.members),
+            "member": tree.member,
+            "tree": tree.to_dict(),
+        }
+        print_json(served | shown | more)
+    files: tuple[tuple[Path | None, RenderFormat], ...] = ((dot, "dot"), (svg, "svg"))
+    for path, form in files:
+        if path is not None:
+            write_picture(path, source.draw(form, member, depth))
+    if as_json:
+        return
+    if rules:
+        lines = rule_lines(source.tree(member or 0))
+        StandardOutput().write("".join(f"{line}\n" for line in lines))
+        return
+    if dot is not None or svg is not None:
+        return
+    if out.is_terminal:  # in colours, and wrapped
+        tree = source.tree(member or 0)
+        nodes = list(served_words(tree, depth))
+        if len(nodes) <= MOST_DRAWN and (member is not None or len(tree.members) <= 1):
+            out.print(DrawnTree(nodes), crop=False)
             return
-        if self.rules:
-            lines = rule_lines(source.tree(self.member or 0))
-            StandardOutput().write("".join(f"{line}\n" for line in lines))
-        elif self.dot is None and self.svg is None:
-            self._print_tree(source)
-
-    def _print_tree(self, source: TreeSource) -> None:
-        """Print the tree, without a member an overview if there are several; at a terminal in colours, and wrapped."""
-        if out.is_terminal:
-            tree = source.tree(self.member or 0)
-            nodes = list(served_words(tree, self.depth))
-            if len(nodes) <= MOST_DRAWN and (self.member is not None or len(tree.members) <= 1):
-                out.print(DrawnTree(nodes), crop=False)
-                return
-        StandardOutput().write(source.draw("text", self.member, self.depth).rstrip("\n") + "\n")
-
-
-def _tree_json(tree: Tree) -> dict[str, Any]:
-    served = {"model": tree.model, "version": tree.version, "as_of": tree.as_of} if tree.version else {}
-    return served | {
-        "classes": list(tree.classes),
-        "algorithm": tree.algorithm,
-        "members": len(tree.members),
-        "member": tree.member,
-        "tree": tree.to_dict(),
-    }
+    StandardOutput().write(source.draw("text", member, depth).rstrip("\n") + "\n")
 
 
 def rule_lines(tree: Tree) -> Iterator[str]:

@@ -15,11 +15,11 @@ from quercus.cli.common import (
     JsonOption,
     ModelArgument,
     ServerOption,
-    connect,
     err,
     out,
     print_json_line,
 )
+from quercus.client.client import Client
 from quercus.client.errors import DeadlineExceeded
 from quercus.client.results import Model, TreeUpdate
 from quercus.view.terminal.watch import MAX_MOMENTS, WatchedMoment, watch_picture
@@ -52,7 +52,7 @@ def watch(
     is_live = out.is_terminal and not as_json
     try:
         with (
-            connect(server) as client,
+            Client(server) as client,
             Live(console=out, auto_refresh=False) if is_live else nullcontext() as live,
         ):
             for count, update in enumerate(client.watch(model, timeout_s=timeout_s), 1):

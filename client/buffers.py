@@ -17,6 +17,7 @@ from google.protobuf.message import Message
 from quercus.client.durable import sync_file, sync_folder
 from quercus.client.errors import BufferFull, RejectedRows, Unavailable, invalid
 from quercus.client.pushing import Batch
+from quercus.client.resources import model_resource
 from quercus.specification.written_labels import write_label
 from quercus.v1 import instance_pb2, model_pb2
 
@@ -30,7 +31,7 @@ CREATE TABLE messages (number INTEGER PRIMARY KEY, message BLOB NOT NULL, checks
 COMMIT;
 """
 LOG_BYTES = 1 << 20
-"""The log keeps no more of the disk than this, once its rows are in the file."""
+"""Bytes of the disk that the log keeps once its rows are in the file."""
 DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 MODEL = 0
 """Number of the message that names the model and its specification; batches have higher ones."""
@@ -94,7 +95,7 @@ class File(Memory):
 
     def __init__(self, path: Path, model: str) -> None:
         super().__init__()
-        self._path, self._name = path, f"models/{model}"
+        self._path, self._name = path, model_resource(model)
         self.rejected_place = f"and kept in {self.rejected_path}"
         self._base = _open_locked(path)
         try:

@@ -10,7 +10,7 @@ from quercus.client.algorithms import PluginLike
 from quercus.client.errors import AlreadyExists
 from quercus.client.results import Model
 from quercus.client.specifications import Specification
-from quercus.specification.attributes import Attribute, Nominal, plain_number
+from quercus.specification.attributes import Nominal, plain_number
 
 _NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "strategy", "presentation"}
 """Fields of a specification that are compared otherwise; how rows are presented is no difference."""
@@ -52,29 +52,20 @@ def differences(known: Specification, given: Specification) -> list[str]:
     if names[0] != names[1]:
         texts.append(f"attributes {', '.join(names[0])}, given {', '.join(names[1])}")
         return texts
-    pairs = zip(known.attributes, given.attributes, strict=True)
-    texts += [
-        f"attribute {each.name} {each}, given {other}"
-        for each, other in pairs
-        if not _is_same_attribute(each, other)
-    ]
+    for each, other in zip(known.attributes, given.attributes, strict=True):
+        if isinstance(each, Nominal) and isinstance(other, Nominal):
+            declared = tuple(each.values)[: len(other.values)]
+            is_same = (declared, each.missing, each.overflow) == (other.values, other.missing, other.overflow)
+            is_same = is_same and (other.max_values is None or other.most_values == each.most_values)
+        else:
+            is_same = each == other
+        if not is_same:
+            texts.append(f"attribute {each.name} {each}, given {other}")
     return texts
 
 
 def _value_text(value: object) -> str:
     return plain_number(value) if isinstance(value, int | float) else str(value)
-
-
-def _is_same_attribute(known: Attribute, given: Attribute) -> bool:
-    if not (isinstance(known, Nominal) and isinstance(given, Nominal)):
-        return known == given
-    declared = tuple(known.values)[: len(given.values)]
-    is_bound_same = given.max_values is None or given.most_values == known.most_values
-    return is_bound_same and (declared, known.missing, known.overflow) == (
-        given.values,
-        given.missing,
-        given.overflow,
-    )
 
 
 def _plugin_differences(field: str, known: PluginLike | None, given: Mapping[str, Any]) -> list[str]:

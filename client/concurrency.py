@@ -150,7 +150,10 @@ class AsyncBidirectionalCall:
             async for response in self._call:
                 on_event(response)
         except grpc.RpcError as error:
-            ended = _ended_in_writing(error) or error
+            ended = error
+            # grpc.aio calls it INTERNAL if the call ends while a request is written.
+            if error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core":
+                ended = Unavailable("the call ended while a request was written")
         except asyncio.CancelledError:
             on_event(None)
             raise
@@ -221,13 +224,6 @@ class BidirectionalCall:
         """End the call now."""
         self.write(None)
         self._call.cancel()
-
-
-def _ended_in_writing(error: grpc.RpcError) -> Unavailable | None:
-    """Return the error of a call that ended while a request was written, which grpc.aio calls INTERNAL."""
-    if error.code() is grpc.StatusCode.INTERNAL and error.details() == "Internal error from Core":
-        return Unavailable("the call ended while a request was written")
-    return None
 
 
 def _unreadable_error(error: Exception) -> QuercusError:

@@ -70,23 +70,19 @@ def _item_to_proto(item: DisplayItem) -> display_pb2.DisplayItem:
 
 def display_of(message: display_pb2.Display) -> Display:
     """Return the items of a message, without those of a kind that only a later server knows."""
-    items = [_item_from_proto(item) for item in message.items]
-    return tuple(item for item in items if item is not None)
-
-
-def _item_from_proto(item: display_pb2.DisplayItem) -> DisplayItem | None:
-    match item.WhichOneof("content"):
-        case "text":
-            return TextItem(item.title, item.text)
-        case "series":
-            return SeriesItem(item.title, **_fields_of(item.series))
-        case "image" | "audio" as kind:
-            media: display_pb2.DisplayMedia = getattr(item, kind)
-            return MediaItem(kind, item.title, media.url, media.data, media.alt)
-        case "link":
-            return LinkItem(item.title, item.link)
-        case _:
-            return None
+    items: list[DisplayItem] = []
+    for item in message.items:
+        match item.WhichOneof("content"):
+            case "text":
+                items.append(TextItem(item.title, item.text))
+            case "series":
+                items.append(SeriesItem(item.title, **_fields_of(item.series)))
+            case "image" | "audio" as kind:
+                media: display_pb2.DisplayMedia = getattr(item, kind)
+                items.append(MediaItem(kind, item.title, media.url, media.data, media.alt))
+            case "link":
+                items.append(LinkItem(item.title, item.link))
+    return tuple(items)
 
 
 def message_of_presentation(given: Presentation) -> display_pb2.Presentation:

@@ -184,13 +184,10 @@ _BY_CODE: dict[grpc.StatusCode, type[QuercusError]] = {
     grpc.StatusCode.CANCELLED: Cancelled,
 }
 
-_BY_NUMBER = {code.value[0]: kind for code, kind in _BY_CODE.items()}
-
-
+_BY_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 _TOO_LARGE = "message larger than max"
 """Words in which gRPC describes a message beyond a bound, on either side."""
 _LASTING = frozenset({grpc.StatusCode.DATA_LOSS, grpc.StatusCode.UNIMPLEMENTED})
-_LASTING_NUMBERS = frozenset(code.value[0] for code in _LASTING)
 
 
 def invalid(field: str, reason: str) -> InvalidArgument:
@@ -202,13 +199,14 @@ def from_code(number: int, message: str, field: str) -> QuercusError:
     """Return the exception for a ``google.rpc.Code`` within a message."""
     violations = (FieldViolation(field, message),) if field else ()
     failed = kind_of_code(number)(message, violations)
-    failed.is_permanent = number in _LASTING_NUMBERS
+    failed.is_permanent = _BY_NUMBER.get(number) in _LASTING
     return failed
 
 
 def kind_of_code(number: int) -> type[QuercusError]:
     """Return the class of the exceptions for a ``google.rpc.Code``."""
-    return _BY_NUMBER.get(number, ServerError)
+    code = _BY_NUMBER.get(number)
+    return ServerError if code is None else _BY_CODE.get(code, ServerError)
 
 
 def refused_row(

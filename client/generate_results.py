@@ -443,13 +443,16 @@ def specification_source(protocol: Protocol) -> str:
 
 def described_files() -> Sequence[FileDescriptorProto]:
     """Return the descriptors of the protocol, with comments."""
-    files = sorted(
-        str(each.relative_to(ROOT / "proto")) for each in (ROOT / "proto/quercus/v1").glob("*.proto")
-    )
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "described.binpb"
-        protoc = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT / 'proto'}", "--include_source_info"]
-        subprocess.run([*protoc, f"--descriptor_set_out={target}", *files], check=True)  # noqa: S603
+        build = [
+            str(Path(sys.executable).with_name("buf")),
+            "build",
+            "--as-file-descriptor-set",
+            "--exclude-imports",
+        ]
+        build += ["--path", "proto/quercus", "--output", str(target)]
+        subprocess.run(build, cwd=ROOT, check=True)  # noqa: S603
         return FileDescriptorSet.FromString(target.read_bytes()).file
 
 

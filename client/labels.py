@@ -35,7 +35,7 @@ class MassLike(Protocol):
 
 
 Name = str | float
-"""A name of a class: text, a truth value or a number."""
+"""The name of a class: text, a truth value or a number."""
 LabelLike = (
     str
     | float

@@ -35,6 +35,7 @@ from quercus.client.errors import (
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import filled
 from quercus.client.reading import label_of, row_values
+from quercus.client.resources import model_resource
 from quercus.client.retrying import OUTAGE_S, Outage
 from quercus.client.rows import Chunk, RowEncoder, pick_rows, table_of
 from quercus.client.specifications import Specification
@@ -103,7 +104,7 @@ class Batcher:
     uid
         Uid of the model of the specification.
     row_by_row
-        Whether a row that cannot be sent is left out of its batch, and told of there. Otherwise it is an error.
+        Whether a row that cannot be sent is left out of its batch, whose `rejected` names it. Otherwise it is an error.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class Batcher:
         self._stale = self._stale or unknown
         request = filled(
             instance_pb2.PushInstancesRequest,
-            model=f"models/{self._model}",
+            model=model_resource(self._model),
             rows=rows,
             batch_id=f"{self._push}-{next(self._number)}",
             model_uid=self._uid,
@@ -341,7 +342,7 @@ class PushState:
 
     @property
     def takes_rejected(self) -> bool:
-        """True if the valid rows of a message are stored, and somebody is told of the others."""
+        """True if the valid rows of a message are stored, and a callback receives the others."""
         return self._on_rejected is not None
 
     def record_sent(self, batch: Batch) -> None:
@@ -382,7 +383,7 @@ class PushState:
         self._tell_progress()
 
     def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
-        """Tell of rows that are not stored, before they are forgotten: what the callback does not take comes again."""
+        """Report rows that are not stored before they are forgotten: if the callback fails, they come again."""
         if rows and self._on_rejected is not None:
             self._on_rejected(RejectedRows(tuple(rows)))
             self._report = replace(
@@ -392,7 +393,7 @@ class PushState:
             )
 
     def _reject_batch(self, batch: Batch, error: QuercusError) -> None:
-        """Tell of the rows of a batch that is invalid as a whole."""
+        """Report the rows of a batch that is invalid as a whole."""
         self._reject_rows([self._rejected_row(batch, row, error) for row in range(batch.rows)])
         del self._pending[batch.request.batch_id]
         self._tell_progress()

@@ -46,7 +46,7 @@ LONG_CALLS_OF_CONNECTION: Final = 90
 MAX_CONNECTIONS: Final = 64
 """Connections of one client; beyond them, long calls wait for others to end."""
 WAITING: Final = frozenset({"LeaseQueries"})
-"""Methods that are no streams and last all the same."""
+"""Methods that last although they are not streams."""
 
 _GRPC_SCHEMES: Final = ("unix:", "unix-abstract:", "dns:", "ipv4:", "ipv6:")
 _HOST_PORT: Final = re.compile(r"([^\s:/\[\]]+|\[[0-9A-Fa-f:.%]+\]):(?P<port>[0-9]{1,5})")

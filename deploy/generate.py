@@ -29,7 +29,7 @@ class Alert:
     fix: str
 
 
-_FAULTS = "INTERNAL|UNKNOWN|DATA_LOSS"
+_FAULTS = "Internal|Unknown|DataLoss"
 ALERTS = (
     Alert(
         "QuercusDown",
@@ -105,7 +105,7 @@ ALERTS = (
     ),
     Alert(
         "QuercusRefusesWork",
-        f'sum by (instance, grpc_method) (rate({t.HANDLED.sample_name}{{grpc_code="RESOURCE_EXHAUSTED"}}[5m])) > 1',
+        f'sum by (instance, grpc_method) (rate({t.HANDLED.sample_name}{{grpc_code="ResourceExhausted"}}[5m])) > 1',
         "10m",
         "warning",
         "{{ $labels.grpc_method }} is rejected more than once a second at {{ $labels.instance }}.",
@@ -118,6 +118,23 @@ ALERTS = (
         "warning",
         "One in a hundred calls of {{ $labels.grpc_method }} at {{ $labels.instance }} takes longer than 5 s.",
         "Compare quercus_writes_waiting and the load of the machine.",
+    ),
+    Alert(
+        "QuercusBackupStale",
+        f"time() - {t.BACKUP.sample_name} > 36 * 3600",
+        "10m",
+        "warning",
+        "The newest backup of the store at {{ $labels.instance }} is older than a day and a half.",
+        "journalctl -u quercus-backup.service; then: systemctl start quercus-backup.service",
+    ),
+    Alert(
+        "QuercusAccuracyFalls",
+        f"max_over_time({t.RECENT_ACCURACY.sample_name}[7d]) - {t.RECENT_ACCURACY.sample_name} > 0.1 "
+        f"and {t.RECENT_ROWS.sample_name} >= 200",
+        "1h",
+        "warning",
+        "Predictions of model {{ $labels.model }} are less often right than within the last week.",
+        "Label some recent rows: quercus label {{ $labels.model }}. A source that changed needs a model that forgets.",
     ),
     Alert(
         "QuercusNobodyLabels",
@@ -197,6 +214,8 @@ def _panel_expression(row: MetricRow) -> tuple[str, str]:
         inner = f"sum by (grpc_method, le) (rate({row.sample_name}{chosen}[$__rate_interval]))"
         return f"histogram_quantile(0.99, {inner})", "{{grpc_method}}"
     if row.kind == "counter":
+        if not row.labels:
+            return f"rate({row.sample_name}{chosen}[$__rate_interval])", "{{instance}}"
         by = "grpc_method, grpc_code" if "grpc_code" in row.labels else "grpc_method"
         legend = "{{grpc_method}} {{grpc_code}}" if "grpc_code" in row.labels else "{{grpc_method}}"
         return f"sum by ({by}) (rate({row.sample_name}{chosen}[$__rate_interval]))", legend

@@ -11,8 +11,8 @@ from quercus.belief.errors import InvalidInput
 def fold_numbers(targets: Ints, folds: int, seed: np.random.SeedSequence) -> Ints:
     """Return the fold (n,) of each row: the rows, shuffled and ordered by class, are dealt out in turn.
 
-    So the sizes of the folds differ by at most one, and so does their share of each class; a class rarer than there
-    are folds is no trouble.
+    So the sizes of the folds differ by at most one, and so do their numbers of rows of each class. A class may have
+    fewer rows than there are folds.
 
     Raises
     ------

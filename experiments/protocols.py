@@ -100,7 +100,7 @@ class Grid:
         if corruption is None:
             if data.masses is None:
                 raise InvalidInput(
-                    "labels", f"came not with {data.name}; there is no {data.name}_masses file"
+                    "labels", f"do not come with {data.name}: there is no {data.name}_masses file"
                 )
             return Table.of_masses(data.values, data.attributes, data.masses)
         seed = seed_of(self.seed, "labels", data.name, repeat)

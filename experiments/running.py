@@ -1,4 +1,4 @@
-"""Works through the cells of a grid, on an executor."""
+"""Running the cells of a grid on an executor."""
 
 from collections.abc import Callable, Sequence
 from contextlib import closing
@@ -26,20 +26,20 @@ def run_cells(
     executor: Executor,
     done: Callable[[ExperimentJob], None],
 ) -> list[UnsuitableData]:
-    """Do cells and append their measurements.
+    """Run cells and append their measurements.
 
     Parameters
     ----------
     work
-        Does them, perhaps in other processes.
+        The protocol, which may run in other processes.
     cells
         Cells to compute, in this order.
     results
-        Takes the measurements, as they come.
+        Receives the measurements as they arrive.
     executor
         Executor of the cells; the measurements do not depend on it.
     done
-        Is told each cell that is done.
+        Called with each finished cell.
 
     Returns
     -------

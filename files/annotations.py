@@ -223,19 +223,14 @@ def _argilla_answers(source: _Source, record: dict[str, Any], number: int) -> It
             yield source.make_answer(number, item, str(response.get("user_id") or ""), response["value"])
 
 
-def _prodigy_choice(source: _Source, task: dict[str, Any], number: int) -> Iterator[FileAnswer]:
-    if task.get("answer") == "accept" and task["accept"]:
-        yield source.make_answer(number, *_prodigy_place(source, task, number), task["accept"])
-
-
-def _prodigy_place(source: _Source, task: dict[str, Any], number: int) -> tuple[str, str]:
-    """Return the item and the labeller of a record."""
-    item = source.item_id((task, fields_of(task.get("meta"))), number)
-    return item, str(task.get("_annotator_id") or task.get("_session_id") or "")
-
-
 def _prodigy_answers(source: _Source, tasks: Sequence[dict[str, Any]]) -> list[FileAnswer]:
     """Return the answers of all records: one for each choice, one for all binary records of a person on a row."""
+
+    def place_of(task: dict[str, Any], number: int) -> tuple[str, str]:
+        """Return the item and the labeller of a record."""
+        item = source.item_id((task, fields_of(task.get("meta"))), number)
+        return item, str(task.get("_annotator_id") or task.get("_session_id") or "")
+
     answers: list[FileAnswer] = []
     verdicts: dict[tuple[str, str], list[_Verdict]] = {}
     for number, task in enumerate(tasks, 1):
@@ -243,11 +238,12 @@ def _prodigy_answers(source: _Source, tasks: Sequence[dict[str, Any]]) -> list[F
         if said not in ("accept", "reject"):  # whatever it is: a set would want to hash it
             continue  # ignored
         if "accept" in task:
-            answers += _prodigy_choice(source, task, number)
+            if said == "accept" and task["accept"]:
+                answers.append(source.make_answer(number, *place_of(task, number), task["accept"]))
             continue
         if (label := task.get("label")) is None:
             raise FileError(source.path, f"item {number} has neither accept nor label")
-        place = _prodigy_place(source, task, number)
+        place = place_of(task, number)
         source.make_answer(number, *place, label)  # it must be a class
         time = task.get("_timestamp")
         at = float(time) if isinstance(time, int | float) else None

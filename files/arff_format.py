@@ -1,7 +1,7 @@
-"""ARFF files, by the rules of Weka's reader, but for what it reads in silence: see `docs/files.md`.
+"""ARFF files, by the rules of Weka's reader, except for what Weka silently misreads: see `docs/files.md`.
 
 Nominal, numeric, integer and real attributes; names and values in single or double quotes, with escapes; comments;
-``?`` for missing; sparse rows; instance weights. Values are separated by a comma, or by blanks alone, so what has a
+``?`` for missing; sparse rows; instance weights. Values are separated by a comma, or by blanks alone, so a value with a
 blank in it must be quoted. Blanks are the characters up to U+0020, and no others.
 """
 
@@ -242,7 +242,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
     if rest == "{":
         raise cursor.error("attribute weights are not supported: remove {...}", column, name)
     if rest:
-        raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is too much", column, name)
+        raise cursor.error(f"{cursor.text[cursor.at :].strip()[:40]!r} is one too many", column, name)
 
 
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:

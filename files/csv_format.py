@@ -36,10 +36,48 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     FileError
         When the file is empty or the header has an empty or duplicate name.
     """
+    delimiter = _one_character(path, delimiter)
+    line, names = _checked_header(path, next(_read_rows(path, delimiter), None))
+    skipped = 0 if names[0] else 1
+    unnamed = "has no name for the first column, as an index of pandas, which is left out"
+    doubts = [FileDoubt("index", line, unnamed, "name it to use it")] if skipped else []
+    columns = tuple(map(FileColumn, names[skipped:]))
+    return FileTable(
+        path,
+        columns,
+        lambda: _records(path, names, islice(_read_rows(path, delimiter), 1, None)),
+        skipped=skipped,
+        doubts=(*doubts, *_doubts_of_header(path, delimiter, names, line)),
+    )
+
+
+def csv_of_lines(path: Path, lines: Iterator[tuple[int, str]], delimiter: str = ",") -> FileTable:
+    """Return the table in lines that come once, as from a pipe; ``path`` is what errors name.
+
+    The header is read here, and its records can be iterated once.
+
+    Raises
+    ------
+    FileError
+        As `open_csv`.
+    """
+    delimiter = _one_character(path, delimiter)
+    rows = _read_rows(path, delimiter, lines)
+    _, names = _checked_header(path, next(rows, None))
+    skipped = 0 if names[0] else 1
+    columns = tuple(map(FileColumn, names[skipped:]))
+    return FileTable(path, columns, lambda: _records(path, names, rows), skipped=skipped)
+
+
+def _one_character(path: Path, delimiter: str) -> str:
     delimiter = "\t" if delimiter == r"\t" else delimiter  # as it is typed, and as messages show it
     if len(delimiter) != 1:
         raise FileError(path, f"the delimiter must be one character, got {shown(delimiter)}")
-    header = next(_read_rows(path, delimiter), None)
+    return delimiter
+
+
+def _checked_header(path: Path, header: tuple[int, list[str], str] | None) -> tuple[int, list[str]]:
+    """Return the line of the header, and the names in it."""
     if header is None:
         raise FileError(path, "is empty: expected a header line with the names of the columns")
     line, names, fault = header
@@ -58,17 +96,7 @@ def open_csv(path: Path, delimiter: str = ",") -> FileTable:
     hint = _other_delimiter(names)
     if hint is not None:
         raise FileError(path, f"has one column only; is the separator {shown(hint)}? (--delimiter)", line)
-    skipped = 0 if names[0] else 1
-    unnamed = "has no name for the first column, as an index of pandas, which is left out"
-    doubts = [FileDoubt("index", line, unnamed, "name it to use it")] if skipped else []
-    columns = tuple(map(FileColumn, names[skipped:]))
-    return FileTable(
-        path,
-        columns,
-        lambda: _read_records(path, delimiter, names),
-        skipped=skipped,
-        doubts=(*doubts, *_doubts_of_header(path, delimiter, names, line)),
-    )
+    return line, names
 
 
 def _doubts_of_header(path: Path, delimiter: str, names: list[str], line: int) -> list[FileDoubt]:
@@ -103,9 +131,9 @@ def _other_delimiter(names: list[str]) -> str | None:
     return next((each for each in DELIMITERS[1:] if len(names) == 1 and each in names[0]), None)
 
 
-def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[FileRecord]:
-    rows = _read_rows(path, delimiter)
-    next(rows, None)
+def _records(
+    path: Path, names: list[str], rows: Iterator[tuple[int, list[str], str]]
+) -> Iterator[FileRecord]:
     skipped = 0 if names[0] else 1
     for line, cells, malformed in rows:
         fault = None
@@ -116,7 +144,7 @@ def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[File
             odd = (
                 f"{shown(names[len(cells)])} is the first that is absent"
                 if len(cells) < len(names)
-                else f"{shown(cells[len(names)])} is too much"
+                else f"{shown(cells[len(names)])} is one too many"
             )
             reason = f"the row has {count}, the header has {len(names)}: {odd}"
             fault = FileError(path, reason, line, min(len(cells), len(names)) + 1)
@@ -125,8 +153,10 @@ def _read_records(path: Path, delimiter: str, names: list[str]) -> Iterator[File
         yield FileRecord(line, [None if cell in MISSING else cell for cell in stripped], fault=fault)
 
 
-def _read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str], str]]:
-    """(line at which the row starts, cells, fault) of each row that is not blank.
+def _read_rows(
+    path: Path, delimiter: str, lines: Iterator[tuple[int, str]] | None = None
+) -> Iterator[tuple[int, list[str], str]]:
+    """(line at which the row starts, cells, fault) of each row of a file, or of given lines, that is not blank.
 
     A line ``sep=;`` gives the delimiter. A row with a quote in the wrong place has a fault; its cells are read as they
     stand.
@@ -136,7 +166,7 @@ def _read_rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str], str
     FileError
         Where no next row can be found: a quote that is never closed, say.
     """
-    lines = numbered_lines(path)
+    lines = numbered_lines(path) if lines is None else lines
     number, first = next(lines, (0, ""))
     told = _SEPARATOR_LINE.match(first)
     if told is not None:

@@ -17,7 +17,7 @@ NAME_CHARS: Final = 60
 
 
 class FileWarning(UserWarning):
-    """A file is read in a way that may not be meant; the text says how, and what to do if so."""
+    """A file is read in a way that may not be intended; the text says how, and what to do in that case."""
 
 
 class FileError(Exception):

@@ -1,8 +1,8 @@
 """A look at a file before a model is made of it: the role of each column, and what looks wrong.
 
-All judgements are made from what one pass has seen (`quercus.files.seen`); nothing is read here. A remark is refused
-where a model would silently learn something else than is meant, left out where a column cannot help, and said where
-only the user can tell.
+All judgements are made from what one pass has seen (`quercus.files.seen`); nothing is read here. A column is refused
+where a model would silently learn something other than intended, left out where it cannot help, and merely remarked on
+where only the user can tell.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ NOT_A_NUMBER: Final = frozenset(
 )
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
 FEW_ROWS: Final = 20
-"""In fewer rows nothing is concluded from cells that differ."""
+"""In fewer rows, nothing is concluded from cells that differ."""
 NEARLY_ALL: Final = 0.9
-"""Names of which this share differs tell rows apart; among this share of numbers, a cell that is none is an error."""
+"""If so many of the names differ, they tell rows apart; if so many of the cells are numbers, the others are errors."""
 FEW_VALUES: Final = 12
-"""So many written numbers (12 %) may be names of steps."""
+"""A column with no more different numbers that are written for people (12 %) may hold names of steps."""
 REPEATS: Final = 10.0
-"""If so many whole numbers are expected to come again by chance, and hardly one does, they number the rows."""
+"""If this many whole numbers are expected to recur by chance, and hardly one does, they number the rows."""
 WORDS_OF_TEXT: Final = 5
 OFTEN: Final = 5
-"""Values that come so often, and each with one class, tell the class not by chance."""
+"""Values that occur this often, each with one class only, do not tell the class by chance."""
 UNCERTAIN_ADVICE: Final = "write the value, or leave the cell empty (quercus classify takes such cells)"
 _ID_NAME: Final = re.compile(
     r"(?:(?:^|[\W_])(?:id|ids|uid|uuid|guid|key|ticket|serial|number|no|nr|num|index|idx|row|record|code)|(?-i:[a-z](?:Id|ID|No|Nr|Key)))$",

@@ -34,7 +34,7 @@ def open_table(
     missing
         Words that stand for a missing value, such as ``NA``, beside an empty cell and ``?``.
     quietly
-        Do not warn of what may not be meant in a header: the caller shows `FileTable.doubts`.
+        Do not warn of things in a header that may not be intended: the caller shows `FileTable.doubts`.
 
     Raises
     ------

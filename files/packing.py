@@ -16,7 +16,7 @@ from typing import IO, Final, cast
 from quercus.files.errors import FileError
 
 FREE_BYTES: Final = 256 << 20
-"""So much any packed file may unpack to."""
+"""Bytes to which any packed file may expand."""
 MAX_EXPANSION: Final = 250
 """Most bytes beyond `FREE_BYTES` for each packed byte. Tables shrink to a tenth, repeated rows to a hundredth."""
 UNPACK_ERRORS: Final = (
@@ -103,9 +103,7 @@ def _bounded_lines(path: Path, stream: IO[bytes], most: int) -> Iterator[bytes]:
         bound -= len(raw)
         if bound < 0:
             allowed = f"{FREE_BYTES >> 20} MiB and {MAX_EXPANSION} times its size"
-            raise FileError(
-                path, f"unpacks to more than {allowed}: is it what you mean? Then unpack it first"
-            )
+            raise FileError(path, f"unpacks to more than {allowed}: if that is intended, unpack it first")
         yield raw
 
 

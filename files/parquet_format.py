@@ -18,7 +18,7 @@ from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, 
 from quercus.specification.values import canonical_cell, canonical_text
 
 ROWS: Final = 1_000
-"""Read at once."""
+"""Rows that are read at once."""
 
 
 def open_parquet(path: Path) -> FileTable:
@@ -53,7 +53,7 @@ def open_parquet(path: Path) -> FileTable:
 
 
 def _is_text(kind: Any) -> bool:
-    from pyarrow import types  # noqa: PLC0415 - not everybody's
+    from pyarrow import types  # noqa: PLC0415 - an optional package
 
     return bool(
         types.is_string(kind)
@@ -67,7 +67,7 @@ def _column(path: Path, k: int, field: Any, categories: Collection[str]) -> File
 
     Categories are names, also where they are numbers.
     """
-    from pyarrow import types  # noqa: PLC0415 - not everybody's
+    from pyarrow import types  # noqa: PLC0415 - an optional package
 
     name, kind = field.name, field.type
     is_category = types.is_dictionary(kind) or name in categories
@@ -99,7 +99,7 @@ def _column(path: Path, k: int, field: Any, categories: Collection[str]) -> File
 
 def _open_parquet(path: Path) -> Any:
     try:
-        import pyarrow as pa  # noqa: PLC0415 - not everybody's
+        import pyarrow as pa  # noqa: PLC0415 - an optional package
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError:
         raise FileError(path, "Parquet needs pyarrow: pip install pyarrow; or write it as CSV") from None

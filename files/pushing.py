@@ -1,4 +1,4 @@
-"""The rows of a file on their way into a model: each is refused by itself, and named by its line in the file."""
+"""The rows of a file on their way into a model: each is refused separately, and named by its line in the file."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ import numpy as np
 
 from quercus.client.values import Floats
 from quercus.files.errors import FileError, FileWarning
-from quercus.files.labels import FileLabel, LabelFile, label_of, open_labels
+from quercus.files.labels import FileLabel, label_of, open_labels
 from quercus.files.looking import Remark, no_number
 from quercus.files.opening import open_table
 from quercus.files.schema import class_column, code_reader, infer_schema, number_in
@@ -178,21 +178,10 @@ def read(
     if column is not None:
         k = table.names.index(column)
         truth = tuple(label_of(table, record, k, classes) for record in table)
-    labels = truth if source is None else tuple(labels_per_row(source, table.path, schema.rows))
+    labels: tuple[FileLabel, ...] | None = truth
+    if source is not None:
+        labels = tuple(source)
+        if len(labels) != schema.rows:
+            reason = f"has {len(labels):,} rows, {table.path} has {schema.rows:,}: one label per row"
+            raise FileError(source.table.path, reason)
     return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
-
-
-def labels_per_row(source: LabelFile, path: Path, rows: int) -> Iterator[FileLabel]:
-    """The labels of a file; it must have one per row.
-
-    Raises
-    ------
-    FileError
-        When there are more or fewer than ``rows``, the number of rows in ``path``.
-    """
-    count = 0
-    for label in source:
-        count += 1
-        yield label
-    if count != rows:
-        raise FileError(source.table.path, f"has {count:,} rows, {path} has {rows:,}: one label per row")

@@ -425,7 +425,7 @@ class Binding:
     def _name_reader(
         self, k: int, values: Sequence[str]
     ) -> Callable[[str, FileRecord], str | frozenset[str]]:
-        """Return the reader of a column of names; it keeps what it made of a cell."""
+        """Return the reader of a column of names; it remembers what cells mean."""
         spellings, names = Spellings(values), frozenset(values)
         known: dict[str, str | frozenset[str]] = {}
 

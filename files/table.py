@@ -53,7 +53,7 @@ class FileRecord:
 
 @dataclass(frozen=True)
 class FileDoubt:
-    """Something in a header that may not be meant: its kind in one word, what it is, and what to do."""
+    """Something in a header that may not be intended: its kind in one word, what it is, and what to do."""
 
     kind: str
     line: int
@@ -80,7 +80,7 @@ class FileTable:
     skipped
         Columns of the file before the first of ``columns``, which are left out.
     doubts
-        What may not be meant in its header, each with its line.
+        Things in its header that may not be intended, each with its line.
     """
 
     path: Path
@@ -164,18 +164,31 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     try:
         with unpacked_lines(path, MAX_LINE_BYTES + 1) as lines:
             for number, raw in enumerate(lines, 1):
-                if len(raw) > MAX_LINE_BYTES:
-                    raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
-                line = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
-                try:
-                    text = line.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    where = f"byte {error.start + 1} (0x{line[error.start]:02x})"
-                    reason = f"{where} is not UTF-8; convert the file to UTF-8"
-                    raise FileError(path, reason, number) from None
-                if "\0" in text:
-                    raise FileError(path, "holds a zero byte: this is not a text file", number)
-                yield number, text
+                yield number, decoded_line(path, number, raw)
     except UNPACK_ERRORS as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FileError(path, f"cannot be read: {reason}") from None
+
+
+def decoded_line(path: Path, number: int, raw: bytes) -> str:
+    """Return the text of a line of a UTF-8 file.
+
+    Raises
+    ------
+    FileError
+        When it is no UTF-8, or too long.
+    """
+    if len(raw) > MAX_LINE_BYTES:
+        raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)
+    if number == 1 and raw.startswith(b"\xef\xbb\xbf"):
+        raw = raw[3:]
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        bad = raw[error.start]
+        raise FileError(
+            path, f"byte {error.start + 1} (0x{bad:02x}) is not UTF-8; convert the file to UTF-8", number
+        ) from None
+    if "\0" in text:
+        raise FileError(path, "holds a zero byte: this is not a text file", number)
+    return text

@@ -34,7 +34,7 @@ def typed_classes(text: str) -> tuple[str, ...]:
     for place, name in enumerate(names):
         if not name:
             raise InvalidInput(
-                "classes", f"name {place + 1} of {len(names)} is empty: is there a comma too much?"
+                "classes", f"name {place + 1} of {len(names)} is empty: is there one comma too many?"
             )
         if name == NOTHING:
             what = f"name {place + 1} is {NOTHING}, which stands for an unknown class"

@@ -125,7 +125,7 @@ def write_parquet(found: OutputTable, path: Path) -> int:
         When pyarrow is not installed.
     """
     try:
-        import pyarrow as pa  # noqa: PLC0415 - not everybody's
+        import pyarrow as pa  # noqa: PLC0415 - an optional package
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError:
         raise CannotWrite("Parquet needs pyarrow: pip install pyarrow; or name the file .csv") from None

@@ -192,7 +192,9 @@ class Server:
         if (certificates := self._certificates) is not None:
             gauges.append((metric_table.CERTIFICATE_END, lambda: certificates.end))
         for row, value in gauges:
-            self._metrics.register_gauge(row, value)
+            self._metrics.register(row, value)
+        self._metrics.register(metric_table.PUSHED, lambda: core.rows_pushed, adds_up=True)
+        self._metrics.register(metric_table.CLASSIFIED, lambda: core.rows_classified, adds_up=True)
         self._health = Health(self.core)
         self._authority = TokenAuthority(self._load_tokens) if config.needs_tokens else None
         board, shared = post.board, post.shared_board

@@ -29,7 +29,8 @@ def sparkline(values: Sequence[float], width: int = 60, ends: tuple[float, float
         values = [value / 1e150 for value in values]  # else a sum or a difference would be infinite
     count = min(max(1, width), len(values))
     bounds = [round(k * len(values) / count) for k in range(count + 1)]
-    means = [_known_mean(values[start:end]) for start, end in pairwise(bounds)]
+    pieces = ([each for each in values[start:end] if not math.isnan(each)] for start, end in pairwise(bounds))
+    means = [sum(piece) / len(piece) if piece else math.nan for piece in pieces]
     known = [mean for mean in means if not math.isnan(mean)]
     if not known:
         return " " * count
@@ -39,11 +40,6 @@ def sparkline(values: Sequence[float], width: int = 60, ends: tuple[float, float
         height = 3.0 if high <= low else (mean - low) / (high - low) * len(_LEVELS)
         drawn += " " if math.isnan(mean) else _LEVELS[int(max(0.0, min(len(_LEVELS) - 1.0, height)))]
     return drawn
-
-
-def _known_mean(values: Sequence[float]) -> float:
-    known = [value for value in values if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
 
 
 def bar(value: float, width: int = 20) -> str:

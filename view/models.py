@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from quercus.client.results import AverageConfidence, LabellingPolicy, Model, RecentAccuracy
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 from quercus.specification.shares import percent_text
 from quercus.view.bars import sparkline
 from quercus.view.words import counted
-
-if TYPE_CHECKING:  # its module imports numpy
-    from quercus.client.results import AverageConfidence, LabellingPolicy, Model, RecentAccuracy
 
 MAX_NAMED: Final = 12
 """Values or edges of an attribute that are listed."""
@@ -165,19 +163,21 @@ def attribute_words(attribute: Attribute, others: int = 0) -> tuple[str, str]:
 
 def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
     """Yield the parts of a labelling policy, each with its name."""
-    several = policy.answers_per_query > 1
     conflict = f", of different labellers; one more above a conflict of {policy.max_conflict:g}"
-    yield "answers to a query", f"{policy.answers_per_query}{conflict if several else ''}"
-    yield "answers of one labeller", _bound_text(policy.per_labeller)
-    yield "answers within an hour", _bound_text(policy.per_hour)
-    yield "queries held at once", _bound_text(policy.max_held)
+    yield (
+        "answers to a query",
+        f"{policy.answers_per_query}{conflict if policy.answers_per_query > 1 else ''}",
+    )
+    bounds = {
+        "answers of one labeller": policy.per_labeller,
+        "answers within an hour": policy.per_hour,
+        "queries held at once": policy.max_held,
+    }
+    for name, bound in bounds.items():
+        yield name, "no bound" if bound is None else f"at most {bound:,}"
     yield "answers are corrected", _CORRECTORS[policy.corrections]
     yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
     yield "tags", ", ".join(policy.tags) or "none"
-
-
-def _bound_text(value: int | None) -> str:
-    return "no bound" if value is None else f"at most {value:,}"
 
 
 def deviation_text(share: float | None, deviation: float | None) -> str:

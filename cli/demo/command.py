@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 import os
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
-from quercus.cli.common import err, fail, needs_extra, out
-
-if TYPE_CHECKING:
-    from quercus.cli.demo.play import Outcome, Settings
+from quercus.cli.common import err, fail, needs_extra, on_signals, out
 
 QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS = 0.0, 2000.0, 3
 SPLITS, QUICK_SPLITS = 10, 3
@@ -76,26 +69,36 @@ def demo(
         quercus demo --seed 1 --output /tmp/wine
     """
     with needs_extra("demo", "demo"):
-        from quercus.cli.demo.family import DemoFailure  # noqa: PLC0415  (the server extra)
-        from quercus.cli.demo.play import Settings  # noqa: PLC0415
+        from quercus.cli.demo.play import DemoRun  # noqa: PLC0415  (the server extra)
+        from quercus.cli.demo.processes import DemoFailure, ProcessGroup  # noqa: PLC0415
         from quercus.cli.demo.report import report  # noqa: PLC0415
+        from quercus.cli.demo.screen import Screen  # noqa: PLC0415
     if quick:
         labeller_delay_s, rows_per_s, repeats = QUICK_DELAY_S, QUICK_ROWS_PER_S, QUICK_REPEATS
     try:
         _prepare_folder(output)
     except OSError as error:
         fail(f"cannot write {output}: {error.strerror}")
+
+    def exit_on_signal(number: int) -> NoReturn:  # an exception, so that the blocks clean up
+        raise SystemExit(128 + number)
+
+    os.environ.setdefault("no_grpc_proxy", "127.0.0.1")
     splits = QUICK_SPLITS if quick else SPLITS
-    settings = Settings(output, seed, labeller_delay_s, rows_per_s, repeats, splits, timeout_s)
     try:
-        with _terminated_like_interrupted():
-            outcome = _play_demo(settings)
+        with (
+            on_signals(exit_on_signal, "SIGTERM", "SIGHUP"),
+            Screen(out) as screen,
+            ProcessGroup(output) as family,
+        ):
+            run = DemoRun(
+                screen, family, output, seed, labeller_delay_s, rows_per_s, repeats, splits, timeout_s
+            )
+            outcome = run.run()
     except DemoFailure as error:
         fail(str(error))
     except KeyboardInterrupt:
-        err.print(
-            f"stopped, and every process with it; their logs are in {output}", style="dim", markup=False
-        )
+        err.print(f"stopped, and every process with it; their logs are in {output}", style="dim")
         raise
     report(outcome, output, out)
 
@@ -103,8 +106,8 @@ def demo(
 def _prepare_folder(folder: Path) -> None:
     """Make the folder, or remove the files of an earlier demo from it; refuse a folder with other files."""
     from quercus.cli.demo import report  # noqa: PLC0415  (the server extra)
+    from quercus.cli.demo.data import HOLDOUT, TRAINING, TRUTH  # noqa: PLC0415
     from quercus.cli.demo.play import STORE  # noqa: PLC0415
-    from quercus.cli.demo.tables import HOLDOUT, TRAINING, TRUTH  # noqa: PLC0415
 
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / MARK).exists() and any(folder.iterdir()):
@@ -118,29 +121,3 @@ def _prepare_folder(folder: Path) -> None:
     results = [report.TREE_TEXT, report.TREE_SVG, report.CURVE_PNG, report.CURVE_CSV]
     for name in (*stores, *results, TRAINING, TRUTH, HOLDOUT, *(f"{log}.log" for log in LOGS)):
         (folder / name).unlink(missing_ok=True)
-
-
-@contextmanager
-def _terminated_like_interrupted() -> Iterator[None]:
-    """SIGTERM and SIGHUP end the block as an exception, so that it cleans up."""
-
-    def exit_on_signal(number: int, _frame: FrameType | None) -> None:
-        raise SystemExit(128 + number)
-
-    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
-    before = {number: signal.signal(number, exit_on_signal) for number in numbers}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _play_demo(settings: Settings) -> Outcome:
-    from quercus.cli.demo.family import ProcessGroup  # noqa: PLC0415  (the server extra)
-    from quercus.cli.demo.play import DemoRun  # noqa: PLC0415
-    from quercus.cli.demo.screen import Screen  # noqa: PLC0415
-
-    os.environ.setdefault("no_grpc_proxy", "127.0.0.1")
-    with Screen(out) as screen, ProcessGroup(settings.folder) as family:
-        return DemoRun(settings, screen, family).run()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -14,7 +14,7 @@ from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from quercus.cli.demo.classifier import ClassifierState
+from quercus.cli.demo.parts import ClassifierState
 from quercus.client.results import Model, Query, Tree
 from quercus.specification.reasons import SIMILAR_ROWS
 from quercus.view.bars import bar, sparkline
@@ -117,17 +117,13 @@ class Screen:
 
 def _state_line(scene: DemoState) -> str:
     model = scene.model
-    parts = [
-        f"rows {model.instance_count}/{scene.rows}",
-        f"answers {model.queries_answered}/{model.budget}",
-        f"tree {model.tree_version} lag {model.lag}",
-    ]
+    rows, answers = f"{model.instance_count}/{scene.rows}", f"{model.queries_answered}/{model.budget}"
+    parts = [f"rows {rows}", f"answers {answers}", f"tree {model.tree_version} lag {model.lag}"]
     if scene.readings:
         parts.append(f"accuracy {scene.readings[-1].accuracy:.2f}")
     for name, query in scene.thinking.items():
-        parts.append(
-            f"{name} {'gone home' if name in scene.gone_home else _activity_text(query, short=True)}"
-        )
+        doing = "waits" if query is None else f"at {query.instance}"
+        parts.append(f"{name} {'gone home' if name in scene.gone_home else doing}")
     return "  ".join(parts)
 
 
@@ -151,47 +147,31 @@ def _state_table(scene: DemoState, width: int) -> Table:
     pushed = model.instance_count / scene.rows
     add_row("sensor", pushed, f"{model.instance_count} of {scene.rows} rows pushed, no label among them")
     lag = f"{counted(model.lag, 'event')} behind" if model.lag else "up to date"
-    undecided = f"{len(tree.undecided)} undecided" if tree.undecided else "none undecided"
-    add_row(
-        "tree",
-        None,
-        f"version {model.tree_version}, {lag}; {counted(len(tree.nodes), 'node')}, {undecided}",
-    )
+    size = f"{counted(len(tree.nodes), 'node')}, {len(tree.undecided) or 'none'} undecided"
+    add_row("tree", None, f"version {model.tree_version}, {lag}; {size}")
     spent = model.queries_answered / model.budget if model.budget else 0.0
     add_row("budget", spent, f"{model.queries_answered} of {model.budget} answers", "yellow")
     for name, query in scene.thinking.items():
-        doing = "gone home" if name in scene.gone_home else _activity_text(query)
+        doing = "waits for a query"
+        if name in scene.gone_home:
+            doing = "gone home"
+        elif query is not None:
+            similar = query.reason.fact(SIMILAR_ROWS)
+            why = "" if similar is None else f", which stands for {similar} wines"
+            doing = f"thinks about {query.instance}{why}"
         add_row(f"  {name}", None, f"{scene.answered.get(name, 0)} answered; {doing}")
-    _add_classifier_row(scene, add_row)
-    return table
-
-
-def _add_classifier_row(scene: DemoState, row: Callable[[str, float | None, str, str], None]) -> None:
     if not scene.readings:
-        row("classifier", None, "waits for a tree", "green")
-        return
+        add_row("classifier", None, "waits for a tree", "green")
+        return table
     last = scene.readings[-1]
-    row(
+    answers = counted(last.answers, "answer")
+    add_row(
         "classifier",
         last.accuracy,
-        f"accuracy {last.accuracy:.2f} by tree {last.version} ({counted(last.answers, 'answer')})",
+        f"accuracy {last.accuracy:.2f} by tree {last.version} ({answers})",
         "green",
     )
-    requests = counted(last.requests, "request")
-    times = f"{requests}, median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
-    row(
-        "",
-        None,
-        f"{times}  {sparkline([reading.accuracy for reading in scene.readings[-SPARKS_SHOWN:]], ends=(0.0, 1.0))}",
-        "green",
-    )
-
-
-def _activity_text(query: Query | None, short: bool = False) -> str:
-    if query is None:
-        return "waits" if short else "waits for a query"
-    if short:
-        return f"at {query.instance}"
-    similar = query.reason.fact(SIMILAR_ROWS)
-    why = "" if similar is None else f", which stands for {similar} wines"
-    return f"thinks about {query.instance}{why}"
+    curve = sparkline([reading.accuracy for reading in scene.readings[-SPARKS_SHOWN:]], ends=(0.0, 1.0))
+    times = f"median {last.median_ms:.0f} ms, slowest {last.slowest_ms:.0f} ms"
+    add_row("", None, f"{counted(last.requests, 'request')}, {times}  {curve}", "green")
+    return table

@@ -69,8 +69,6 @@ class ModelCalls(Connection):
         """Return the current state of a model."""
         return Model.from_message(await self._fetch_model(name))
 
-    model = get_model
-
     async def _fetch_model(self, name: str) -> model_pb2.Model:
         found: model_pb2.Model = await self._call(
             filled(model_pb2.GetModelRequest, name=model_resource(name))

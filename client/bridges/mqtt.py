@@ -158,7 +158,9 @@ class MqttBridge:
         self._told: set[tuple[str, bool]] = set()
         self.tally = BridgeTally()
         self._names: set[str] = set()
-        self._seen: set[str] = set()  # attributes that rows so far had: one that is absent then is missing
+        self._seen: set[str] = (
+            set()
+        )  # attributes that earlier rows had: in a row without one, its value is missing
 
     def stop(self) -> None:
         """End `run` after the push under way."""
@@ -257,7 +259,7 @@ class MqttBridge:
             self._notify("the connection to the broker is lost; trying again")
 
     def _on_message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
-        """Take a message, in the thread of the connection; where many wait, so does the broker.
+        """Take a message, in the thread of the connection; if many wait, the broker waits too.
 
         A session outlives the bridge that opened it, with its subscriptions and the messages that wait for it. Those of
         another topic may be rows of another model, so they end the bridge.

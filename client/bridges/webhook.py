@@ -1,7 +1,7 @@
-"""Events to a webhook: each is posted, signed, until the receiver takes it; then the position moves on.
+"""Events to a webhook: each is signed, and posted until the receiver takes it; then the position moves on.
 
-An event is posted at least once, in the order of the log. Its id stays the same, so that a receiver that has taken it
-and could not say so knows it again.
+An event is posted at least once, in the order of the log. Its id stays the same, so a receiver that took it but could
+not say so recognises it.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ LONGEST_WISH_S: Final = 3600.0
 MOST_ANSWER_BYTES: Final = 1 << 16
 """Most bytes of a receiver's response, which is ignored; a longer one ends the connection."""
 STOP_POLL_S: Final = 1.0
-"""Seconds between two checks of a waiting bridge whether it shall stop."""
+"""Seconds between two checks whether a waiting bridge should stop."""
 LONGEST_POLL_S: Final = 60.0
-"""Longest time between them while events are on their way: a slow line needs it."""
+"""Longest time between them while events are under way, as a slow line needs."""
 GONE: Final = 410
 
 
@@ -169,7 +169,7 @@ class WebhookBridge:
                         if handled == most:
                             break
             except DeadlineExceeded:
-                attempt = 0  # checks whether it shall stop
+                attempt = 0  # checks whether it should stop
             except QuercusError as error:
                 if not is_transient(error):
                     raise

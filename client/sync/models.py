@@ -70,8 +70,6 @@ class ModelCalls(Connection):
         """Return the current state of a model."""
         return Model.from_message(self._fetch_model(name))
 
-    model = get_model
-
     def _fetch_model(self, name: str) -> model_pb2.Model:
         found: model_pb2.Model = self._call(filled(model_pb2.GetModelRequest, name=model_resource(name)))
         self._sequences.record_uid(name, found.uid)

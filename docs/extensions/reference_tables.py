@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import inspect
 import re
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -17,7 +19,6 @@ from typing import Any
 
 from docutils import nodes
 from google.protobuf import descriptor_pb2
-from grpc_tools import protoc
 from sphinx.util.docutils import SphinxDirective
 
 from quercus.cli.failures import EXIT_CODES
@@ -77,11 +78,15 @@ class Generated(SphinxDirective):
 def described() -> list[descriptor_pb2.FileDescriptorProto]:
     """The files of the protocol, with their comments."""
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "set"
-        files = [str(path) for path in sorted((ROOT / "proto/quercus/v1").glob("*.proto"))]
-        asked = ["-I", str(ROOT / "proto"), "--include_source_info", f"--descriptor_set_out={out}"]
-        if protoc.main(["protoc", *asked, *files]):
-            raise RuntimeError("protoc failed; it has said why")
+        out = Path(folder) / "set.binpb"
+        build = [
+            str(Path(sys.executable).with_name("buf")),
+            "build",
+            "--as-file-descriptor-set",
+            "--exclude-imports",
+        ]
+        build += ["--path", "proto/quercus", "--output", str(out)]
+        subprocess.run(build, cwd=ROOT, check=True)  # noqa: S603
         found = descriptor_pb2.FileDescriptorSet()
         found.ParseFromString(out.read_bytes())
     return list(found.file)

@@ -50,6 +50,7 @@ class ServiceCore:
         self.store = store
         self.config = config
         self.stopping = asyncio.Event()
+        self.rows_pushed = self.rows_classified = 0  # for the metrics
         made = Tally() if made is None else made
         self.writer = Writer(store, made) if writes else NoWriter(store, made)
         self.changes = ChangeSignal(store, config.poll_ms / 1000)

@@ -18,7 +18,7 @@ from grpc import aio
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.rpcs import rpc_of
 from quercus.server.telemetry.logs import set_request_id
-from quercus.server.telemetry.metrics import Metrics
+from quercus.server.telemetry.metrics import CODES, Metrics
 
 _log = logging.getLogger("quercus.calls")
 REQUEST_ID: Final = "x-request-id"
@@ -127,10 +127,10 @@ class _ObservedMethod:
         self._method = method
         self._is_patient = rpc_of(method).waits
         self._metrics = metrics
-        self._labels = labels = (service, name)
+        self._labels = labels = (_type_of(handler), service, name)
         is_stream = handler.request_streaming or handler.response_streaming
         self._started = metrics.started.labels(*labels)
-        self._handled = cache(lambda code: metrics.handled.labels(*labels, code))
+        self._handled = cache(lambda code: metrics.handled.labels(*labels, CODES[code]))
         self._seconds = None if is_stream else metrics.seconds.labels(*labels)
 
     def _begin_call(self, context: Any) -> Call:
@@ -193,6 +193,13 @@ class _ObservedMethod:
 
     def _counted(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Any]:
         return call.requests_until_end(requests, self._metrics.received.labels(*self._labels).inc)
+
+
+def _type_of(handler: Handler) -> str:
+    """Return the kind of a method, in the words of Go's middleware."""
+    if handler.request_streaming:
+        return "bidi_stream" if handler.response_streaming else "client_stream"
+    return "server_stream" if handler.response_streaming else "unary"
 
 
 def _status_code(call: Call, error: BaseException | None) -> str:

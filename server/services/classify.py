@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from typing import Any
 
 from quercus.server.core.service_core import OnCore
@@ -33,11 +33,13 @@ class ClassifyService(OnCore, classify_pb2_grpc.ClassifyServiceServicer):
         if empty:
             raise empty_stream("at least one batch of rows")
 
-    def _classify_batch(self, request: pb.ClassifyRequest) -> Awaitable[pb.ClassifyResponse]:
+    async def _classify_batch(self, request: pb.ClassifyRequest) -> pb.ClassifyResponse:
         model = parse_model(request.model, "model")
-        return self._core.answer_by_tree(
+        response = await self._core.answer_by_tree(
             request, _classify_request, model, check_sequence(request.min_sequence)
         )
+        self._core.rows_classified += len(response.class_indices)
+        return response
 
 
 def _classify_request(

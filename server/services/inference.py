@@ -75,9 +75,11 @@ class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServi
         model = check_model_id(request.model_name, "model_name")
         if len(request.id) > MAX_ID:
             raise InvalidInput("id", f"has {len(request.id)} characters, at most {MAX_ID} are allowed")
-        return await self._core.answer_by_tree(
+        response = await self._core.answer_by_tree(
             request, _infer_rows, model, check_sequence(_min_sequence(request))
         )
+        self._core.rows_classified += response.outputs[0].shape[0]
+        return response
 
 
 def _infer_rows(

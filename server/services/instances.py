@@ -83,6 +83,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                         raise
                     yield pb.PushInstancesResponse(batch_id=ack.batch_id, error=pb.BatchError(**fields))
                 else:
+                    self._count_rows(stored)
                     yield pb.PushInstancesResponse(batch_id=ack.batch_id, **stored)
         finally:
             reader.cancel()
@@ -99,7 +100,11 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 raise
             # the remembered values belong to an earlier model of this name
             stored = await (await self._queue_batch(model, again.key, request, request.continue_on_error))
+        self._count_rows(stored)
         return pb.PushBatchResponse(batch_id=request.batch_id, **stored)
+
+    def _count_rows(self, stored: _Outcome) -> None:
+        self._core.rows_pushed += stored["rows_stored"] + stored["rows_known"]
 
     async def _read_batches(
         self,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, Literal
 
-_CALL: Final = ("grpc_service", "grpc_method")
+_CALL: Final = ("grpc_type", "grpc_service", "grpc_method")
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,11 @@ RECEIVED: Final = MetricRow(
     "grpc_server_msg_received", "counter", "Messages of streams received.", _CALL, "ops"
 )
 SENT: Final = MetricRow("grpc_server_msg_sent", "counter", "Messages of streams sent.", _CALL, "ops")
-CALLS: Final = (STARTED, HANDLED, HANDLING, RECEIVED, SENT)
+PUSHED: Final = MetricRow(
+    "quercus_rows_pushed", "counter", "Rows acknowledged, also those that were there already.", unit="ops"
+)
+CLASSIFIED: Final = MetricRow("quercus_rows_classified", "counter", "Rows classified.", unit="ops")
+CALLS: Final = (STARTED, HANDLED, HANDLING, RECEIVED, SENT, PUSHED, CLASSIFIED)
 
 IN_FLIGHT: Final = MetricRow("quercus_calls_in_flight", "gauge", "Calls under way.")
 WRITES_WAITING: Final = MetricRow("quercus_writes_waiting", "gauge", "Writes that wait.")
@@ -61,7 +65,7 @@ GROWER_UP: Final = MetricRow(
     "quercus_grower_up", "gauge", "Whether the grower runs and reports progress.", unit="bool"
 )
 GROWER_RESTARTS: Final = MetricRow(
-    "quercus_grower_restarts", "gauge", "Growers that had to be started again."
+    "quercus_grower_restarts", "counter", "Growers that had to be started again."
 )
 STORE_UP: Final = MetricRow("quercus_store_up", "gauge", "Whether the store can be read.", unit="bool")
 STORE_BYTES: Final = MetricRow("quercus_store_bytes", "gauge", "Size of the store's files.", unit="bytes")
@@ -75,12 +79,19 @@ GROWER_MODELS: Final = MetricRow(
     ("grower",),
 )
 CERTIFICATE_END: Final = MetricRow(
-    "quercus_certificate_end_seconds",
+    "quercus_certificate_end_timestamp_seconds",
     "gauge",
     "When the server's certificate expires, in seconds since 1970; only with TLS.",
     unit="s",
 )
+BUILD: Final = MetricRow(
+    "quercus_build_info",
+    "gauge",
+    "1; the labels say which version runs on which Python.",
+    ("version", "python"),
+)
 SERVER: Final = (
+    BUILD,
     IN_FLIGHT,
     WRITES_WAITING,
     STORE_UP,
@@ -142,4 +153,11 @@ MODEL: Final = (
 )
 
 METRICS: Final = (*CALLS, *SERVER, *MODEL)
-"""All of them. Those of the process (``process_*``, ``python_info``) come from the library for Prometheus."""
+"""All of a server. Those of the process (``process_*``, ``python_info``) come from the library for Prometheus."""
+
+BACKUP: Final = MetricRow(
+    "quercus_backup_timestamp_seconds",
+    "gauge",
+    "When the newest backup passed its check, in seconds since 1970; from the backup's timer, not from the server.",
+    unit="s",
+)

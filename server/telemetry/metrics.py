@@ -7,10 +7,12 @@ Names of calls are those that gRPC servers of other languages use, so dashboards
 from __future__ import annotations
 
 import logging
+import platform
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+import grpc
 from google.protobuf.message import DecodeError
 from prometheus_client import (
     CollectorRegistry,
@@ -22,10 +24,11 @@ from prometheus_client import (
     disable_created_metrics,
     generate_latest,
 )
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
+from quercus import __version__
 from quercus.server.telemetry import metric_table as table
 from quercus.server.telemetry.metric_sums import Answers, SumOfWorkers
 from quercus.server.telemetry.metric_table import MetricRow
@@ -35,6 +38,11 @@ from quercus.server.workers.board import Tally
 from quercus.storage import ModelRecord, StorageError, Store
 
 _log = logging.getLogger(__name__)
+CODES: Final = {each.name: each.name.title().replace("_", "") for each in grpc.StatusCode} | {
+    "OK": "OK",
+    "CANCELLED": "Canceled",
+}
+"""The label of each status, in the spelling of Go's middleware, for which most dashboards are made."""
 disable_created_metrics()  # type: ignore[no-untyped-call]  # start times of counters: half of the page, and unused
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0)
 
@@ -78,7 +86,9 @@ class Metrics:
         self.under_way = under_way = Tally() if under_way is None else under_way
         self.registry = CollectorRegistry()
         self.registry.register(SumOfWorkers(self.own, ask, kept))
-        self.register_gauge(table.IN_FLIGHT, lambda: under_way.total)
+        self.register(table.IN_FLIGHT, lambda: under_way.total)
+        build = Gauge(table.BUILD.name, table.BUILD.sentence, table.BUILD.labels, registry=self.registry)
+        build.labels(__version__, platform.python_version()).set(1)
         self.registry.register(_ModelCollector(store))
         PlatformCollector(registry=self.registry)
 
@@ -99,9 +109,30 @@ class Metrics:
     def _make_counter(self, row: MetricRow) -> Counter:
         return Counter(row.name, row.sentence, row.labels, registry=self.own)
 
-    def register_gauge(self, row: MetricRow, value: Callable[[], float]) -> None:
-        """Register a function that reads a number for each request of the page."""
-        Gauge(row.name, row.sentence, registry=self.registry).set_function(value)
+    def register(self, row: MetricRow, value: Callable[[], float], *, adds_up: bool = False) -> None:
+        """Register a function that reads a number for each request of the page.
+
+        Parameters
+        ----------
+        row : the metric, a gauge or a counter.
+        value : the function.
+        adds_up : whether the page shows the sum over the workers.
+        """
+        registry = self.own if adds_up else self.registry
+        if row.kind == "counter":
+            registry.register(_CountElsewhere(row, value))
+        else:
+            Gauge(row.name, row.sentence, registry=registry).set_function(value)
+
+
+class _CountElsewhere(Collector):
+    """A counter whose number is kept elsewhere."""
+
+    def __init__(self, row: MetricRow, value: Callable[[], float]) -> None:
+        self._row, self._value = row, value
+
+    def collect(self) -> Iterator[Metric]:
+        yield CounterMetricFamily(self._row.name, self._row.sentence, value=self._value())
 
 
 _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]] = (

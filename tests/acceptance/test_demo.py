@@ -240,7 +240,7 @@ def victim(folder: Path, words: bytes) -> int:
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize(
     ("words", "name", "at"),
-    [(b"--labeller\0bob", "bob", "ann at bottle-"), (b"child\0serve", "server", "server listens on")],
+    [(b"--labeller\0bob", "bob", "ann at bottle-"), (b"parts\0serve", "server", "server listens on")],
 )
 def test_a_process_that_dies_is_named(words: bytes, name: str, at: str, tmp_path: Path) -> None:
     with demo(tmp_path, "--labeller-delay-s", "60") as running:

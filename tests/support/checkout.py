@@ -1,6 +1,8 @@
 """The checkout under test, and copies of it that a test may build in or break."""
 
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,3 +40,11 @@ def copy_checkout(target: Path) -> Path:
     for file in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy2(ROOT / file, target / file)
     return target
+
+
+def generator() -> Path:
+    """Return the folder of the compiler that `make proto` generates with; it is installed where it is missing."""
+    environment = Path(sys.executable).parents[1]
+    make = ["make", "--silent", "generator", f"VENV={environment}"]
+    subprocess.run(make, cwd=ROOT, check=True)
+    return environment / "generator"

@@ -5,7 +5,9 @@ from typing import Any
 import grpc
 
 from quercus.server.gate.rpcs import RPCS
+from quercus.server.telemetry.metrics import CODES
 
+NAMES = {label: name for name, label in CODES.items()}
 UNTOLD = {"OK", "UNKNOWN"}
 """UNKNOWN is counted where a client left while something was written to it: nobody was told."""
 
@@ -18,7 +20,7 @@ def undeclared(metrics: Any) -> list[str]:
             if not sample.name.endswith("_total") or not sample.value:
                 continue
             rpc = RPCS.get(f"/{sample.labels['grpc_service']}/{sample.labels['grpc_method']}")
-            code = sample.labels["grpc_code"]
+            code = NAMES[sample.labels["grpc_code"]]
             if code in UNTOLD:
                 continue
             if rpc is not None and grpc.StatusCode[code] not in rpc.statuses:

@@ -217,11 +217,19 @@ def test_make_help_lists_every_target() -> None:
     assert (
         listed
         == {
+            "examples",
+            "floors",
             "help",
+            "release-checks",
             "client",
             "demo",
             "docs",
             "estimators",
+            "examples",
+            "floors",
+            "release",
+            "release-checks",
+            "audit",
             "test",
             "test-all",
             "serve",

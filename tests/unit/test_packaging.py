@@ -3,8 +3,10 @@
 import importlib
 import importlib.metadata
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -173,3 +175,51 @@ def test_the_base_install_lacks_the_server_and_says_what_to_do(clean_python: Pat
     result = run(Path(quercus), "serve")
     assert result.returncode != 0
     assert "pip install 'quercus[server]'" in result.stdout + result.stderr
+
+
+def test_the_oldest_protobuf_and_grpcio_are_those_that_the_code_was_generated_for() -> None:
+    """A lower floor ends at the first import; a higher one keeps Quercus out of environments for nothing."""
+    code = (ROOT / "proto/quercus/v1/model_pb2_grpc.py").read_text(encoding="utf-8")
+    grpcio = re.search(r"GRPC_GENERATED_VERSION = '(.*)'", code)
+    messages = (ROOT / "proto/quercus/v1/model_pb2.py").read_text(encoding="utf-8")
+    protobuf = re.search(r"# Protobuf Python Version: (.*)", messages)
+    assert grpcio is not None
+    assert protobuf is not None
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    asked = [Requirement(each) for part in (project["dependencies"], *extras) for each in part]
+    floors = {each.name: str(each.specifier) for each in asked}
+    assert floors["protobuf"] == f">={protobuf[1]}"
+    packages = {name: floor for name, floor in floors.items() if name.startswith("grpcio")}
+    assert packages == dict.fromkeys(packages, f">={grpcio[1]}")
+
+
+def test_no_dependency_of_users_has_a_cap() -> None:
+    """A newer release that breaks something is found by tests; a cap breaks installations beside other packages."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = [part for name, part in project["optional-dependencies"].items() if name not in {"dev", "docs"}]
+    capped = {
+        str(each)
+        for part in (project["dependencies"], *extras)
+        for each in map(Requirement, part)
+        if any(bound.operator != ">=" for bound in each.specifier)
+    }
+    assert not capped
+
+
+def test_extras_that_messages_and_pages_advise_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [
+        *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+    advised = {
+        (path.name, extra)
+        for path in texts
+        for extras in re.findall(
+            r"pip install '?(?:quercus|\.)\[([\w,]+)\]", path.read_text(encoding="utf-8")
+        )
+        for extra in extras.split(",")
+    }
+    assert len(advised) > 8
+    assert not {each for each in advised if each[1] not in project["optional-dependencies"]}

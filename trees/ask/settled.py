@@ -3,7 +3,6 @@
 import numpy as np
 
 from quercus.trees.ask.query import QueryContext
-from quercus.trees.growth.sample import Sample
 
 FIRST_LABELS = 2
 """Labelled rows per class that are enough to begin with, even if a class has none."""
@@ -15,20 +14,13 @@ def is_settled(context: QueryContext) -> bool:
     A tree of one answer is a leaf of one class, and contests nothing. So a tree is never settled before every class has
     a row that is known to belong to it, or twice as many rows as there are classes are labelled.
     """
-    sample = context.sample
+    sample, contours = context.sample, context.sample.table.contours
     labelled = ~sample.table.vacuous[sample.ids]
-    if (
-        _is_beginning(sample, int(labelled.sum()))
-        or next(iter(context.growth.contested_nodes()), None) is not None
-    ):
+    if labelled.sum() < FIRST_LABELS * contours.shape[1]:
+        precise = np.unique(sample.ids[sample.table.precise[sample.ids]])
+        if np.unique(contours[precise].argmax(axis=1)).size < contours.shape[1]:
+            return False
+    if next(iter(context.growth.contested_nodes()), None) is not None:
         return False
     leaf, _ = context.growth.row_leaves()
     return len(np.unique(leaf[labelled])) == len(np.unique(leaf))
-
-
-def _is_beginning(sample: Sample, labelled: int) -> bool:
-    contours = sample.table.contours
-    if labelled >= FIRST_LABELS * contours.shape[1]:
-        return False
-    precise = np.unique(sample.ids[sample.table.precise[sample.ids]])
-    return bool(np.unique(contours[precise].argmax(axis=1)).size < contours.shape[1])

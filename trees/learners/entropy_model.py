@@ -127,24 +127,17 @@ class BeliefEntropyModel(LearnedModel):
                 self.size, *disjunction_of_ends(flat.masses, part.owner, nodes, count)
             )
         else:
+            combinations = np.bincount(part.owner, minlength=count)[:, np.newaxis]
             theta, belief, plausibility = (
-                _mean_by_owner(column[nodes], part.owner, count)
+                np.stack([np.bincount(part.owner, values, count) for values in column[nodes].T], axis=1)
+                / combinations
                 for column in (flat.theta, flat.belief, flat.plausibility)
             )
             predicted = Predictions(
                 first_most_likely(plausibility), theta, belief, plausibility, ranking=plausibility
             )
         ends = nodes if plain else last_common_node(flat, part.owner, nodes, count)
-        return Predictions(
-            predicted.klass,
-            predicted.theta,
-            predicted.belief,
-            predicted.plausibility,
-            predicted.masses,
-            ends,
-            conflict=predicted.conflict,
-            ranking=predicted.ranking,
-        )
+        return predicted.ending_at(ends)
 
     def _log_commonalities(self, part: Alternatives) -> Floats:
         count, plain = _combination_count(part)
@@ -170,9 +163,11 @@ class BeliefEntropyModel(LearnedModel):
                 found[rows] = sum((log_commonalities(step) for step in passed), np.zeros(1))
             else:
                 found[rows] = log_commonalities_of(to_mass_function(self.flat)[node])
-            on_the_way = self._tested_attributes(node)
-            for row in rows.tolist() if not plain else ():
-                tested[row] = on_the_way
+            if not plain:
+                own = int(self.flat.attribute[node])
+                on_the_way = (*(k for k, _ in self.flat.path(node)), *((own,) if own >= 0 else ()))
+                for row in rows.tolist():
+                    tested[row] = on_the_way
         return found if plain else self._disjoined_masses(part, found, tested, count)
 
     def _disjoined_masses(
@@ -196,10 +191,6 @@ class BeliefEntropyModel(LearnedModel):
             masses = [mass_function(mass) for mass in normalised_masses(logs[some])[0]]
             found[row] = log_commonalities_of(reduce(disjunctive, masses))
         return found
-
-    def _tested_attributes(self, node: int) -> tuple[int, ...]:
-        own = int(self.flat.attribute[node])
-        return (*(k for k, _ in self.flat.path(node)), *((own,) if own >= 0 else ()))
 
     def _end_nodes(self, part: Alternatives) -> Ints:
         nodes = np.empty(len(part.owner), dtype=np.int64)
@@ -298,12 +289,6 @@ def _combination_count(part: Alternatives) -> tuple[int, bool]:
     """Return the number of rows, and whether each has one combination."""
     count = int(part.owner[-1]) + 1 if len(part.owner) else 0
     return count, count == len(part.owner)
-
-
-def _mean_by_owner(column: Floats, owner: Ints, count: int) -> Floats:
-    sums = np.stack([np.bincount(owner, values, count) for values in column.T], axis=1)
-    found: Floats = sums / np.bincount(owner, minlength=count)[:, np.newaxis]
-    return found
 
 
 def _join_parts(parts: list[Predictions]) -> Predictions:

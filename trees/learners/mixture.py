@@ -24,7 +24,7 @@ from quercus.kernels.forest import (
 )
 
 MAX_STEPS = 1_000
-"""Steps of E2M after which the fit stops though it still gains."""
+"""The fit stops after so many steps of E2M, even if it still gains."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

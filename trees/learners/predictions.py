@@ -106,7 +106,7 @@ class Predictions:
     def __len__(self) -> int:
         return len(self.klass)
 
-    def ending_at(self, nodes: Ints, several: Ints) -> "Predictions":
+    def ending_at(self, nodes: Ints, several: Ints = NO_ROWS) -> "Predictions":
         """Return the same predictions with the nodes where the rows end (``dataclasses.replace`` is slow)."""
         return Predictions(
             self.klass,

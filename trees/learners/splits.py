@@ -2,12 +2,11 @@
 
 A nominal attribute makes one split, a branch a value. A numeric one makes a split for each threshold ``t``
 among the midpoints between neighbouring distinct values: code 0 is ``value < t``, code 1 ``value >= t``.
-Missing values have the code after those: the number of declared values, or 2. That is a branch of its own,
-unless the learner deals with them otherwise.
+Missing values have the code after those: the number of declared values, or 2. They form a branch of their own,
+unless the learner treats them differently.
 
-What a learner needs of a set of rows is the sum of some numbers of each row: its weight and its share of
-every class, say. So the rows' numbers are `statistics` (n, d), column 0 their weights, and an impurity is a
-function of sums of them.
+A learner needs sums of some numbers of each row, such as its weight and its share of every class. These numbers are
+the rows' `statistics` (n, d), column 0 their weights, and an impurity is a function of sums of them.
 """
 
 import math

@@ -114,7 +114,13 @@ def restore_model(
     flats = part_trees(columns)
     models: list[LearnedModel]
     if form.kind == "belief-entropy":
-        models = list(_entropy_models(form.leaf or "LBE", flats, columns, attributes, size))
+        components, logs = list(_component_columns(columns, size)), columns.get("commonalities")
+        models, start = [], 0
+        for flat in flats:
+            here = slice(start, start := start + flat.size)
+            own = np.zeros((0, 0)) if logs is None else logs[here]
+            fitted = tuple(components[here])
+            models.append(BeliefEntropyModel(attributes, size, form.leaf or "LBE", flat, fitted, own))
     else:
         alone = [TreeModel(attributes, flat.theta.shape[1], flat, edges) for flat in flats]
         if form.kind == "active-forest":
@@ -164,16 +170,15 @@ def part_trees(columns: Columns) -> tuple[FlatTree, ...]:
     for each in RAGGED.values():
         unread |= {name: np.zeros(0, dtype) for name, dtype in each.columns.items()}
     whole = {**unread, **columns}
-    return tuple(_part_of(whole, starts, a, b) for a, b in pairwise(bounds))
-
-
-def _part_of(columns: Columns, starts: Columns, a: int, b: int) -> FlatTree:
-    found = {name: columns[name][a:b] for name in PLAIN if name in columns}
-    for start, each in RAGGED.items():
-        here = starts[start][a : b + 1]
-        found[start] = here - here[0]
-        found |= {name: columns[name][here[0] : here[-1]] for name in each.columns}
-    return FlatTree(**found)
+    found = []
+    for a, b in pairwise(bounds):
+        part = {name: whole[name][a:b] for name in PLAIN if name in whole}
+        for start, each in RAGGED.items():
+            here = starts[start][a : b + 1]
+            part[start] = here - here[0]
+            part |= {name: whole[name][here[0] : here[-1]] for name in each.columns}
+        found.append(FlatTree(**part))
+    return tuple(found)
 
 
 def _joined_column(flats: Sequence[FlatTree], name: str) -> NDArray[Any]:
@@ -214,19 +219,6 @@ def fitted_columns(model: LearnedModel) -> dict[str, NDArray[Any]]:
     if isinstance(model, ForestModel) and model.vote == "mass" and entropic[0].kind == "LBE":
         columns["commonalities"] = np.concatenate([member.commonalities for member in entropic])
     return columns
-
-
-def _entropy_models(
-    leaf: Rule, flats: Sequence[FlatTree], columns: Columns, attributes: tuple[Attribute, ...], size: int
-) -> Iterator[BeliefEntropyModel]:
-    components = list(_component_columns(columns, size))
-    logs = columns.get("commonalities")
-    start = 0
-    for flat in flats:
-        here = slice(start, start + flat.size)
-        own = np.zeros((0, 0)) if logs is None else logs[here]
-        yield BeliefEntropyModel(attributes, size, leaf, flat, tuple(components[here]), own)
-        start += flat.size
 
 
 def _component_columns(columns: Columns, size: int) -> Iterator[Component | None]:

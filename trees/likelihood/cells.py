@@ -26,8 +26,8 @@ class Cells:
     Raises
     ------
     InvalidInput
-        Where the arrays do not fit together. What only a pass over all entries can tell (numbers in range and rising,
-        counts above 0) is told by the method that makes the pass anyway.
+        Where the arrays do not fit together. Numbers out of range or not rising, and counts of 0, are found by the
+        methods that pass over all entries anyway.
     """
 
     start: Ints

@@ -1,8 +1,8 @@
 """Entropy intervals from the evidential likelihood, with proof (theory §2.3).
 
 ``S_alpha = [min, max]`` of the Shannon entropy over ``L_alpha = {theta : l(theta) >= l(theta_hat) + ln alpha}``. The
-maximum is a convex program, the minimum a concave one solved globally; both end in a proof, not in a hope. The work is
-done by compiled kernels (`problem`); here are the types, the checks, and a cache of solutions.
+maximum is a convex program, the minimum a concave one solved globally; both results are proven. Compiled kernels do the
+work (`problem`); this module has the types, the checks, and a cache of solutions.
 """
 
 from collections.abc import Iterator, Sequence
@@ -232,9 +232,9 @@ class IntervalSolver:
         self._klass = np.concatenate([self._klass, klass.astype(np.int8)])
 
     def end_look(self) -> None:
-        """A look at a tree has ended. After some looks, let go a large memory of cells: most were asked for long ago.
+        """Note that a look at a tree has ended; after some looks, drop a large cache of cells, most of them old.
 
-        A process holds a memory for each of its trees, and few trees change at a time.
+        A process holds a cache for each of its trees, and few trees change at a time.
         """
         self._looks += 1
         if self._looks >= LOOKS and self._memo.is_large:
@@ -296,7 +296,7 @@ class IntervalSolver:
     def enclose_cells(self, cells: Cells) -> tuple[Array, Array]:
         """Proven outer bounds (bits) of the intervals of cells: lower (m,), upper (m,).
 
-        Those of precise labels are exact; else the least entropy is not searched for: what one box proves is told.
+        Those of precise labels are exact. Of others the least entropy is not searched for: one box proves its bound.
         """
         ends, kinds = np.zeros((3, len(cells))), np.empty(len(cells), np.int8)
         recent = self._recent_cells()

@@ -9,9 +9,9 @@ maximiser is not unique every one has the same likelihood, so ``D`` does not dep
 node: what the labels say if the split means nothing, which is what the test asks. These are the counts of the EM step
 at ``θ̂`` (theory §2.2), so that over all children they add up to ``n θ̂_c``. The score of child ``h`` is
 ``n_hc / θ̂_c``, and ``Δ`` is the score test of the split with the information of precise labels in the place of the
-smaller one that the labels have: where they are uncertain it prunes rather too much than too little. Counts by the
-children's own ``θ̂`` would take for evidence what was guessed: children with labels {A, B} and {A} are explained by A
-alone, yet the former may be estimated as B.
+smaller one that the labels have: where they are uncertain it tends to prune too much. Counts by the children's own
+``θ̂`` would treat guesses as evidence: children with labels {A, B} and {A} are explained by A alone, yet the former may
+be estimated as B.
 
 Degrees of freedom: ``(leaves - 1)(l - 1)``, with the leaves that have a label which says something (a vacuous one has
 the same plausibility whatever the leaf predicts), and the ``l`` classes that occur: those with a probability above

@@ -34,10 +34,6 @@ def mass_function(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
@@ -58,19 +54,15 @@ def mass_function(
     shown = ranked[-MAX_FOCAL_SETS:]
     with styled_axes(ax, height=0.9 + 0.34 * len(shown)) as axes:
         axes.barh(range(len(shown)), [value for _, value in shown], color=cycle_colour(0), height=0.6)
-        axes.set_yticks(range(len(shown)), [_set_name(mask, frame) for mask, _ in shown])
+        special = {0: "conflict", frame.full: "any"}
+        names = [special.get(mask) or f"{{{', '.join(frame.names(mask))}}}" for mask, _ in shown]
+        axes.set_yticks(range(len(shown)), names)
         axes.set_xlim(0, 1)
         axes.grid(False, axis="y")
         axes.set_xlabel("mass")
         if len(ranked) > MAX_FOCAL_SETS:
             axes.set_title(f"{len(ranked) - MAX_FOCAL_SETS} smaller masses are not shown")
     return axes
-
-
-def _set_name(mask: int, frame: Frame) -> str:
-    if mask == 0:
-        return "conflict"
-    return "any" if mask == frame.full else "{" + ", ".join(frame.names(mask)) + "}"
 
 
 def belief_intervals(
@@ -86,10 +78,6 @@ def belief_intervals(
         (l,) of each, in [0, 1], as in a `Classification`.
     ax
         Axes to draw on; None: in a new figure.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

@@ -39,10 +39,6 @@ def learning_curve(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
@@ -60,7 +56,11 @@ def learning_curve(
     if band not in {"error", "range"}:
         raise InvalidInput("band", f"is {band!r}, must be error or range")
     mean = y.mean(axis=0)
-    low, high = _band_limits(y, mean, band)
+    if band == "range":
+        low, high = y.min(axis=0), y.max(axis=0)
+    else:
+        error = y.std(axis=0, ddof=1 if len(y) > 1 else 0) / np.sqrt(len(y))
+        low, high = mean - 2 * error, mean + 2 * error
     with styled_axes(ax) as axes:
         (line,) = axes.plot(x, mean, label=label)
         if len(y) > 1:
@@ -70,13 +70,6 @@ def learning_curve(
         if label is not None:
             axes.legend(loc="lower right")
     return axes
-
-
-def _band_limits(scores: Floats, mean: Floats, band: str) -> tuple[Floats, Floats]:
-    if band == "range":
-        return scores.min(axis=0), scores.max(axis=0)
-    error = scores.std(axis=0, ddof=1 if len(scores) > 1 else 0) / np.sqrt(len(scores))
-    return mean - 2 * error, mean + 2 * error
 
 
 def accuracy_over_time(
@@ -94,10 +87,6 @@ def accuracy_over_time(
         Rows that each curve remembers, at least 1.
     ax
         Axes to draw on; None: in a new figure.
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

@@ -48,10 +48,6 @@ def alpha_cut(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
@@ -63,14 +59,29 @@ def alpha_cut(
     >>> [text.get_text() for text in ax.texts if text.get_text().isalpha()]
     ['red', 'white', 'rosé']
     """
-    labels, weights = _check_labels(contours, counts)
+    labels = np.atleast_2d(np.asarray(contours, np.float64))
+    if labels.ndim != 2 or labels.shape[1] != 3:
+        raise InvalidInput("contours", f"have the shape {labels.shape}, must have (n, 3)")
+    wrong = ~((labels >= 0) & (labels <= 1)).all(axis=1) | (labels.max(axis=1) == 0)
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InvalidInput(
+            f"contours[{at}]", f"is {labels[at].tolist()}, must lie in [0, 1] and not be all zero"
+        )
+    weights = np.ones(len(labels)) if counts is None else np.asarray(counts, np.float64)
+    if weights.shape != (len(labels),) or not (weights >= 0).all():
+        raise InvalidInput("counts", f"must be {len(labels)} numbers that are not negative")
     if not 0 < alpha <= 1:
         raise InvalidInput("alpha", f"is {alpha!r}, must lie in (0, 1]")
     if len(classes) != 3:
         raise InvalidInput(
             "classes", f"has {len(classes)} names, must have 3: a triangle has no room for more"
         )
-    theta = _triangle_grid()
+    i, j = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1))
+    inside = i + j <= STEPS
+    first, second = i[inside] / STEPS, j[inside] / STEPS
+    points = np.stack([first, second, 1 - first - second], axis=1)
+    theta = np.clip(points, 1e-12, 1.0)  # a little away from the sides, where a likelihood may be zero
     relative = relative_likelihood(theta, labels, weights)
     x, y = (theta @ CORNERS).T
     with styled_axes(ax, height=4.2) as axes:
@@ -100,28 +111,3 @@ def relative_likelihood(theta: Floats, labels: Floats, weights: Floats) -> Float
         log = np.log(theta @ labels.T) @ weights
     best = log.max()
     return np.exp(log - best) if np.isfinite(best) else np.zeros(len(theta))
-
-
-def _triangle_grid() -> Floats:
-    """Points of the triangle, (m, 3), a little away from its sides, where a likelihood may be zero."""
-    i, j = np.meshgrid(np.arange(STEPS + 1), np.arange(STEPS + 1))
-    inside = i + j <= STEPS
-    first, second = i[inside] / STEPS, j[inside] / STEPS
-    theta = np.stack([first, second, 1 - first - second], axis=1)
-    return np.clip(theta, 1e-12, 1.0)
-
-
-def _check_labels(contours: ArrayLike, counts: ArrayLike | None) -> tuple[Floats, Floats]:
-    labels = np.atleast_2d(np.asarray(contours, np.float64))
-    if labels.ndim != 2 or labels.shape[1] != 3:
-        raise InvalidInput("contours", f"have the shape {labels.shape}, must have (n, 3)")
-    wrong = ~((labels >= 0) & (labels <= 1)).all(axis=1) | (labels.max(axis=1) == 0)
-    if wrong.any():
-        at = int(wrong.argmax())
-        raise InvalidInput(
-            f"contours[{at}]", f"is {labels[at].tolist()}, must lie in [0, 1] and not be all zero"
-        )
-    weights = np.ones(len(labels)) if counts is None else np.asarray(counts, np.float64)
-    if weights.shape != (len(labels),) or not (weights >= 0).all():
-        raise InvalidInput("counts", f"must be {len(labels)} numbers that are not negative")
-    return labels, weights

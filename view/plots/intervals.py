@@ -32,10 +32,6 @@ def gain_ratio_intervals(
     ax
         Axes to draw on; None: in a new figure.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput
@@ -58,7 +54,7 @@ def gain_ratio_intervals(
         for row, (_, (low, high)) in enumerate(shown):
             ink = cycle_colour(0) if high >= best else MUTED
             axes.plot([low, high], [row, row], color=ink, linewidth=7, solid_capstyle="butt")
-            axes.plot([low, high], [row, row], "|", color=ink, markersize=13)  # one of no length is seen, too
+            axes.plot([low, high], [row, row], "|", color=ink, markersize=13)  # ends, if there is no length
         axes.axvline(best, linestyle="--", linewidth=1, color=MUTED)
         axes.set_yticks(range(len(shown)), [name for name, _ in shown])
         for tick, (name, _) in zip(axes.get_yticklabels(), shown, strict=True):

@@ -35,11 +35,11 @@ def pyplot() -> Any:
 
 @contextmanager
 def styled_axes(ax: Axes | None, height: float | None = None) -> Iterator[Axes]:
-    """Give axes to draw into, in the style of the house.
+    """Yield axes to draw into, in the style of Quercus.
 
     Parameters
     ----------
-    ax : those that are given; None: of a new figure.
+    ax : the axes; None: those of a new figure.
     height : height of a new figure, in inches; None: the height of the style.
     """
     plt = pyplot()

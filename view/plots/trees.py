@@ -34,10 +34,6 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
     member
         For a classifier with several trees: index of the tree.
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InvalidInput

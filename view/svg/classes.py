@@ -29,11 +29,14 @@ def class_styles() -> str:
         [f".{name} {{ --fill: {fill}; --on: {ink_on(fill)}; }}" for name, fill in colours]
         for colours in zip(*(((name, m.light), (name, m.dark)) for name, m in _MARKS.items()), strict=True)
     )
-    strokes = [
-        f".{name} {{ --strokes: {_gradients(mark.pattern)}; }}"
-        for name, mark in _MARKS.items()
-        if mark.pattern
-    ]
+    strokes = []
+    for name, mark in _MARKS.items():
+        angles = [_STROKES[stroke] for stroke in mark.pattern]
+        gradients = [
+            f"repeating-linear-gradient({a}, var(--on) 0 1.2px, transparent 1.2px 4px)" for a in angles
+        ]
+        if gradients:
+            strokes.append(f".{name} {{ --strokes: {', '.join(gradients)}; }}")
     return "\n".join([*light, "@media (prefers-color-scheme: dark) {", *dark, "}", *strokes, ""])
 
 
@@ -49,11 +52,4 @@ def pattern_definitions(names: Iterable[str]) -> str:
         f'<path class="strokes" d="{pattern_path(_MARKS[name].pattern, TILE)}"/></pattern>'
         for name in sorted(set(names))
         if has_pattern(name)
-    )
-
-
-def _gradients(pattern: str) -> str:
-    return ", ".join(
-        f"repeating-linear-gradient({_STROKES[stroke]}, var(--on) 0 1.2px, transparent 1.2px 4px)"
-        for stroke in pattern
     )

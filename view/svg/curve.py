@@ -11,7 +11,7 @@ from quercus.view.rows import Curve
 
 WIDTH, HEIGHT = 600.0, 120.0
 MAX_POINTS = 1_200
-"""More are thinned: of each piece the least and the largest value stay."""
+"""More points are thinned out: of each piece, the least and the largest value stay."""
 
 
 def draw_curves(given: Sequence[Curve]) -> str:
@@ -64,13 +64,5 @@ def _thin_out(values: Sequence[float]) -> Iterator[tuple[int, float]]:
     size = max(1, math.ceil(2 * len(values) / MAX_POINTS))
     for start in range(0, len(values), size):
         piece = [(k, values[k]) for k in range(start, min(start + size, len(values)))]
-        if size == 1:
-            yield from piece
-            continue
-        known = [each for each in piece if not math.isnan(each[1])]
-        ends = (
-            {min(known, key=lambda each: each[1]), max(known, key=lambda each: each[1])}
-            if known
-            else {piece[0]}
-        )
-        yield from sorted(ends)
+        known = [each for each in piece if not math.isnan(each[1])] or piece[:1]
+        yield from sorted({min(known, key=lambda each: each[1]), max(known, key=lambda each: each[1])})

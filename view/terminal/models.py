@@ -12,7 +12,7 @@ from rich.text import Text
 from quercus.client import algorithms
 from quercus.client.results import Labeller, Model
 from quercus.specification.model import Specification
-from quercus.specification.parameter import Parameter, parameters_of
+from quercus.specification.parameter import parameters_of
 from quercus.view.models import (
     ASKED_ARE_HARDEST,
     accuracy_line,
@@ -71,7 +71,15 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "strategy", algorithms.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
         if each.name != "budget":  # it stands beside the number of answers
-            yield each.name.replace("_", " "), _value_text(each, getattr(spec, each.name))
+            value = getattr(spec, each.name)
+            text = (
+                each.meaning_of_none
+                if value is None
+                else f"{value:,}"
+                if isinstance(value, int)
+                else str(value)
+            )
+            yield each.name.replace("_", " "), text
     pruning = spec.pruning
     yield "pruning", "none" if pruning is None else f"{pruning.kind} at level {pruning.level:g}"
     yield "state", state_text(model)
@@ -84,36 +92,20 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
         yield "", f"(to measure it: quercus classify {model.name} FILE --class COLUMN)"
 
 
-def _value_text(parameter: Parameter, value: object) -> str:
-    if value is None:
-        return parameter.meaning_of_none
-    return f"{value:,}" if isinstance(value, int) else str(value)
-
-
 def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
     """Return the common counts of labellers in 60 columns, and rare ones in words below."""
     table = Table(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
     for head in (*COUNT_COLUMNS, "agree", "reliable", "median"):
         table.add_column(head, justify="right", no_wrap=True)
+    lines: list[Text] = []
     for each in statistics:
-        table.add_row(
-            each.name,
-            *(f"{getattr(each, name):,}" for name in COUNT_COLUMNS),
-            *(
-                deviation_text(*share).replace("0.", ".").replace(" ", "")
-                for share in (
-                    (each.agreement, each.agreement_deviation),
-                    (each.reliability, each.reliability_deviation),
-                )
-            ),
-            "–" if each.median_s is None else f"{each.median_s:.1f} s",
-        )
-    rare = {
-        each.name: [f"{getattr(each, n):,} {n}" for n in RARE_COUNTS if getattr(each, n)]
-        for each in statistics
-    }
-    lines = [
-        Text(f"{name}: also {', '.join(counts)}", style="dim") for name, counts in rare.items() if counts
-    ]
+        counts = [f"{getattr(each, name):,}" for name in COUNT_COLUMNS]
+        agreement = deviation_text(each.agreement, each.agreement_deviation)
+        reliability = deviation_text(each.reliability, each.reliability_deviation)
+        shares = [text.replace("0.", ".").replace(" ", "") for text in (agreement, reliability)]
+        table.add_row(each.name, *counts, *shares, "–" if each.median_s is None else f"{each.median_s:.1f} s")
+        rare = [f"{getattr(each, name):,} {name}" for name in RARE_COUNTS if getattr(each, name)]
+        if rare:
+            lines.append(Text(f"{each.name}: also {', '.join(rare)}", style="dim"))
     return Group(table, *([Text(), *lines] if lines else []))

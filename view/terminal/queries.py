@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.cells import cell_len
 from rich.columns import Columns
@@ -16,16 +18,20 @@ from quercus.client.keys import KEY_RULE, labelling_keys
 from quercus.client.results import Answer, Model, Neighbour, Query
 from quercus.specification.shares import decimal_text
 from quercus.view.answers import answer_text, moment_text
-from quercus.view.bars import hollow_bar, interval_line
+from quercus.view.bars import hollow_bar, interval_line, sparkline
 from quercus.view.queries import QueryDescription, describe_query, gain_text
-from quercus.view.rows import shown_curves, shown_values, value_text
-from quercus.view.terminal.rows import MOST_VALUES, item_texts, row_parts
+from quercus.view.rows import ShownItem, ShownValue, shown_curves, shown_values, value_text
 from quercus.view.words import TERMS, is_vacuous
 
 MOST_KEYS = 9
 """Most classes whose keys the prompt lists; with more, only the list of plausibilities shows the keys."""
 MIN_INTERVAL, MAX_INTERVAL = 8, 30
 _FRAME = 4
+MOST_VALUES: Final = 90
+BLOCK_VALUES: Final = 18
+"""Attributes in one column, where the screen has room for several."""
+_GAP: Final = 3
+_CURVE: Final = 60
 
 _KEPT = (
     "Nothing is ever overwritten: a corrected answer stays in the history of the row. Every answer is kept with your "
@@ -78,6 +84,53 @@ def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableTy
     row = row_parts(*shown_values(answer.values, model, MOST_VALUES), curves, width - _FRAME)
     panels = [_titled_panel(row, "instance"), _titled_panel(given, "your answer")]
     return [Rule(f"instance {answer.instance}", style="bold cyan", align="left"), Columns(panels)]
+
+
+def row_parts(
+    groups: Sequence[tuple[str, Sequence[ShownValue]]], more: int, curves: Sequence[ShownItem], width: int
+) -> RenderableType:
+    """Return a row: its values in columns, by groups, the number of those left out, and its curves."""
+    shown: list[tuple[Text, Text]] = []
+    for title, values in groups:
+        shown += [(Text(title, style="underline"), Text())] if title else []
+        shown += [
+            (Text(value.title), Text(value.text, style="dim" if value.is_missing else "bold"))
+            for value in values
+        ]
+    parts: list[RenderableType] = []
+    if shown:
+        for columns in range(math.ceil(len(shown) / BLOCK_VALUES), 0, -1):
+            size = math.ceil(len(shown) / columns)
+            blocks = [shown[k : k + size] for k in range(0, len(shown), size)]
+            sizes = (
+                (max(name.cell_len for name, _ in b), max(value.cell_len for _, value in b)) for b in blocks
+            )
+            if sum(names + 2 + texts + _GAP for names, texts in sizes) <= width:
+                break  # else a longer column rather than names that are cut
+        tables = [RichTable(box=None, show_header=False, pad_edge=False) for _ in blocks]
+        for table, block in zip(tables, blocks, strict=True):
+            for row in block:
+                table.add_row(*row)
+        grid = RichTable.grid(padding=(0, _GAP))
+        grid.add_row(*tables)
+        parts.append(grid)
+    if more:
+        parts.append(Text(f"and {more:,} more attributes", style="dim"))
+    return Group(*parts, *item_texts(curves, width))
+
+
+def item_texts(items: Sequence[ShownItem], width: int) -> Iterator[Text]:
+    """Yield what is shown beside a row, as far as a terminal can show it."""
+    room = min(_CURVE, max(8, width - 2))
+    for item in items:
+        if item.kind == "text":
+            yield Text(f"{item.title}: {item.text}")
+        for curve in item.curves:
+            yield Text.assemble(f"{curve.title}: {curve.note}\n", (sparkline(curve.values, room), "cyan"))
+        if item.kind in {"link", "image", "audio"}:
+            pushed = f"{item.data}; shown in the console" if item.data else ""
+            said = ", ".join(filter(None, [item.text, item.url, pushed]))
+            yield Text(f"{item.title} ({item.kind}): {said}")
 
 
 def neighbour_list(neighbours: Sequence[Neighbour]) -> RenderableType:

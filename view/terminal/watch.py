@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Group, RenderableType
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -46,33 +47,17 @@ class WatchedMoment:
 
 def watch_picture(moments: Sequence[WatchedMoment]) -> RenderableType:
     """Return the picture of the newest moment and those before it."""
-    return Group(
-        _head_table(moments[-1]),
-        Text(),
-        _numbers_table(moments),
-        Text(),
-        DrawnTree(
-            served_words(moments[-1].update.tree, DRAWN_LEVELS, DRAWN_BRANCHES, DRAWN_CLASSES), cut=True
-        ),
-    )
-
-
-def _head_table(now: WatchedMoment) -> RenderableType:
-    model = now.model
+    first, now = moments[0], moments[-1]
+    model, tree = now.model, now.update.tree
     spent = model.queries_answered / model.budget if model.budget else 0.0
     refused = f", {model.queries_refused:,} refused" if model.queries_refused else ""
-    return pairs_table(
-        [
-            ("model", model.name),
-            ("answers", f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}"),
-            ("queries", f"{model.queries_open:,} open, {model.queries_leased:,} leased"),
-            ("accuracy", accuracy_line(model.accuracy)),
-            ("tree", f"version {now.update.tree.version:,}, {lag_text(model)}"),
-        ]
-    )
-
-
-def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
+    head = {
+        "model": model.name,
+        "answers": f"{model.queries_answered:,} of {model.budget:,} {bar(spent)}{refused}",
+        "queries": f"{model.queries_open:,} open, {model.queries_leased:,} leased",
+        "accuracy": accuracy_line(model.accuracy),
+        "tree": f"version {tree.version:,}, {lag_text(model)}",
+    }
     series = {
         "rows": [each.model.instance_count for each in moments],
         "answers": [each.model.queries_answered for each in moments],
@@ -80,13 +65,10 @@ def _numbers_table(moments: Sequence[WatchedMoment]) -> RenderableType:
         "depth": [each.update.tree.depth for each in moments],
         "undecided": [len(each.update.tree.undecided) for each in moments],
     }
-    table = RichTable(box=None, show_header=False, pad_edge=False)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column()
+    table = RichTable("", Column(justify="right"), "", box=None, show_header=False, pad_edge=False)
     for name, values in series.items():
         table.add_row(name, f"{values[-1]:,}", Text(sparkline(values), style="cyan"))
-    begin, end = moments[0].seconds, moments[-1].seconds
-    count = len(moments)
-    table.add_row("", "", Text(f"{counted(count, 'tree')} in {end - begin:.1f} s", style="dim"))
-    return table
+    trees = f"{counted(len(moments), 'tree')} in {now.seconds - first.seconds:.1f} s"
+    table.add_row("", "", Text(trees, style="dim"))
+    drawn = DrawnTree(served_words(tree, DRAWN_LEVELS, DRAWN_BRANCHES, DRAWN_CLASSES), cut=True)
+    return Group(pairs_table(head.items()), Text(), table, Text(), drawn)

@@ -36,8 +36,8 @@ class Overview:
     trees
         A line each.
     tests
-        Of every attribute that is tested, the number of its tests on the way of a row, by the mean over all trees
-        and their rows; most first.
+        For each tested attribute, the mean number of its tests along the path of a row, over all trees and their
+        rows; most first.
     """
 
     trees: tuple[TreeSummary, ...]
@@ -78,8 +78,9 @@ class Overview:
                 for name, value in self.tests
             ]
         lines += ["", "tree  nodes  leaves  depth  first test"]
+        is_one_against_rest = len({tree.classes for tree in self.trees}) > 1
         for at, tree in enumerate(self.trees[:LISTED]):
-            told = f"  ({one_line(tree.classes[0])} or not)" if self._one_against_rest else ""
+            told = f"  ({one_line(tree.classes[0])} or not)" if is_one_against_rest else ""
             lines.append(
                 f"{at:>4}  {tree.nodes:>5}  {tree.leaves:>6}  {tree.depth:>5}  {one_line(tree.first) or '-'}{told}"
             )
@@ -120,19 +121,12 @@ class Overview:
         )
         svg.write_text(root, margin, margin, self.summary, **{"font-weight": "bold"})
         for at, (name, note) in enumerate(zip(names, notes, strict=True)):
-            self._draw_bar(root, at, name, note, left)
+            top = margin + (at + 1.5) * (line + gap)
+            length = BAR_PIXELS * self.tests[at][1] / self.tests[0][1]
+            svg.write_text(root, left - gap, top, name, **{"text-anchor": "end"})
+            svg.draw_rectangle(root, (left, top + 2.0, length, line - 4.0), fill="#0072B2")
+            svg.write_text(root, left + length + gap, top, note, fill=svg.GREY)
         return ET.tostring(root, encoding="unicode")
-
-    def _draw_bar(self, root: ET.Element, at: int, name: str, note: str, left: float) -> None:
-        top = svg.MARGIN + (at + 1.5) * (svg.LINE + svg.LABEL_GAP)
-        length = BAR_PIXELS * self.tests[at][1] / self.tests[0][1]
-        svg.write_text(root, left - svg.LABEL_GAP, top, name, **{"text-anchor": "end"})
-        svg.draw_rectangle(root, (left, top + 2.0, length, svg.LINE - 4.0), fill="#0072B2")
-        svg.write_text(root, left + length + svg.LABEL_GAP, top, note, fill=svg.GREY)
-
-    @property
-    def _one_against_rest(self) -> bool:
-        return len({tree.classes for tree in self.trees}) > 1
 
 
 def _span_text(values: Sequence[int]) -> str:

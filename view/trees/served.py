@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from quercus.client.results import Tree
-from quercus.client.tree_nodes import TreeNode
 from quercus.view.trees.words import SHOWN_CLASSES, NodeWords, estimate_text, mass_text
 
 
@@ -26,6 +25,7 @@ def served_words(
     Examples
     --------
     >>> from datetime import datetime, UTC
+    >>> from quercus.client.tree_nodes import TreeNode
     >>> root = TreeNode(0, None, 0, None, "a", "x", 3, (1.0,), (1.0,), (1.0,), {}, False, None, (1, 2))
     >>> leaves = [TreeNode(k, 0, 1, str(k), None, "x", 3, (1.0,), (1.0,), (1.0,), {}, False, None, ()) for k in (1, 2)]
     >>> tree = Tree("m", 1, 1, ("x",), (), (root, *leaves), datetime.now(UTC))
@@ -46,7 +46,10 @@ def served_words(
         place[node.index] = len(place)
         parent = None if node.parent is None else tree.nodes[node.parent]
         below = () if node.depth == depth else node.children[:branches]
-        as_parent = parent is not None and not has_masses and _predicts_like(node, parent)
+        is_without_evidence = max(node.belief) <= 0 and min(node.plausibility) >= 1  # theory §3.4
+        as_parent = (
+            parent is not None and not has_masses and is_without_evidence and node.theta == parent.theta
+        )
         mass = (node.mass or {}).items() if node.is_leaf else ()
         yield (
             -1 if node.parent is None else place[node.parent],
@@ -62,8 +65,3 @@ def served_words(
             ),
         )
         shown.update(below)
-
-
-def _predicts_like(node: TreeNode, parent: TreeNode) -> bool:
-    """Return whether a node has no evidence, so that it has its parent's estimate (theory §3.4)."""
-    return max(node.belief) <= 0 and min(node.plausibility) >= 1 and node.theta == parent.theta

@@ -4,7 +4,6 @@ Text stays text, in a font that the viewer has, so the picture is small, can be 
 (drawing letters as shapes, as plotting libraries do, took 60 ms a node). Lengths are in pixels.
 """
 
-from dataclasses import dataclass
 from typing import Any
 from unicodedata import east_asian_width
 from xml.etree import ElementTree as ET
@@ -42,17 +41,6 @@ _WIDE = dict.fromkeys("#%+<=>@MW^mw~…≥", 1000)
 _WIDTHS = _NARROW | _WIDE
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
-    """The positions in a picture: each box's left edge, width and top, the height of all boxes, the picture's size."""
-
-    left: NDArray[np.float64]
-    width: NDArray[np.float64]
-    top: NDArray[np.float64]
-    height: float
-    size: tuple[float, float]
-
-
 def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) -> str:
     """Return the picture of a tree, without a background.
 
@@ -80,18 +68,51 @@ def to_svg(tree: FlatTree | Node, names: TreeNames, depth: int | None = None) ->
     words = [NodeWords.of(folded, index, names) for index in range(flat.size)]
     lines = [each.picture_lines for each in words]
     branches = [shortened_text(each.branch) for each in words]
-    legend = _legend_entries(names)
-    layout = _place_boxes(flat, lines, branches, legend)
-    root = empty_picture(layout.size, f"Decision tree of {flat.size + int(folded.hidden.sum()):,} nodes")
-    _define_patterns(root, names)
-    for klass, (x, y, name) in enumerate(legend):
-        fill = _fill_of(names.mark_of(klass))
-        draw_rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=fill)
+
+    legend = []  # where the entry of each class begins, and its name
+    x, y, right = MARGIN, MARGIN, 0.0
+    for name in map(shortened_text, names.classes):
+        width = SWATCH + text_width(name) + 4 * LABEL_GAP
+        if x > MARGIN and x + width > LEGEND_WIDTH:
+            x, y = MARGIN, y + LINE
+        legend.append((x, y, name))
+        right = max(right, x + SWATCH + LABEL_GAP + text_width(name))
+        x += width
+
+    level, rows = tidy_layout(flat.parent)
+    labels = np.array([text_width(branch) for branch in branches])
+    longest = (max(text_width(line, bold=row == 0) for row, line in enumerate(text)) for text in lines)
+    widths = np.fromiter(longest, np.float64, len(lines)) + 2 * PADDING
+    left = np.empty(flat.size)
+    edge = MARGIN
+    for column in range(level.max() + 1):
+        here = level == column
+        left[here] = edge + (ELBOW + labels[here].max() + 2 * LABEL_GAP if column else 0.0)
+        widths[here] = widths[here].max()  # boxes of a column line up
+        edge = float((left[here] + widths[here]).max())
+    height = max(len(text) for text in lines) * LINE + BAR + 2 * PADDING + BAR_GAP
+    top = y + 2 * LINE + rows * (height + ROW_GAP)
+
+    size = max(edge, right) + MARGIN, float(top.max()) + height + MARGIN
+    root = empty_picture(size, f"Decision tree of {flat.size + int(folded.hidden.sum()):,} nodes")
+    marks = [names.mark_of(klass) for klass in range(len(names.classes))]
+    _define_patterns(root, [mark for mark in marks if mark.pattern])
+    for mark, (x, y, name) in zip(marks, legend, strict=True):
+        draw_rectangle(root, (x, y + ASCENT - SWATCH, SWATCH, SWATCH), fill=_fill_of(mark))
         write_text(root, x + SWATCH + LABEL_GAP, y, name)
     for index in range(flat.size):
         if index:
-            _draw_branch(root, int(flat.parent[index]), index, branches[index], layout)
-        _draw_node(root, folded, index, lines[index], layout, names=names)
+            parent = int(flat.parent[index])
+            start, end = left[parent] + widths[parent], left[index]
+            up, down = top[parent] + height / 2, top[index] + height / 2
+            corners = [(start, up), (start + ELBOW, up), (start + ELBOW, down), (end, down)]
+            points = " ".join(f"{length_text(x)},{length_text(y)}" for x, y in corners)
+            line = {"class": "branch", "points": points, "fill": "none", "stroke": GREY}
+            ET.SubElement(root, "polyline", line)
+            above = down - LABEL_GAP - ASCENT
+            write_text(root, end - LABEL_GAP, above, branches[index], **{"text-anchor": "end"})
+        box = left[index], top[index], widths[index], height
+        _draw_node(root, folded, index, lines[index], box, marks)
     return ET.tostring(root, encoding="unicode")
 
 
@@ -117,10 +138,8 @@ def text_width(text: str, *, bold: bool = False) -> float:
     return ems / 1000 * FONT_SIZE * (1.2 if bold else 1.0)
 
 
-def _define_patterns(root: ET.Element, names: TreeNames) -> None:
+def _define_patterns(root: ET.Element, patterned: list[ClassMark]) -> None:
     """Define the fill of each class that has a pattern."""
-    marks = [names.mark_of(klass) for klass in range(len(names.classes))]
-    patterned = [mark for mark in marks if mark.pattern]
     side = length_text(TILE)
     definitions = ET.SubElement(root, "defs") if patterned else root
     for mark in patterned:
@@ -135,39 +154,6 @@ def _define_patterns(root: ET.Element, names: TreeNames) -> None:
 
 def _fill_of(mark: ClassMark) -> str:
     return f"url(#{mark.pattern_id})" if mark.pattern else mark.light
-
-
-def _legend_entries(names: TreeNames) -> list[tuple[float, float, str]]:
-    """Return where each class's entry begins, and its name."""
-    entries = []
-    x, y = MARGIN, MARGIN
-    for name in map(shortened_text, names.classes):
-        width = SWATCH + text_width(name) + 4 * LABEL_GAP
-        if x > MARGIN and x + width > LEGEND_WIDTH:
-            x, y = MARGIN, y + LINE
-        entries.append((x, y, name))
-        x += width
-    return entries
-
-
-def _place_boxes(
-    flat: FlatTree, lines: list[list[str]], branches: list[str], legend: list[tuple[float, float, str]]
-) -> _Layout:
-    level, rows = tidy_layout(flat.parent)
-    label = np.array([text_width(branch) for branch in branches])
-    widest = (max(text_width(line, bold=row == 0) for row, line in enumerate(text)) for text in lines)
-    width = np.fromiter(widest, np.float64, len(lines)) + 2 * PADDING
-    left = np.empty(flat.size)
-    edge = MARGIN
-    for depth in range(level.max() + 1):
-        here = level == depth
-        left[here] = edge + (ELBOW + label[here].max() + 2 * LABEL_GAP if depth else 0.0)
-        width[here] = width[here].max()  # boxes of a column line up
-        edge = float((left[here] + width[here]).max())
-    height = max(len(text) for text in lines) * LINE + BAR + 2 * PADDING + BAR_GAP
-    top = legend[-1][1] + 2 * LINE + rows * (height + ROW_GAP)
-    right = max([edge, *(x + SWATCH + LABEL_GAP + text_width(name) for x, _, name in legend)])
-    return _Layout(left, width, top, height, (right + MARGIN, float(top.max()) + height + MARGIN))
 
 
 def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Rows]:
@@ -211,43 +197,33 @@ def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Ro
     return level, rows - rows.min()
 
 
-def _draw_branch(root: ET.Element, parent: int, index: int, name: str, layout: _Layout) -> None:
-    start, end = layout.left[parent] + layout.width[parent], layout.left[index]
-    up, down = layout.top[parent] + layout.height / 2, layout.top[index] + layout.height / 2
-    corners = [(start, up), (start + ELBOW, up), (start + ELBOW, down), (end, down)]
-    points = " ".join(f"{length_text(x)},{length_text(y)}" for x, y in corners)
-    ET.SubElement(
-        root, "polyline", attrib={"class": "branch", "points": points, "fill": "none", "stroke": GREY}
-    )
-    write_text(root, end - LABEL_GAP, down - LABEL_GAP - ASCENT, name, **{"text-anchor": "end"})
-
-
 def _draw_node(
-    root: ET.Element, folded: FoldedTree, index: int, lines: list[str], layout: _Layout, *, names: TreeNames
+    root: ET.Element,
+    folded: FoldedTree,
+    index: int,
+    lines: list[str],
+    box: tuple[float, float, float, float],
+    marks: list[ClassMark],
 ) -> None:
+    """Draw the box of a node (left edge, top, width, height) with its lines and the bar of its class probabilities."""
     flat, number = folded.flat, str(folded.number[index])
-    mark = names.mark_of(int(flat.klass[index]))
-    left, top, width = layout.left[index], layout.top[index], layout.width[index]
-    kinds = [
-        "node",
-        *(["leaf"] if flat.attribute[index] < 0 else []),
-        *(["undecided"] if flat.undecided[index] else []),
-    ]
-    group = ET.SubElement(root, "g", {"class": " ".join(kinds), "data-node": number})
+    left, top, width, height = box
+    mark = marks[flat.klass[index]]
+    kinds = {"node": True, "leaf": flat.attribute[index] < 0, "undecided": flat.undecided[index]}
+    named = " ".join(kind for kind, holds in kinds.items() if holds)
+    group = ET.SubElement(root, "g", {"class": named, "data-node": number})
     ET.SubElement(group, "title").text = f"node {number}: {'; '.join(lines)}"
     style = {"fill": _fill_of(mark), "fill-opacity": "0.13", "stroke": mark.light, "rx": length_text(PADDING)}
     if flat.undecided[index]:
         style |= {"stroke-dasharray": "6 3", "stroke-width": "2"}
-    draw_rectangle(group, (left, top, width, layout.height), **style)
+    draw_rectangle(group, box, **style)
     for row, line in enumerate(lines):
         weight = {"font-weight": "bold"} if row == 0 else {}
         write_text(group, left + PADDING, top + PADDING + row * LINE, line, **weight)
     ends = np.concatenate([[0.0], np.cumsum(flat.theta[index])]) * (width - 2 * PADDING)
     for klass in np.flatnonzero(np.diff(ends) > 0.05):
-        bar = (left + PADDING + ends[klass], top + layout.height - PADDING - BAR)
-        draw_rectangle(
-            group, (*bar, ends[klass + 1] - ends[klass], BAR), fill=_fill_of(names.mark_of(int(klass)))
-        )
+        bar = (left + PADDING + ends[klass], top + height - PADDING - BAR, ends[klass + 1] - ends[klass], BAR)
+        draw_rectangle(group, bar, fill=_fill_of(marks[klass]))
 
 
 def draw_rectangle(parent: ET.Element, box: tuple[float, float, float, float], **style: str) -> None:

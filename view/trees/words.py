@@ -10,7 +10,7 @@ from quercus.specification.shares import decimal_text
 from quercus.view.words import counted
 
 if TYPE_CHECKING:  # the command line shows trees of a server, and has none itself
-    from quercus.trees import FlatTree, FoldedTree, TreeNames
+    from quercus.trees import FoldedTree, TreeNames
 
 MAX_LABEL_CHARS: Final = 28
 SHOWN_CLASSES: Final = 4
@@ -49,15 +49,23 @@ class NodeWords:
     @classmethod
     def of(cls, folded: FoldedTree, index: int, names: TreeNames) -> NodeWords:
         """Return the words of a node of a tree in columns."""
-        flat = folded.flat
+        flat, mass = folded.flat, ""
         attribute = int(flat.attribute[index])
+        if attribute < 0:
+            here = slice(int(flat.mass_start[index]), int(flat.mass_start[index + 1]))
+            pairs = sorted(zip(flat.mass_set[here].tolist(), flat.mass_value[here].tolist(), strict=True))
+            sets = [
+                ([name for c, name in enumerate(names.classes) if mask >> c & 1], value)
+                for mask, value in pairs
+            ]
+            mass = mass_text(sets, len(names.classes), conflict=bool(flat.conflict[index]))
         return cls(
             names.step(flat, index) if index else "",
             names.classes[int(flat.klass[index])],
             int(flat.count[index]),
             estimate_text(flat.theta[index].tolist(), names.classes, as_parent=bool(flat.as_parent[index])),
             "" if attribute < 0 else names.attributes[attribute],
-            "" if attribute >= 0 else _flat_mass(flat, index, names.classes),
+            mass,
             bool(flat.undecided[index]),
             int(folded.hidden[index]),
         )
@@ -161,10 +169,3 @@ def _set_text(names: Sequence[str], size: int) -> str:
         return "any"
     shown = [shortened_text(name, 12) for name in names]
     return shown[0] if len(shown) == 1 else "{" + shortened_text(", ".join(shown)) + "}"
-
-
-def _flat_mass(flat: FlatTree, index: int, classes: Sequence[str]) -> str:
-    here = slice(int(flat.mass_start[index]), int(flat.mass_start[index + 1]))
-    pairs = sorted(zip(flat.mass_set[here].tolist(), flat.mass_value[here].tolist(), strict=True))
-    sets = [([name for c, name in enumerate(classes) if mask >> c & 1], value) for mask, value in pairs]
-    return mass_text(sets, len(classes), conflict=bool(flat.conflict[index]))

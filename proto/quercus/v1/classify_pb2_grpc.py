@@ -5,7 +5,7 @@ import warnings
 
 from quercus.v1 import classify_pb2 as quercus_dot_v1_dot_classify__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.75.1'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in quercus/v1/classify_pb2_grpc.py depends on'
+        + f' but the generated code in quercus/v1/classify_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class ClassifyServiceStub:
+class ClassifyServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -46,7 +46,7 @@ class ClassifyServiceStub:
                 _registered_method=True)
 
 
-class ClassifyServiceServicer:
+class ClassifyServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def Classify(self, request, context):
@@ -83,7 +83,7 @@ def add_ClassifyServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class ClassifyService:
+class ClassifyService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

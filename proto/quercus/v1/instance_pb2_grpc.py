@@ -5,7 +5,7 @@ import warnings
 
 from quercus.v1 import instance_pb2 as quercus_dot_v1_dot_instance__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.75.1'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in quercus/v1/instance_pb2_grpc.py depends on'
+        + f' but the generated code in quercus/v1/instance_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class InstanceServiceStub:
+class InstanceServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -66,7 +66,7 @@ class InstanceServiceStub:
                 _registered_method=True)
 
 
-class InstanceServiceServicer:
+class InstanceServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def PushInstances(self, request_iterator, context):
@@ -154,7 +154,7 @@ def add_InstanceServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class InstanceService:
+class InstanceService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -5,7 +5,7 @@ import warnings
 
 from quercus.v1 import query_pb2 as quercus_dot_v1_dot_query__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.75.1'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in quercus/v1/query_pb2_grpc.py depends on'
+        + f' but the generated code in quercus/v1/query_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class QueryServiceStub:
+class QueryServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -116,7 +116,7 @@ class QueryServiceStub:
                 _registered_method=True)
 
 
-class QueryServiceServicer:
+class QueryServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def LeaseQueries(self, request, context):
@@ -321,7 +321,7 @@ def add_QueryServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class QueryService:
+class QueryService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

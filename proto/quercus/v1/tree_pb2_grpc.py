@@ -5,7 +5,7 @@ import warnings
 
 from quercus.v1 import tree_pb2 as quercus_dot_v1_dot_tree__pb2
 
-GRPC_GENERATED_VERSION = '1.85.1'
+GRPC_GENERATED_VERSION = '1.75.1'
 GRPC_VERSION = grpc.__version__
 _version_not_supported = False
 
@@ -18,14 +18,14 @@ except ImportError:
 if _version_not_supported:
     raise RuntimeError(
         f'The grpc package installed is at version {GRPC_VERSION},'
-        + ' but the generated code in quercus/v1/tree_pb2_grpc.py depends on'
+        + f' but the generated code in quercus/v1/tree_pb2_grpc.py depends on'
         + f' grpcio>={GRPC_GENERATED_VERSION}.'
         + f' Please upgrade your grpc module to grpcio>={GRPC_GENERATED_VERSION}'
         + f' or downgrade your generated code using grpcio-tools<={GRPC_VERSION}.'
     )
 
 
-class TreeServiceStub:
+class TreeServiceStub(object):
     """Missing associated documentation comment in .proto file."""
 
     def __init__(self, channel):
@@ -51,7 +51,7 @@ class TreeServiceStub:
                 _registered_method=True)
 
 
-class TreeServiceServicer:
+class TreeServiceServicer(object):
     """Missing associated documentation comment in .proto file."""
 
     def GetTree(self, request, context):
@@ -99,7 +99,7 @@ def add_TreeServiceServicer_to_server(servicer, server):
 
 
  # This class is part of an EXPERIMENTAL API.
-class TreeService:
+class TreeService(object):
     """Missing associated documentation comment in .proto file."""
 
     @staticmethod

@@ -111,7 +111,7 @@ def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_pat
     for wrong in ((), ("t", "--all")):
         assert run("archive", *wrong, "--out", archive, "--store", store, code=2)
     assert "must be a whole number and" in run(
-        "archive", "t", "--out", archive, "--store", store, "--older-than", "1y", code=1
+        "archive", "t", "--out", archive, "--store", store, "--older-than", "1y", code=2
     )
     serving = Serving(tmp_path)
     with Client(serving.address) as client:

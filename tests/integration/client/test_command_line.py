@@ -220,7 +220,7 @@ def test_ctrl_c_has_the_exit_code_of_the_table(
     serving: Serving, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "truth.csv").write_text("class\no\n")
-    monkeypatch.setattr(label, "answer_from_file", interrupted)
+    monkeypatch.setattr(label.LabellingSession, "answer_from_file", interrupted)
     assert run(monkeypatch, serving, "label", model.name, "--truth", str(tmp_path / "truth.csv")) == 130
     monkeypatch.setattr(watch, "_update_numbers", interrupted)
     assert run(monkeypatch, serving, "watch", model.name, "--timeout-s", "30") == 130

@@ -159,7 +159,7 @@ def test_wrong_rows_of_a_file_do_not_keep_the_others_out(
         "8": ("images/2026/01/g.jpg", "6.5mm"),
     }
     assert "'kind' is the first that is absent" in rows["6"]["rejected_reason"]
-    assert "'right' is too much" in rows["7"]["rejected_reason"]
+    assert "'right' is one too many" in rows["7"]["rejected_reason"]
     assert "'sideways' is not a class" in rows["5"]["rejected_reason"]
     assert "malformed CSV" in rows["8"]["rejected_reason"]
 

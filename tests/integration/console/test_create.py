@@ -65,7 +65,7 @@ def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visit
     ("typed", "says"),
     [
         ("granite", "classes: has 1 names, must have 2 to 64"),
-        ("granite,,slate", "classes: name 2 of 3 is empty: is there a comma too much?"),
+        ("granite,,slate", "classes: name 2 of 3 is empty: is there one comma too many?"),
         ("granite\nslate\ngranite", "classes: 'granite' comes twice: it is name 1 too"),
         ("granite, ?", "classes: name 2 is ?, which stands for an unknown class"),
         ('granite, "slate', "a quote inside of a quoted name is written twice"),

@@ -21,6 +21,7 @@ from support.checkout import ROOT
 
 from quercus.client import Client, Nominal, Specification
 from quercus.server.telemetry.metric_table import (
+    BACKUP,
     CERTIFICATE_END,
     GROWER_MODELS,
     METRICS,
@@ -92,7 +93,7 @@ def test_every_expression_names_samples_that_are_there(
     generator: ModuleType, scrape: dict[str, Metric]
 ) -> None:
     there = {sample.name: set(sample.labels) for family in scrape.values() for sample in family.samples}
-    there |= {row.sample_name: set(row.labels) for row in ELSEWHERE}
+    there |= {row.sample_name: set(row.labels) for row in (*ELSEWHERE, BACKUP)}
     for expr in expressions(generator):
         named = named_metrics(expr)
         assert named <= set(there), expr
@@ -103,7 +104,7 @@ def test_every_expression_names_samples_that_are_there(
             known = set.union(*(there[name] for name in named)) | {"instance", "job", "le", ""}
             assert used <= known, expr
     shown = {name for expr in expressions(generator) for name in named_metrics(expr)}
-    assert shown == {row.sample_name for row in METRICS}
+    assert shown == {row.sample_name for row in (*METRICS, BACKUP)}
 
 
 def test_the_files_are_those_that_the_table_makes(generator: ModuleType) -> None:
@@ -132,7 +133,7 @@ def test_prometheus_takes_the_alerts() -> None:
         check=False,
     )
     assert result.returncode == 0, result.stderr
-    assert "13 rules found" in result.stdout
+    assert "15 rules found" in result.stdout
 
 
 @pytest.mark.skipif(shutil.which("promtool") is None, reason="needs promtool: apt-get install prometheus")
@@ -170,7 +171,8 @@ FIRING = (
         {'quercus_model_budget{model="m"}': "9x20", 'quercus_model_queries_answered{model="m"}': "9x20"},
         {"model": "m"},
     ),
-    ("QuercusCertificateEnds", {"quercus_certificate_end_seconds": "86400x90"}, {}),
+    ("QuercusBackupStale", {'quercus_backup_timestamp_seconds{instance="s"}': "0x2500"}, {"instance": "s"}),
+    ("QuercusCertificateEnds", {"quercus_certificate_end_timestamp_seconds": "86400x90"}, {}),
 )
 
 

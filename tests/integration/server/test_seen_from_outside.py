@@ -76,11 +76,17 @@ def test_metrics_tell_of_calls_and_of_models(
     page = Page(port)
     service = "quercus.v1.ModelService"
     assert page("grpc_server_handled_total", grpc_service=service, grpc_method="CreateModel") == 1
-    assert page("grpc_server_handled_total", grpc_method="GetModel", grpc_code="NOT_FOUND") == 1
+    assert (
+        page("grpc_server_handled_total", grpc_method="GetModel", grpc_code="NotFound", grpc_type="unary")
+        == 1
+    )
     assert page("grpc_server_handling_seconds_count", grpc_method="CreateModel") == 1
     assert page("grpc_server_started_total", grpc_method="PushInstances") == 1
     assert page("grpc_server_msg_received_total", grpc_method="PushInstances") == 1
     assert page("grpc_server_msg_sent_total", grpc_method="PushInstances") == 1
+    assert page("quercus_rows_pushed_total") == 21
+    assert page("quercus_build_info", version=__version__) == 1
+    assert page("quercus_grower_restarts_total") == 0
     assert page("quercus_model_instances", model="m") == 21
     assert page("quercus_model_sequence_grown", model="m") == 21
     assert page("quercus_model_budget", model="m") == 3

@@ -102,7 +102,7 @@ def test_each_worker_writes_and_reads_what_the_other_has_acknowledged(pair: tupl
     for turn, (one, other) in enumerate((pair, pair[::-1])):
         name = f"turns-{turn}"
         one.create_model(name, SPECIFICATION)
-        assert other.model(name).name == name
+        assert other.get_model(name).name == name
         assert other.push(name, ROWS, LABELS).stored == 40
         one.wait_grown(name)
         assert [each.classify(name, [[5.0, "plain"]]).labels[0] for each in pair] == ["b", "b"]
@@ -174,7 +174,7 @@ def test_large_messages_and_streams_pass_too(
             each.rows.packed.values.pop()
         stored = [each.rows_stored for each in stub.PushInstances(iter(sent), timeout=WAIT_S)]
         assert stored == [5_000] * 3
-    assert pair[1].model("large").instance_count == 40_000
+    assert pair[1].get_model("large").instance_count == 40_000
 
 
 def test_calls_by_http_are_those_of_one_server_through_either_worker(
@@ -348,7 +348,7 @@ def test_a_worker_that_is_killed_is_replaced_and_calls_of_others_go_on(serving: 
         began = time.monotonic()
         assert other.push("killed", [[1.0, "plain"]], ["a"]).stored == 1  # it waits for the next keeper
         print(f"written {time.monotonic() - began:.2f} s after the writer was killed")
-        assert keeper.model("killed").sequence_committed == 42  # nothing that was acknowledged is lost
+        assert keeper.get_model("killed").sequence_committed == 42  # nothing that was acknowledged is lost
         wait_until(lambda: health.Check(asked).status == health_pb2.HealthCheckResponse.SERVING)
         stop.set()
         thread.join()
@@ -516,5 +516,5 @@ def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> 
     assert not folder.exists()
     again = Serving(tmp_path, serving.port)
     with Client(again.address) as client:
-        assert client.model("kept").name == "kept"
+        assert client.get_model("kept").name == "kept"
     assert again.stop() == 0

@@ -9,7 +9,7 @@ from quercus.client import Fact, Query, Reason, Rival, Shares
 from quercus.specification.shares import decimal_text, percent_text
 from quercus.specification.strategies import strategies
 from quercus.trees.ask.reasons import similar_rows
-from quercus.view.reasons import facts_text, place_text, why_text
+from quercus.view.queries import facts_text, place_text, why_text
 
 CLASSES = ("edible", "poisonous", "unknown")
 RIVALS = (Rival("odour", -0.2, 0.3), Rival("cap", 0.0, 0.2))

@@ -13,7 +13,7 @@ import pytest
 import trustme
 import typer.testing
 
-from quercus.cli import doctor_checks as checks
+from quercus.cli import doctor as checks
 from quercus.cli.main import app
 from quercus.server.config import Config
 from quercus.storage import Store

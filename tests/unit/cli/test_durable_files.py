@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import quercus.cli
 from quercus.cli.main import app
-from quercus.cli.whole_files import write_picture, written_whole
+from quercus.cli.output_files import write_picture, written_whole
 from quercus.server.wire.models import complete_specification
 from quercus.storage import Store
 from quercus.v1 import model_pb2
@@ -84,7 +84,7 @@ def test_every_command_writes_its_files_there():
     own = {
         "bridge.py": 2,  # lines that are added as they come: the bridge flushes each
         "main.py": 1,  # standard output that cannot be written goes nowhere
-        "whole_files.py": 4,
+        "output_files.py": 4,
     }
     found: dict[str, int] = {}
     for file in Path(quercus.cli.__file__).parent.glob("*.py"):

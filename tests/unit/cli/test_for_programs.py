@@ -92,7 +92,7 @@ def test_the_demo_removes_nothing_from_a_folder_of_others(
     (tmp_path / "quercus.db").write_text("the store of quercus serve")
     monkeypatch.chdir(tmp_path)
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(demo, "_play_demo", lambda _: pytest.fail("the demo has begun"))
+        patched.setattr(demo, "on_signals", lambda *_: pytest.fail("the demo has begun"))
         assert run(monkeypatch, "demo", "-o", ".") == 1
     assert "has files, and no mark of an earlier demo" in capsys.readouterr().err
     assert [each.name for each in tmp_path.iterdir()] == ["quercus.db"]

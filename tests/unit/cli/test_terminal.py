@@ -11,7 +11,7 @@ import pytest
 
 READS_KEYS = """
 from quercus.cli.terminal import open_keyboard
-with open_keyboard(lambda: None, lambda *, quietly: None) as keys:
+with open_keyboard(lambda: None, lambda quietly: None) as keys:
     print("READY", flush=True)
     print([keys.read_key() for _ in range(4)], flush=True)
 """

@@ -8,8 +8,8 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from rich.console import Console
 
-from quercus.cli.demo.classifier import ClassifierState
-from quercus.cli.demo.curve import Curves, caution_text, saving_text, verdict_text
+from quercus.cli.demo.parts import ClassifierState
+from quercus.cli.demo.report import Curves, caution_text, saving_text, verdict_text
 from quercus.cli.demo.screen import DemoState, Screen
 from quercus.client import Model, Numeric, Specification, Tree, TreeNode
 from quercus.client.reading import to_datetime

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from quercus.client import Fact, Query, Reason, Rival, Shares
-from quercus.view.reasons import facts_text, place_text, why_text
+from quercus.view.queries import facts_text, place_text, why_text
 from quercus.view.words import TERMS, known_text
 
 CLASSES = ("Barolo", "Grignolino", "Barbera")

@@ -4,6 +4,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from support.checkout import ROOT
 
 from quercus.cli.main import app
 from quercus.server.config import Config
+from quercus.server.telemetry.metric_table import BACKUP
 
 UNITS = ROOT / "deploy" / "systemd"
 QUERCUS = str(Path(sys.executable).with_name("quercus"))
@@ -76,3 +78,18 @@ def test_the_servers_file_is_its_configuration(tmp_path: Path) -> None:
     config = Config.load(environ={}, file=ROOT / "deploy" / "quercus.toml")
     assert (config.needs_tokens, config.http_port) == (True, 9464)
     assert f"Environment=QUERCUS_STORE={config.store}\n" in (UNITS / "quercus-backup.service").read_text()
+
+
+def test_the_moment_of_a_backup_is_written_for_prometheus(tmp_path: Path) -> None:
+    unit = (UNITS / "quercus-backup.service").read_text()
+    (command,) = re.findall(r"^ExecStartPost=-\+/bin/sh -c '(.*)'$", unit, re.MULTILINE)
+    folder = "/var/lib/prometheus/node-exporter"
+    assert folder in command
+    for place in (tmp_path, tmp_path / "missing"):
+        here = command.replace("%%", "%").replace(folder, str(place))
+        subprocess.run(["sh", "-c", here], check=True)
+    (written,) = tmp_path.iterdir()
+    name, number = written.read_text().split()
+    assert (written.name, name) == ("quercus.prom", BACKUP.sample_name)
+    assert abs(int(number) - time.time()) < 60
+    assert written.stat().st_mode & 0o777 == 0o644

@@ -1,11 +1,12 @@
-"""The description of the HTTP port: valid, complete, and with the comments that protoc finds."""
+"""The description of the HTTP port: valid, complete, and with the comments that buf finds."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from google.protobuf import descriptor_pb2, json_format
 from google.protobuf.message_factory import GetMessageClass
-from grpc_tools import protoc
 from openapi_spec_validator import validate
 from support.checkout import ROOT
 
@@ -15,11 +16,16 @@ from quercus.server.http.openapi import document, protocol_comments
 DESCRIBED = document()
 
 
-def said_by_protoc(folder: Path) -> dict[str, str]:
-    out = folder / "set"
-    files = [*(ROOT / "proto/quercus/v1").glob("*.proto"), *(ROOT / "proto/inference").glob("*.proto")]
-    asked = ["-I", str(ROOT / "proto"), "--include_source_info", f"--descriptor_set_out={out}"]
-    assert protoc.main(["protoc", *asked, *map(str, files)]) == 0
+def said_by_buf(folder: Path) -> dict[str, str]:
+    out = folder / "set.binpb"
+    build = [
+        str(Path(sys.executable).with_name("buf")),
+        "build",
+        "--as-file-descriptor-set",
+        "--exclude-imports",
+    ]
+    build += ["--path", "proto/quercus", "--path", "proto/inference", "--output", str(out)]
+    subprocess.run(build, cwd=ROOT, check=True)
     found: dict[str, str] = {}
     for file in descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes()).file:
         for each in file.source_code_info.location:
@@ -37,8 +43,8 @@ def said_by_protoc(folder: Path) -> dict[str, str]:
     return found
 
 
-def test_comments_are_those_that_protoc_finds(tmp_path: Path) -> None:
-    wanted = said_by_protoc(tmp_path)
+def test_comments_are_those_that_buf_finds(tmp_path: Path) -> None:
+    wanted = said_by_buf(tmp_path)
     assert len(wanted) > 300
     assert {name: " ".join(text.split()) for name, text in protocol_comments().items()} == wanted
 

@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from quercus.kernels.likelihood import FEW_BOXES, SEARCH, maximise, rescale_rows, sure_excess
+from quercus.kernels.likelihood import FEW_BOXES, SEARCH, maximise, rescale_rows, search_counts, sure_excess
 from quercus.trees.likelihood.interval import SETTLED_END, entropy_interval
 from quercus.trees.likelihood.maximiser import estimate
 from quercus.trees.likelihood.solver import stages
@@ -184,5 +184,5 @@ def test_near_level_one_a_hundred_boxes_are_enough(seed: int, rows: int, classes
         found = stages.enclose(P, cells, wanted, estimates, alpha, tight=True)
         if found[0, 4] == SEARCH:
             ends = np.ascontiguousarray(found[:, :4])
-            boxes = stages.search(P, cells, wanted, estimates, alpha, stages.EFFORT, ends)
+            boxes = search_counts(P, *cells, wanted, estimates, alpha, stages.EFFORT, ends)
             assert boxes <= 2 * FEW_BOXES, alpha

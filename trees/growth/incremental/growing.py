@@ -180,15 +180,11 @@ class GrowingTree:
         changes = RowChanges(np.array([self.root], np.int32), np.array([0, rows.size]), rows, was, opened)
         while changes.rows.size:
             changes = self._decide_level(changes)
-        self._shelves.shrink_to(self._shelf_room())
-        for solver in {*self._interval_solvers}:
-            solver.end_look()
-
-    def _shelf_room(self) -> int:
-        """Return how many nodes there may be on shelves."""
         nodes = self.nodes.used_count
         room = max(SHELVED * (nodes - self._shelves.size), LEAST_ROOM)
-        return min(room, SHELF_BYTES * nodes // max(1, self._tally.held_bytes))
+        self._shelves.shrink_to(min(room, SHELF_BYTES * nodes // max(1, self._tally.held_bytes)))
+        for solver in {*self._interval_solvers}:
+            solver.end_look()
 
     def rows_of_node(self, node: int) -> Ids:
         """Return the rows of a node, ascending."""

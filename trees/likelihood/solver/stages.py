@@ -25,12 +25,10 @@ Ints = NDArray[np.int64]
 Shorts = NDArray[np.int32]
 Sparse = tuple[Ints, Shorts, Array]
 
-EFFORT = (
-    40_000  # most boxes that the search examines with up to LIGHT classes; a box costs tens of microseconds
-)
-LIGHT = (
-    7  # classes; with more of them fewer boxes are examined, since a box costs as the cube of their number
-)
+# Most boxes that the search examines with up to LIGHT classes; a box costs tens of microseconds. With more classes it
+# examines fewer, since a box costs as the cube of their number.
+EFFORT = 40_000
+LIGHT = 7
 
 
 def estimate(table: Array, problems: Sparse, wanted: Ints) -> Array:
@@ -58,13 +56,6 @@ def enclose(
     return np.concatenate([ends, states[:, np.newaxis]], axis=1)
 
 
-def search(
-    table: Array, problems: Sparse, wanted: Ints, estimates: Array, alpha: float, effort: int, ends: Array
-) -> int:
-    """Write lower bound and reached least entropy of the problems `wanted` into `ends`; return the boxes examined."""
-    return search_counts(table, *problems, wanted, estimates, alpha, effort, ends)
-
-
 def finish(
     table: Array,
     problems: Sparse,
@@ -81,7 +72,7 @@ def finish(
     hard = np.flatnonzero(found[:, 4] == SEARCH)
     if hard.size:
         searched = ends[hard]
-        search(table, problems, wanted[hard], estimates[hard], alpha, effort, searched)
+        search_counts(table, *problems, wanted[hard], estimates[hard], alpha, effort, searched)
         ends[hard] = searched
     for row in np.flatnonzero(found[:, 4] == MAXIMISERS):
         ends[row] = of_maximisers(*take_problem(table, *problems, wanted[row]), alpha)

@@ -1,7 +1,7 @@
-"""The demo's processes: started, watched, and all ended whatever happens.
+"""The processes of the demo from outside: started, watched, and all ended whatever happens.
 
-Each runs in a separate session, so that Ctrl-C reaches the demo alone, which then ends them in order; and
-each ends when the pipe to its standard input breaks, so that even a killed demo leaves none behind.
+Each runs in a separate session, so that Ctrl-C reaches the demo alone, which then ends them in order. Each ends when
+the pipe to its standard input breaks, so that even a killed demo leaves none behind.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO, Self
+from typing import Self
 
 TERMINATE_S = 15.0
 """Seconds that a process may take to end when asked to."""
@@ -22,11 +22,9 @@ LAST_WORDS_S = 2.0
 """Seconds to listen to a process that has ended: its own children may still hold its output."""
 LOG_TAIL_LINES = 12
 
-Listener = Callable[[str], None]
-
 
 class DemoFailure(Exception):  # noqa: N818  (how a demo ends)
-    """Something went wrong; the text says what, and where its log is."""
+    """A failure of the demo; its text names the log."""
 
 
 class ManagedProcess:
@@ -35,7 +33,7 @@ class ManagedProcess:
     Parameters
     ----------
     name : name of the process for people.
-    arguments : after ``python -m``.
+    arguments : of `quercus.cli.demo.parts`.
     log : file for its output and its errors.
     listener : called with each line of the process's standard output, in a thread.
     changed : set when it says something, and when it ends.
@@ -48,23 +46,25 @@ class ManagedProcess:
         arguments: Sequence[str],
         log: Path,
         *,
-        listener: Listener,
+        listener: Callable[[str], None],
         changed: threading.Event,
         may_end: bool,
     ) -> None:
         self.name, self.log, self.may_end = name, log, may_end
         self._listener, self._changed = listener, changed
         log.unlink(missing_ok=True)
+        # no settings of the user's own servers, no proxy to loopback
+        kept = {each: value for each, value in os.environ.items() if not each.startswith("QUERCUS_")}
         with log.open("ab") as errors:  # to append: both its errors and what is read below go there
             self.process = subprocess.Popen(  # noqa: S603  (our own modules, and no shell)
-                [sys.executable, "-m", *arguments],
+                [sys.executable, "-m", "quercus.cli.demo.parts", *arguments],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 text=True,
                 encoding="utf-8",
                 errors="replace",
-                env=clean_environment(),
+                env=kept | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "no_grpc_proxy": "127.0.0.1"},
                 start_new_session=True,
             )
         self._reader = threading.Thread(target=self._read_lines, name=f"quercus-demo-{name}", daemon=True)
@@ -72,7 +72,7 @@ class ManagedProcess:
 
     def _read_lines(self) -> None:
         with self.log.open("a", encoding="utf-8") as log:
-            for line in _piped_stream(self.process.stdout):
+            for line in self.process.stdout or ():
                 log.write(line)
                 log.flush()
                 self._listener(line.rstrip("\n"))
@@ -86,11 +86,11 @@ class ManagedProcess:
         return None if self._reader.is_alive() else self.process.returncode
 
     def send_line(self, line: str) -> None:
-        """Write a line to its standard input; one that is gone is found by its exit code."""
-        stdin = _piped_stream(self.process.stdin)
-        with contextlib.suppress(BrokenPipeError):
-            stdin.write(line + "\n")
-            stdin.flush()
+        """Write a line to its standard input; if it is gone, `check` finds that by its exit code."""
+        if self.process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self.process.stdin.write(line + "\n")
+                self.process.stdin.flush()
 
     def terminate(self) -> None:
         """Ask it to end."""
@@ -99,7 +99,7 @@ class ManagedProcess:
             self.process.terminate()
 
     def join(self, timeout_s: float) -> bool:
-        """Wait until it has ended and all it said is read; tells whether that came true."""
+        """Wait until it has ended and its output is read; return whether it has."""
         self._reader.join(timeout_s)
         return self.exit_code is not None
 
@@ -109,11 +109,8 @@ class ManagedProcess:
         if code is None or (code == 0 and self.may_end):
             return
         self.join(LAST_WORDS_S)
-        if code == 0:
-            raise self.make_failure("ended too early")
-        raise self.make_failure(
-            f"failed with exit code {code}" if code > 0 else f"was killed by signal {-code}"
-        )
+        how = "ended too early" if code == 0 else f"failed with exit code {code}"
+        raise self.make_failure(how if code >= 0 else f"was killed by signal {-code}")
 
     def make_failure(self, what: str) -> DemoFailure:
         """Return the failure of this process, with the end of its log."""
@@ -152,9 +149,13 @@ class ProcessGroup:
                 member.process.wait()
 
     def start(
-        self, name: str, *arguments: str, listener: Listener = lambda _: None, may_end: bool = True
+        self,
+        name: str,
+        *arguments: str,
+        listener: Callable[[str], None] = lambda _: None,
+        may_end: bool = True,
     ) -> ManagedProcess:
-        """Start ``python -m ARGUMENTS``."""
+        """Start a part of the demo."""
         log = self._folder / f"{name}.log"
         member = ManagedProcess(
             name, arguments, log, listener=listener, changed=self._changed, may_end=may_end
@@ -163,12 +164,12 @@ class ProcessGroup:
         return member
 
     def check(self) -> None:
-        """Raise ``DemoFailure`` for the first process that failed; the server comes before those it takes along."""
+        """Raise ``DemoFailure`` for the first process that failed; the server is before those that fail with it."""
         for member in self._members:
             member.check()
 
     def wait(self, done: Callable[[], bool], until: float, slice_s: float = 0.2) -> bool:
-        """Wait for something to happen, at most ``slice_s``; tells whether ``done``.
+        """Return whether ``done``; if not, wait for something to happen, at most ``slice_s``.
 
         Raises
         ------
@@ -196,15 +197,3 @@ class ProcessGroup:
         if not member.join(max(0.0, until - time.monotonic())):
             raise member.make_failure("did not end when it was asked to")
         member.check()
-
-
-def clean_environment() -> dict[str, str]:
-    """Return the environment of the processes: no settings of the user's own servers, no proxy to loopback."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("QUERCUS_")}
-    return kept | {"PYTHONUNBUFFERED": "1", "NO_COLOR": "1", "no_grpc_proxy": "127.0.0.1"}
-
-
-def _piped_stream(stream: IO[str] | None) -> IO[str]:
-    if stream is None:
-        raise RuntimeError("the process was not started with a pipe")
-    return stream
