@@ -10,6 +10,10 @@ from quercus.specification.reasons import Shares
 if TYPE_CHECKING:  # its module imports numpy
     from quercus.client.results import Model, Query
 
+LEAST_GUESSED_SHARE: Final = 0.5
+"""Share from which on the foremost class is offered as a guess."""
+LEAST_LEAD: Final = 0.1
+"""Lead of the foremost class over the second one from which on it is offered: less is a coin toss."""
 NEGLIGIBLE_SHARE: Final = 0.005
 """Shares that differ by less are alike."""
 
@@ -17,7 +21,7 @@ NEGLIGIBLE_SHARE: Final = 0.005
 def guess_of(query: Query, model: Model) -> tuple[int, float] | None:
     """Return the place of the guessed class in the frame, and its share in (0, 1].
 
-    ``None``: the reason has no estimate, the presentation withholds it, or the foremost classes are alike.
+    ``None``: the reason has no estimate, the presentation withholds it, or it is little better than a coin toss.
     """
     if withholds_guess(model):  # the query may have been leased before that
         return None
@@ -25,7 +29,8 @@ def guess_of(query: Query, model: Model) -> tuple[int, float] | None:
         if isinstance(fact.value, Shares):
             theta = likely_shares(fact.value.theta, query.contour)
             first, second = sorted(theta, reverse=True)[:2]
-            return (theta.index(first), first) if first - second >= NEGLIGIBLE_SHARE else None
+            is_clear = first >= LEAST_GUESSED_SHARE and first - second >= LEAST_LEAD
+            return (theta.index(first), first) if is_clear else None
     return None
 
 

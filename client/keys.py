@@ -60,7 +60,7 @@ COMMANDS: Final = (
         "d",
         "-",
         "how sure",
-        "Change how sure your next answer is: sure, rather sure, a guess. Then press the key of the class.",
+        "Change how sure your next answer is: sure, rather sure, only a guess. Then press the key of the class.",
         is_of_browser=True,
     ),
     Command("refuse", "r", "/", "refuse", "The class cannot be known. The row is not queried again."),
@@ -150,7 +150,7 @@ class Grade:
         return name if self.others == 0 else {each: 1.0 if each == name else self.others for each in classes}
 
 
-GRADES: Final = (Grade("sure", 0.0), Grade("rather sure", 0.3), Grade("guess", 0.7))
+GRADES: Final = (Grade("sure", 0.0), Grade("rather sure", 0.3), Grade("only a guess", 0.7))
 """The surest first, which holds unless another is chosen."""
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import jinja2
+from markupsafe import Markup, escape
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
@@ -105,6 +106,30 @@ def places_text(value: float) -> str:
     return f"{value:.2f}".replace("-", "−")
 
 
+def breakable(name: str) -> Markup:
+    """Return a name that may be broken after its underscores and slashes.
+
+    Examples
+    --------
+    >>> breakable("petal_length/<mm>")
+    Markup('petal_<wbr>length/<wbr>&lt;mm&gt;')
+    """
+    return Markup(re.sub("([_/])(?=.)", r"\1<wbr>", str(escape(name))))  # noqa: S704 - escaped
+
+
+def unbroken(text: str) -> str:
+    """Return a text whose percent signs stay beside their numbers.
+
+    Examples
+    --------
+    >>> unbroken("edible (86 %)")
+    'edible (86\\xa0%)'
+    """
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+_templates.filters["breakable"] = breakable
+_templates.filters["unbroken"] = unbroken
 _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
 _templates.filters["share"] = decimal_text

@@ -31,7 +31,7 @@ from quercus.view.answers import answer_text
 from quercus.view.queries import describe_query, fold_values, idle_text, question_text
 from quercus.view.rows import ShownItem, value_text
 from quercus.view.svg.intervals import interval_bars
-from quercus.view.words import TERMS
+from quercus.view.words import TERMS, is_vacuous
 
 MAX_WAIT_S = 20.0
 MAX_HAVE = 300
@@ -94,12 +94,12 @@ async def label(request: Request) -> Response:
 
 
 async def _last_answers(session: Session, model: Model | None) -> list[Answer]:
-    """Return the newest answers of the labeller, the newest last."""
+    """Return the newest answers of the labeller, the newest first."""
     if model is None:
         return []
     wanted = AnswerFilter(labellers=[session.labeller])
     newest = session.client.answers(model.name, wanted, limit=LAST_ANSWERS, newest_first=True)
-    return [each async for each in newest if each.later is None][::-1]
+    return [each async for each in newest if each.later is None]
 
 
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:
@@ -125,6 +125,7 @@ async def query_article(request: Request, session: Session, query: Query, model:
         commands_json=_commands_json(keys),
         uid=of.uid,
         shown=shown,
+        known="" if is_vacuous(query.contour) else shown.known,
         pictures=[each for each in beside if is_picture(*each)],
         beside=[each for each in beside if not is_picture(*each)],
         first=first,

@@ -24,7 +24,7 @@ state.outbox = new Outbox(labeller, formToken, {
 });
 
 const PAINT_MS = 100;
-const WORDS = { refuse: "Refused", skip: "Skipped", postpone: "Postponed", undo: "Taken back" };
+const WORDS = { refuse: "Nobody can tell", skip: "Not for me", postpone: "Later", undo: "Taken back" };
 
 function wordsOf(label) {
   if (typeof label === "string") return label;
@@ -34,9 +34,14 @@ function wordsOf(label) {
     .join(", ");
 }
 
-/** The mark of a class in the style sheet; empty: the label is no single class. */
-function markOf(article, label) {
-  const button = [...article.querySelectorAll("button.class")].find((each) => each.value === label);
+/** The button of the one class that a label names, surely or not; undefined: it names none, or several. */
+function buttonOf(article, label) {
+  const possible = label !== null && typeof label === "object" && !Array.isArray(label) ? Object.keys(label).filter((name) => label[name] === 1) : [label];
+  return possible.length === 1 ? [...article.querySelectorAll("button.class")].find((each) => each.value === possible[0]) : undefined;
+}
+
+/** The mark of the class in the style sheet; empty: the label is no single class. */
+function markOf(button) {
   return button ? `mark ${[...button.classList].find((each) => each.startsWith("mark-"))}` : "";
 }
 
@@ -45,7 +50,6 @@ export function sendAnswer(act, label = null, inWords = null) {
   const article = state.current;
   const corrected = state.correcting;
   if (state.outbox.isFull) return announce(`${state.outbox.size} answers wait for the server: no more are taken until it is back.`);
-  if (corrected !== null && (act === "skip" || act === "postpone")) return leaveCorrection();
   const comment = article.querySelector(".comment-text").value.trim();
   const { name, token, uid, shown, instance } = article.dataset;
   const body = { query: name, lease_token: token, model_uid: uid, shown, comment };
@@ -53,14 +57,15 @@ export function sendAnswer(act, label = null, inWords = null) {
   if (corrected === null) body.took_s = tookSeconds();
   const doing = corrected === null ? act : act === "refuse" ? "undo" : "correct";
   const words = label === null ? WORDS[doing] : (inWords ?? wordsOf(label));
-  const description = `${words}, ${instance}`;
+  const description = `${instance}: ${words}`;
   state.outbox.flush(); // the answer before this one is final
   const waits = corrected === null ? delayMs : 0;
   const entry = state.outbox.add(`${base}/${doing}`, body, description, waits);
   closePanels(article);
+  if (corrected !== null) by("earlier").hidden = true;
   state.current = null;
   state.correcting = null;
-  const step = { entry, article, words, mark: markOf(article, label), isAnswer: doing !== "skip" && doing !== "postpone" };
+  const step = { entry, article, words, label, mark: markOf(buttonOf(article, label)), isAnswer: doing !== "skip" && doing !== "postpone" };
   if (corrected === null) addStep(step);
   else if (doing === "undo") dropStep(corrected);
   else Object.assign(corrected, step);
@@ -85,9 +90,9 @@ export function sendAnswer(act, label = null, inWords = null) {
 
 function taken(entry, report) {
   const step = stepOf(entry);
-  if (report.conflict) announce(`${entry.description}: kept. It contradicts the earlier evidence, and replaces it.`);
-  else if (report.wants_more) announce(`${entry.description}: kept. Others are asked about it too.`);
-  else if (step !== null && step === state.said.at(-1)) announce(`${entry.description}: kept.`);
+  if (report.conflict) announce(`${entry.description}: saved. It contradicts the earlier evidence, and replaces it.`);
+  else if (report.wants_more) announce(`${entry.description}: saved. Others are asked about it too.`);
+  else if (step !== null && step === state.said.at(-1)) announce(`${entry.description}. Saved.`);
   if (step !== null && !step.isAnswer) dropStep(step);
   if (state.current === null) fetchNext();
   else refreshUnseen();
@@ -119,14 +124,33 @@ export function reopen(step) {
   show(article);
   state.correcting = step;
   showSaid();
-  const note = article.querySelector(".earlier");
-  note.textContent = `You said: ${entry.description}. Give another answer, or ${keyOf("refuse")} to take it back; Escape leaves it as it is.`;
-  note.hidden = false;
-  announce(note.textContent);
+  showCorrection(step);
+}
+
+/** Say what is corrected. The model's guess and its reason were about a question that is answered. */
+function showCorrection({ article, label, words }) {
+  article.classList.add("correcting");
+  for (const each of article.querySelectorAll(".guess, .why, .why-open")) each.remove();
+  const guessed = article.querySelector(".guessed");
+  if (guessed !== null) {
+    guessed.classList.remove("guessed");
+    guessed.removeAttribute("aria-description");
+    guessed.setAttribute("aria-keyshortcuts", guessed.getAttribute("aria-keyshortcuts").replace(/ Enter$/, ""));
+  }
+  article.querySelector(".class[aria-current]")?.removeAttribute("aria-current");
+  buttonOf(article, label)?.setAttribute("aria-current", "true");
+  by("earlier-said").textContent = `You said: ${words}, ${article.dataset.instance}. Give another answer, or:`;
+  by("earlier").hidden = false;
+  announce(`You said: ${words}, ${article.dataset.instance}.`);
+}
+
+/** Take an answer back that was sent. */
+export function takeBackCorrected() {
+  sendAnswer("refuse");
 }
 
 function endCorrection() {
-  state.current.querySelector(".earlier").hidden = true;
+  by("earlier").hidden = true;
   state.current = null;
   state.correcting = null;
 }

@@ -8,6 +8,8 @@ const MODIFIERS = new Set(["Shift", "Control", "Alt", "AltGraph", "Meta", "CapsL
 let readableAt = Infinity; // from here on a press counts
 let isEarly = false; // the press that goes on now began before
 let isInterrupted = false;
+let sheetReadableAt = 0; // from here on a pointer counts in the sheet that opened
+let isStray = false; // the press that goes on now closes a sheet, or was meant for what the sheet covers
 
 /** The query went away by itself. Whoever types into it types on: the next one waits longer for hands at rest. */
 export function interruptTyping() {
@@ -32,7 +34,24 @@ export function startGlance() {
 export function notePress(event) {
   if (MODIFIERS.has(event.key)) return;
   isEarly = event.timeStamp < readableAt;
+  if (event.type === "pointerdown") {
+    const open = [...document.querySelectorAll(":popover-open")];
+    isStray = open.length > 0 && (event.timeStamp < sheetReadableAt || !open.some((each) => each.contains(event.target)));
+  } else isStray = false;
   if (isEarly) readableAt = Math.max(readableAt, event.timeStamp + unseenMs);
+}
+
+/** A sheet opens under the finger: the second of two taps chooses nothing in it. */
+export function noteSheet(event) {
+  if (event.newState === "open" && event.target.matches("[popover]")) sheetReadableAt = performance.now() + unseenMs;
+}
+
+/** Stop the click of a press that closes a sheet, or comes too early in it. */
+export function stopStray(event) {
+  if (!isStray || event.detail === 0) return;
+  isStray = false;
+  event.preventDefault();
+  event.stopImmediatePropagation();
 }
 
 /** Whether what is done now was meant for something that was on the page before. */

@@ -9,11 +9,15 @@ let restIsOpen = false; // who opened the folded values of one row wants those o
 /** Prepare the item of an article that is put on the page. */
 export function openItem(article) {
   for (const each of article.querySelectorAll(".rest")) each.open = restIsOpen;
-  for (const each of article.querySelectorAll(".picture.zoomed")) each.classList.remove("zoomed");
+  for (const each of article.querySelectorAll(".picture.zoomed")) zoom(each);
   for (const each of article.querySelectorAll(".picture img")) sharpen(each);
 }
 
+/** Give a picture the place of its own shape, so that nothing empty follows it, and show its pixels where they are large. */
 function sharpen(picture) {
+  if (picture.naturalWidth === 0) return;
+  picture.style.setProperty("--ratio", picture.naturalWidth / picture.naturalHeight);
+  picture.classList.add("fitted");
   const scale = Math.min(picture.clientWidth / picture.naturalWidth, picture.clientHeight / picture.naturalHeight);
   picture.classList.toggle("enlarged", scale >= COARSE);
 }
@@ -21,7 +25,8 @@ function sharpen(picture) {
 /** Show a picture in the whole window, or where it was. */
 export function zoom(figure = state.current.querySelector(".picture")) {
   if (figure === null) return;
-  figure.classList.toggle("zoomed");
+  const isZoomed = figure.classList.toggle("zoomed");
+  figure.querySelector(".zoom-word").textContent = isZoomed ? "make smaller" : "enlarge";
   sharpen(figure.querySelector("img"));
 }
 

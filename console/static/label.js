@@ -1,12 +1,12 @@
 // The labelling page: keys and clicks, and how it begins.
 
-import { back, leaveCorrection, reopen, sendAnswer } from "./answers.js";
+import { back, leaveCorrection, reopen, sendAnswer, takeBackCorrected } from "./answers.js";
 import { clockOn } from "./clock.js";
 import { gradedLabel, nextGrade, showGrade } from "./grade.js";
-import { isUnseen, notePress } from "./glance.js";
+import { isUnseen, notePress, noteSheet, stopStray } from "./glance.js";
 import { unzoom, watchItem, zoom } from "./item.js";
 import { isSingle, keysAreOn, keysOf, switchKeys } from "./keys.js";
-import { answerOf, bringUp, closePanels, openPanel, opensPanel, panel, sayInvalid, selectNumber, showNear } from "./panels.js";
+import { answerOf, bringUp, closePanels, closeSheets, openPanel, opensPanel, panel, sayInvalid, selectNumber, setOthers, showNear } from "./panels.js";
 import { quit, startPresence } from "./presence.js";
 import { askBeforeSignOut } from "./sign_out.js";
 import { announce, show, showIdle } from "./stage.js";
@@ -26,6 +26,8 @@ stage.addEventListener("toggle", opensPanel, true);
 stage.addEventListener("invalid", sayInvalid, true);
 for (const each of ["pointerdown", "focusin", "click"]) stage.addEventListener(each, selectNumber);
 for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, notePress, true);
+document.addEventListener("beforetoggle", noteSheet, true);
+document.addEventListener("click", stopStray, true);
 
 stage.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -73,8 +75,15 @@ const ACTIONS = {
   quit,
 };
 
+/** In a correction these mean nothing, but that nobody can tell takes the answer back. */
 function clickAct(act) {
+  if (state.correcting !== null) return act === "refuse" ? takeBackCorrected() : undefined;
   state.current.querySelector(`form[data-act="${act}"] button`).click();
+}
+
+function leavePanel(open) {
+  open.open = false;
+  state.current.querySelector("h1").focus();
 }
 
 function pressed(event) {
@@ -82,10 +91,8 @@ function pressed(event) {
   if (event.key === "Escape" && state.current !== null && !by("help").open) {
     if (unzoom()) return;
     const open = state.current.querySelector("details.panel[open]");
-    if (open) {
-      open.open = false;
-      state.current.querySelector("h1").focus();
-    } else if (state.correcting !== null) leaveCorrection();
+    if (open) leavePanel(open);
+    else if (state.correcting !== null) leaveCorrection();
     return;
   }
   if (event.key === "Enter" && event.target.matches?.(".comment-text")) {
@@ -145,10 +152,20 @@ by("keys-switch").addEventListener("click", () => {
   switchKeys(!keysAreOn());
   showKeys();
 });
-stage.addEventListener("change", (event) => event.target.name === "grade" && showGrade(state.current));
+stage.addEventListener("change", (event) => {
+  if (event.target.matches(".others select")) setOthers(event.target);
+  if (event.target.name !== "grade") return;
+  showGrade(state.current);
+  closeSheets();
+});
+stage.addEventListener("click", (event) => event.target.closest(".cancel") && leavePanel(event.target.closest(".panel")));
+by("take-back").addEventListener("click", () => !isUnseen() && takeBackCorrected());
+by("leave-it").addEventListener("click", leaveCorrection);
 by("said").addEventListener("click", (event) => {
   const button = event.target.closest("button");
-  if (button !== null && event.detail < 2) reopen(state.said[Number(button.dataset.place)]);
+  if (button === null || event.detail >= 2) return;
+  closeSheets();
+  reopen(state.said[Number(button.dataset.place)]);
 });
 by("back").addEventListener("click", (event) => event.detail < 2 && back()); // a double click goes back once
 by("help-open").addEventListener("click", openHelp);

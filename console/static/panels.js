@@ -9,7 +9,16 @@ export function panel(name) {
 
 export function closePanels(article) {
   for (const each of article.querySelectorAll("details.panel")) each.open = false;
-  for (const each of article.querySelectorAll(":popover-open")) each.hidePopover();
+  closeSheets();
+}
+
+export function closeSheets() {
+  for (const each of document.querySelectorAll(":popover-open")) each.hidePopover();
+}
+
+/** Say what an empty field means: 1 where a class is possible until it is ruled out, 0 the other way round. */
+export function setOthers(choice) {
+  for (const each of choice.form.querySelectorAll("input[data-class]")) each.placeholder = choice.value;
 }
 
 export function openPanel(name) {

@@ -40,12 +40,12 @@ export function showSaid() {
   );
 }
 
-/** Draw the list, the newest step last; it begins with the earlier answers that the page came with. */
+/** Draw the list, the newest step first; it ends with the earlier answers that the page came with. */
 function draw() {
   const list = by("said");
   list.querySelectorAll("li:has(button)").forEach((each) => each.remove());
   const earlier = [...list.children];
-  for (const each of earlier.slice(0, Math.max(0, earlier.length + state.said.length - MOST_STEPS))) each.remove();
+  for (const each of earlier.slice(Math.max(0, MOST_STEPS - state.said.length))) each.remove();
   for (const [place, step] of state.said.entries()) {
     const button = Object.assign(document.createElement("button"), { type: "button", title: `Open ${step.article.dataset.instance} again` });
     button.dataset.place = place;
@@ -53,8 +53,10 @@ function draw() {
     const label = Object.assign(document.createElement("b"), { className: step.mark, textContent: step.words });
     button.append(of, label);
     if (step === state.correcting) button.setAttribute("aria-current", "true");
-    list.appendChild(document.createElement("li")).append(button);
+    const item = document.createElement("li");
+    item.append(button);
+    list.prepend(item);
   }
-  list.scrollLeft = list.scrollWidth;
+  list.scrollLeft = 0;
   by("back").hidden = state.said.length === 0;
 }
