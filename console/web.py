@@ -118,12 +118,12 @@ def breakable(name: str) -> Markup:
 
 
 def unbroken(text: str) -> str:
-    """Return a text whose percent signs stay beside their numbers.
+    r"""Return a text whose percent signs stay beside their numbers.
 
     Examples
     --------
     >>> unbroken("edible (86 %)")
-    'edible (86\\xa0%)'
+    'edible (86\xa0%)'
     """
     return text.replace(" %", "\N{NO-BREAK SPACE}%")
 

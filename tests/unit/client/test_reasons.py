@@ -4,7 +4,13 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from quercus.client import Fact, Query, Reason, Rival, Shares
+import pytest
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from quercus.client import Fact, Model, Numeric, Query, Reason, Rival, Shares, Specification
+from quercus.client.guess import guess_of
+from quercus.client.reading import to_datetime
+from quercus.client.shown import guess_in, shown_text
 from quercus.view.queries import facts_text, place_text, why_text
 from quercus.view.words import TERMS, known_text
 
@@ -132,3 +138,22 @@ def test_terms_are_explained_in_at_most_two_sentences() -> None:
     for term, text in TERMS.items():
         assert 1 <= len(re.findall(r"\.(?: |$)", text)) <= 2, term
         assert text.endswith(".")
+
+
+@pytest.mark.parametrize(
+    ("theta", "offered"),
+    [
+        ((0.50, 0.50, 0.00), None),
+        ((0.26, 0.24, 0.50), 2),
+        ((0.49, 0.30, 0.21), None),
+        ((0.53, 0.47, 0.00), None),
+        ((0.56, 0.44, 0.00), 0),
+        ((1 / 3, 1 / 3, 1 / 3), None),
+    ],
+)
+def test_a_coin_toss_is_offered_as_no_guess(theta: tuple[float, ...], offered: int | None) -> None:
+    asked, start = query("margin", facts=(guess(theta),)), to_datetime(Timestamp())
+    of = Model("m", Specification([Numeric("x")], CLASSES), start, 5, 5, 2, 5, 3, 1, 0, 4, 0)
+    found = guess_of(asked, of)
+    assert (None if found is None else found[0]) == offered
+    assert guess_in(shown_text(asked, of)) == offered
