@@ -1,7 +1,11 @@
-"""Appending instances: one insert a model and transaction, however many pushes it takes.
+"""Appends instances. A transaction makes one insert per model, however many pushes it contains.
 
 Rows are nearly always new, so they are inserted without a look: the unique index says whether an id was there. If one
 was, the transaction is given up and made anew, now with a look at all ids, to tell what is known from what differs.
+
+A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`).
+Every NaN has the same bytes. But the bytes of -0.0 and 0.0 differ, and so do those of two forms of a label that mean
+the same (`quercus.belief.codec`). The display is no part of the content.
 """
 
 from collections import defaultdict
