@@ -89,9 +89,10 @@ class StatementPlan:
         forbidden = self.corrects and policy.corrections is Corrections.NOBODY
         return forbidden or not self.instances.isdisjoint(spoken)
 
-    def events(self, committed: int, at: float) -> list[Event]:
-        """Return the events, numbered after the newest one."""
-        found = enumerate([*self.fresh, *self.joints], committed + 1)
+    def events(self, committed: int, at: float, request: str) -> list[Event]:
+        """Return the events, numbered after the newest one; `request` brought the statements."""
+        fresh = [replace(event, request=request) for event in self.fresh]
+        found = enumerate([*fresh, *self.joints], committed + 1)
         return [replace(event, sequence=sequence, created_at=at) for sequence, event in found]
 
 

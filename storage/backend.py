@@ -1,14 +1,13 @@
 """The statements that the databases do not share, found through the connection of a transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from sqlalchemy import Column, ColumnElement, Connection, Delete, Insert, Select, Table, Update, type_coerce
+from sqlalchemy import Column, ColumnElement, Connection, Table, type_coerce
 from sqlalchemy.types import NullType
 
 from quercus.storage.clocks import Timestamps
 
-Asked: TypeAlias = tuple[Select[Any], Mapping[str, Any]]
 OPTION: Final = "quercus_backend"
 """Name of the execution option by which an engine tells its backend."""
 
@@ -16,8 +15,8 @@ OPTION: Final = "quercus_backend"
 class Backend:
     """One database's own way to do something; by default that of SQLAlchemy."""
 
-    takes_arrays: bool
-    """A parameter may be an array."""
+    runs_texts: bool
+    """Its driver runs the texts of `Prepared` statements."""
     keeps_types: bool
     """A cell holds only values of its column's type."""
     repeated: tuple[type[Exception], ...]
@@ -55,16 +54,6 @@ class Backend:
         now : time of the push.
         """
         return False
-
-    def read_each(self, connection: Connection, asked: Sequence[Asked]) -> list[Sequence[Any]]:
-        """Return the rows of each statement; they are executed in order."""
-        return [connection.execute(statement, values).all() for statement, values in asked]
-
-    def commit_with(
-        self, connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]
-    ) -> None:
-        """Execute the last statement of a transaction, and commit at once where that saves a journey."""
-        connection.execute(change, values)
 
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
         """Make the next key that the database gives follow `last`."""

@@ -8,23 +8,9 @@ changes up to a number has missed none, however many write at once; and the lock
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Connection,
-    any_,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    select,
-    update,
-)
+from sqlalchemy import BigInteger, Connection, bindparam, case, delete, func, insert, select, update
 
-from quercus.storage import deferred_writes
 from quercus.storage.prepared import Prepared, Rows
-from quercus.storage.row_writes import takes_arrays
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
 KEPT_COMMITS: Final = 1_000_000
@@ -59,18 +45,11 @@ class Change:
     instance_count: int = 0
 
 
-_COUNT_ON = (
+_NEXT = Prepared(
     update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
 )
-_NEXT = Prepared(_COUNT_ON)
 _MARK = Prepared(
     update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest"))
-)
-_NUMBERED = _COUNT_ON.cte("newest")
-_MARK_TOGETHER = (
-    update(model_change)
-    .where(model_change.c.model_id == any_(bindparam("held", type_=ARRAY(BigInteger))))
-    .values(number=select(_NUMBERED.c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
 _SEEN: Final = bindparam("seen", type_=BigInteger)
@@ -100,7 +79,6 @@ All of them where there is no such commit any more: a database server took over 
 def begin_transaction(connection: Connection) -> None:
     """Prepare a transaction that writes: it has changed no model yet."""
     connection.info[_HELD] = set()
-    deferred_writes.begin_transaction(connection)
 
 
 def note_held_model(connection: Connection, row: AnyRow) -> None:
@@ -128,15 +106,11 @@ def hold_counter(connection: Connection) -> None:
 
 
 def mark_held_models(connection: Connection) -> None:
-    """Give the locked models the number of this commit, and commit where that needs no journey of its own."""
+    """Give the locked models the number of this commit."""
     held = sorted(connection.info.pop(_HELD))
-    if takes_arrays(connection):
-        mark = [deferred_writes.Write(_MARK_TOGETHER, [{"held": held}])] if held else []
-        deferred_writes.send_waiting(connection, *mark, commits=True)
-    elif held:
+    if held:
         (number,) = _NEXT.run(connection)
-        for key in held:
-            _MARK.run(connection, key=key, newest=number)
+        _MARK.run_for_each(connection, [{"key": key, "newest": number} for key in held])
 
 
 def newest_commit(connection: Connection) -> int:

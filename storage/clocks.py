@@ -4,11 +4,10 @@ The wall clock may be set, stepped or wrong. The lease clock never goes back. Wh
 the machine's clock since boot (`host_clocks`), and where several may, the database's (`postgres.clock`).
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from sqlalchemy import Connection, Select
+from sqlalchemy import Connection
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +28,6 @@ DATABASE: Final = "database"
 
 class StoreClock(Protocol):
     """The clocks of an open store; safe for threads."""
-
-    moment: Select[Any]
-    """Tells the time, `clock` and `wall`, as part of another statement; its parameters take in `moment_parameters`."""
-
-    is_in_database: bool
-    """`moment` tells the time when it is executed, else the time at which `moment_parameters` was called."""
-
-    def moment_parameters(self) -> Mapping[str, float]:
-        """Parameters of `moment`."""
-
-    def timestamps_of(self, clock: float, wall: float) -> Timestamps:
-        """Return the time that `moment` told."""
 
     def now(self, connection: Connection, /) -> Timestamps:
         """Return the time of both clocks; `connection` is of the transaction that asks."""

@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.errors import Refused
-from quercus.storage import changes, deferred_writes
+from quercus.storage import changes
 from quercus.storage.dialect import Claim, Dialect
 from quercus.storage.errors import (
     CorruptStore,
@@ -86,9 +86,7 @@ class Database:
                 before = self.dialect.rows_written(connection)
                 changes.begin_transaction(connection)
                 yield connection
-                wrote = self.dialect.rows_written(connection) > before or deferred_writes.is_waiting(
-                    connection
-                )
+                wrote = self.dialect.rows_written(connection) > before
                 if wrote:
                     if announced:
                         self.dialect.notify_on_commit(connection)

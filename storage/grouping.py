@@ -13,7 +13,6 @@ from sqlalchemy import Connection
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.answers import AnswerOutcome
 from quercus.labelling.errors import Refused
-from quercus.storage import deferred_writes
 from quercus.storage.clocks import Clock, StoreClock
 from quercus.storage.engine import Database
 from quercus.storage.errors import BeyondLog, FailedPrecondition, NotFound, StoreError
@@ -77,7 +76,6 @@ def _run_in_order(
     """Read once for as many calls as what was read suffices for, and once more for those behind."""
     outcomes: list[_Outcome] = []
     while len(outcomes) < len(calls):
-        deferred_writes.send_waiting(connection)
         left = calls[len(outcomes) :]
         try:
             desk = read_desk(connection, model, left, clock)
@@ -93,4 +91,5 @@ def _run_in_order(
                     outcomes.append(answer(desk, call))
             except REFUSALS as error:
                 outcomes.append(FailedPrecondition(error.reason) if isinstance(error, Refused) else error)
+        desk.write()
     return outcomes

@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from sqlalchemy import Connection, Double, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select
 
 from quercus.storage.clocks import Timestamps
 from quercus.storage.engine import Database
@@ -54,12 +54,6 @@ class HostClocks:
         By how much the lease clock is ahead of `steady`.
     """
 
-    moment = select(
-        bindparam("now_clock", type_=Double).label("clock"), bindparam("now_wall", type_=Double).label("wall")
-    )
-
-    is_in_database = False
-
     def __init__(self, wall: Callable[[], float], steady: Callable[[], float], offset: float) -> None:
         self._wall = wall
         self._steady = steady
@@ -90,15 +84,6 @@ class HostClocks:
         with self._lock:
             self._latest = max(self._latest, self._offset + self._steady())
             return Timestamps(self._latest, self._wall())
-
-    def moment_parameters(self) -> dict[str, float]:
-        """Parameters of `moment`."""
-        now = self.now()
-        return {"now_clock": now.clock, "now_wall": now.wall}
-
-    def timestamps_of(self, clock: float, wall: float) -> Timestamps:
-        """Return the time that `moment` told."""
-        return Timestamps(clock, wall)
 
 
 def _latest_written(connection: Connection) -> float | None:

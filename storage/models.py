@@ -201,7 +201,7 @@ def respecify(
     event = Event(
         sequence, EventKind.SPECIFICATION, 0, "", None, None, "", 1.0, None, False, specification, now.wall
     )
-    event_log.ADD.run(connection, [event_log.row_of(row.id, event, now)])
+    event_log.add_events(connection, row.id, [event], now)
     change = {"specification": specification, "budget": budget, "sequence_committed": sequence}
     connection.execute(update(model).where(model.c.id == row.id).values(change))
     if known is not None and budget == row.queries_answered:

@@ -3,36 +3,27 @@
 A tree is a function of the log, which is kept for ever: any old one can be grown again.
 """
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, select
 
-from quercus.storage import deferred_writes
 from quercus.storage.errors import NotFound
+from quercus.storage.inserts import insert_rows
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import Snapshot
 from quercus.storage.rows import find_model
 from quercus.storage.schema import AnyRow, snapshot
 
-_ADD = Prepared(
-    insert(snapshot).values(
-        model_id=bindparam("tree_of"),
-        version=bindparam("tree_version"),
-        as_of=bindparam("tree_as_of"),
-        data=bindparam("tree"),
-        created_at=bindparam("tree_at"),
-    )
-)
 _REMOVE = Prepared(
-    delete(snapshot).where(
-        snapshot.c.model_id == bindparam("old_of"), snapshot.c.version <= bindparam("oldest")
-    )
+    delete(snapshot).where(snapshot.c.model_id == bindparam("of"), snapshot.c.version <= bindparam("oldest"))
 )
 
 
 def add_snapshot(connection: Connection, model_id: int, new: Snapshot, keep: int) -> None:
     """Insert the next version, and remove all that are older than the newest `keep`; the caller holds the model."""
-    tree = {"tree_version": new.version, "tree_as_of": new.as_of, "tree": new.data, "tree_at": new.created_at}
-    deferred_writes.write_prepared(connection, _ADD, {"tree_of": model_id, **tree})
-    deferred_writes.write_prepared(connection, _REMOVE, {"old_of": model_id, "oldest": new.version - keep})
+    insert_rows(
+        connection, snapshot, ("model_id", "version", "as_of", "data", "created_at"),
+        [(model_id, new.version, new.as_of, new.data, new.created_at)],
+    )  # fmt: skip
+    _REMOVE.run(connection, of=model_id, oldest=new.version - keep)
 
 
 def get_snapshot(connection: Connection, name: str, version: int | None) -> Snapshot:

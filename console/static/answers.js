@@ -23,6 +23,7 @@ state.outbox = new Outbox(labeller, formToken, {
   },
 });
 
+const PAINT_MS = 100;
 const WORDS = { refuse: "Refused", skip: "Skipped", postpone: "Postponed", undo: "Taken back" };
 
 function wordsOf(label) {
@@ -78,7 +79,8 @@ export function sendAnswer(act, label = null, inWords = null) {
   announce(
     corrected === null ? `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.` : `${description}. Sent as a correction.`,
   );
-  fetchNext();
+  if (state.current === null) fetchNext();
+  else setTimeout(fetchNext, PAINT_MS); // first the next query is painted
 }
 
 function taken(entry, report) {

@@ -26,8 +26,22 @@ export function stepBack() {
   return state.said[state.said.indexOf(state.correcting) - 1] ?? null;
 }
 
-/** List the steps, the newest last; before the first one the list is that of the earlier answers, as the page came. */
+let isDue = false;
+
+/** List the steps once the next query is painted, which comes first. */
 export function showSaid() {
+  if (isDue) return;
+  isDue = true;
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      isDue = false;
+      draw();
+    }),
+  );
+}
+
+/** Draw the list, the newest step last; it begins with the earlier answers that the page came with. */
+function draw() {
   const list = by("said");
   list.querySelectorAll("li:has(button)").forEach((each) => each.remove());
   const earlier = [...list.children];

@@ -1,4 +1,4 @@
-// Loops over the changes on one level of the tree, see `quercus.trees.growth.incremental.changes`.
+// Loops over the changes on one level of the tree, see `quercus.trees.growth.incremental.growing`.
 #pragma once
 
 #include "kinds.hpp"

@@ -20,7 +20,6 @@ from sqlalchemy import Connection, bindparam, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
 from quercus.labelling.event import SOURCE, EventKind
-from quercus.storage import deferred_writes
 from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, ConflictingRows, FailedPrecondition, NotFound, Stale
@@ -29,7 +28,7 @@ from quercus.storage.log import event_log
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import AppendedBatch, NewValue, Push
-from quercus.storage.rows import chunks_of, lock_now
+from quercus.storage.rows import chunks_of, lock_model
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
@@ -97,7 +96,7 @@ def _append_to_model(
     connection: Connection, name: str, pushes: Sequence[Push], clock: Clock, look: bool
 ) -> list[Outcome]:
     try:
-        row, held_at = lock_now(connection, name, clock)
+        row, held_at = lock_model(connection, name), clock()
     except NotFound as error:
         return [error] * len(pushes)
     appender = _Appender(connection, row, pushes, look)
@@ -175,8 +174,7 @@ class _Appender:
             raise _ThereAlreadyError from None
         shown = {at: self.displays[each] for at, each in enumerate(self.ids, first) if each in self.displays}
         insert_displays(self.connection, key, shown)
-        counted = {"key": self.row.id, "count": len(self.ids)}
-        deferred_writes.write_prepared(self.connection, _COUNT, counted)
+        _COUNT.run(self.connection, key=self.row.id, count=len(self.ids))
 
     def _new_rows(self, push: Push) -> tuple[Columns, tuple[AlreadyExists, ...]]:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), and refused ones."""

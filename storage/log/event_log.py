@@ -1,31 +1,19 @@
 """The evidence log: append-only, one sequence of numbers a model, without gaps."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Column,
-    ColumnElement,
-    Connection,
-    Select,
-    any_,
-    bindparam,
-    func,
-    select,
-)
+from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
 
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, Event, EventKind
 from quercus.storage.clocks import Timestamps
-from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import NotFound
+from quercus.storage.inserts import insert_rows
 from quercus.storage.records import EventSelection
-from quercus.storage.row_writes import row_insert, takes_arrays
 from quercus.storage.rows import chunks_of, find_model
 from quercus.storage.schema import AnyRow, log, vocabulary
 
@@ -105,12 +93,10 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
     columns = [
         (column, chunk) for column in (log.c.sequence, log.c.instance) for chunk in chunks_of(instances)
     ]
-    asked = [
-        (_events_where(column, takes_arrays(connection)), {"model": row.id, "chunk": list(chunk)})
-        for column, chunk in columns
-    ]
-    for (column, _), events in zip(columns, read_each(connection, *asked), strict=True):
-        for event in _as_events(events):
+    for column, chunk in columns:
+        for event in _as_events(
+            connection.execute(_events_where(column), {"model": row.id, "chunk": list(chunk)})
+        ):
             if column is log.c.instance or event.kind is EventKind.INSTANCE:
                 found[event.instance].append(event)
     for instance, events in found.items():
@@ -178,22 +164,18 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
     return _as_events(connection.execute(wanted.limit(look.limit)))
 
 
-# Parameters have unique names: the statement may be part of another one.
-ADD = row_insert(log, "event_")
+def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:
+    """Append events; the caller holds the model and counts them."""
+    if events:
+        rows = [(model_id, now.clock, *_cells_of(replace(event, created_at=now.wall))) for event in events]
+        insert_rows(connection, log, ("model_id", "clock", *_STORED), rows)
 
 
-def row_of(model_id: int, event: Event, now: Timestamps, request: str = "") -> dict[str, Any]:
-    """Parameters of `ADD` for an event; the caller holds the model and counts the event."""
-    row: dict[str, Any] = {"event_model_id": model_id, "event_clock": now.clock}
+def _cells_of(event: Event) -> Iterator[Any]:
     for name, (stored, null) in _STORED.items():
         value = getattr(event, name)
         is_absent = stored.may_be_null and (value == null or event.kind not in stored.needed | stored.allowed)
-        row["event_" + name] = None if is_absent else value
-    return row | {
-        "event_kind": int(event.kind),
-        "event_created_at": now.wall,
-        "event_request": request or None,
-    }
+        yield None if is_absent else int(value) if name == "kind" else value
 
 
 _STORED = {
@@ -220,10 +202,9 @@ def _select_events() -> Select[Any]:
 
 
 @cache  # to make these statements took longer than to run them
-def _events_where(column: Column[int], by_array: bool) -> Select[Any]:
-    """Return the events with one of the values `chunk` in the column; an array makes one statement of any number."""
-    array = bindparam("chunk", type_=ARRAY(BigInteger))
-    chosen = column == any_(array) if by_array else column.in_(bindparam("chunk", expanding=True))
+def _events_where(column: Column[int]) -> Select[Any]:
+    """Return the events with one of the values `chunk` in the column."""
+    chosen = column.in_(bindparam("chunk", expanding=True))
     return _select_events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)
 
 

@@ -2,18 +2,22 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
+from itertools import chain, islice
 from typing import Any, Final, cast
 
 import psycopg
 from psycopg import sql
-from sqlalchemy import Connection, Delete, Insert, Table, Update, func, select
+from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql
 
-from quercus.storage.backend import Asked, Backend
-from quercus.storage.postgres import objects, one_message
+from quercus.storage.backend import Backend
+from quercus.storage.postgres import objects
 
 WRITTEN: Final = "quercus_written"
 """Key in a connection's `info` of the number of rows that were written through it."""
+
+FEW: Final = 64
+"""Rows that go with their statement: PostgreSQL waits for ever for the rest of a copy whose client is stopped."""
 
 _DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 
@@ -21,7 +25,7 @@ _DIALECT: Final = postgresql.dialect()  # type: ignore[no-untyped-call]
 class PostgresBackend(Backend):
     """See `quercus.storage.backend.Backend`."""
 
-    takes_arrays = True
+    runs_texts = False
     keeps_types = True
     repeated: tuple[type[Exception], ...] = (psycopg.errors.UniqueViolation,)
     streaming: Mapping[str, Any] = {"stream_results": True}
@@ -36,30 +40,35 @@ class PostgresBackend(Backend):
     def insert_rows(
         self, connection: Connection, table: Table, columns: Sequence[str], rows: Iterable[Sequence[Any]]
     ) -> None:
-        """Copy rows into the table."""
+        """Insert rows by one statement, or copy them into the table where they are many."""
         driver = cast("psycopg.Connection[Any]", connection.connection.driver_connection)
-        statement, types = _copy_statement(table, tuple(columns))
+        ahead = iter(rows)
+        first = list(islice(ahead, FEW + 1))
         with psycopg.Cursor(driver) as cursor:
-            with cursor.copy(statement) as copy:
-                copy.set_types(types)
-                for row in rows:
-                    copy.write_row(row)
+            if len(first) <= FEW:
+                cursor.execute(
+                    _insert_statement(table, tuple(columns), len(first)), list(chain.from_iterable(first))
+                )
+            else:
+                statement, types = _copy_statement(table, tuple(columns))
+                with cursor.copy(statement) as copy:
+                    copy.set_types(types)
+                    for row in chain(first, ahead):
+                        copy.write_row(row)
             connection.info[WRITTEN] = connection.info.get(WRITTEN, 0) + cursor.rowcount
-
-    def read_each(self, connection: Connection, asked: Sequence[Asked]) -> list[Sequence[Any]]:
-        """Return the rows of each statement, which all go in one message."""
-        return list(one_message.exchange_statements(connection, asked))
-
-    def commit_with(
-        self, connection: Connection, change: Insert | Update | Delete, values: Mapping[str, Any]
-    ) -> None:
-        """Execute the statement, and commit, in one message. SQLAlchemy still has to end the transaction."""
-        one_message.exchange_statements(connection, [(change, values)], commits=True)
 
     def continue_keys(self, connection: Connection, table: Table, last: int) -> None:
         """Set the sequence of the table's keys."""
         sequence = func.pg_get_serial_sequence(table.name, "id")
         connection.execute(select(func.setval(sequence, last)))
+
+
+@cache
+def _insert_statement(table: Table, columns: tuple[str, ...], count: int) -> sql.Composed:
+    names = sql.SQL(", ").join(map(sql.Identifier, columns))
+    row = sql.SQL("({})").format(sql.SQL(", ").join([sql.Placeholder()] * len(columns)))
+    values = sql.SQL(", ").join([row] * count)
+    return sql.SQL("INSERT INTO {} ({}) VALUES {}").format(sql.Identifier(table.name), names, values)
 
 
 @cache

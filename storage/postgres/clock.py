@@ -8,15 +8,15 @@ database server that takes over from another may be behind it. A store that was 
 from collections.abc import Callable
 from typing import Final
 
-from sqlalchemy import Connection, Double, literal_column, select, text
+from sqlalchemy import Connection, text
 
 from quercus.storage.clocks import DATABASE, Timestamps
 
 # The newest step that anybody has committed: of a model that is held, all steps are.
 _MOMENT: Final = text(
-    f"(SELECT now AS wall, greatest(now + coalesce((SELECT \"offset\" FROM lease_clock WHERE boot = '{DATABASE}'), 0), "  # noqa: S608
-    "(SELECT max(clock) FROM query_history)) AS clock "
-    "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS told) AS moment"
+    f"SELECT greatest(now + coalesce((SELECT \"offset\" FROM lease_clock WHERE boot = '{DATABASE}'), 0), "  # noqa: S608
+    "(SELECT max(clock) FROM query_history)) AS clock, now AS wall "
+    "FROM (SELECT extract(epoch FROM clock_timestamp())::float8 AS now) AS told"
 )
 LARGE_LAG_S: Final = 3600.0
 """The clocks of a standby and of the server that it takes over from differ by less, in seconds."""
@@ -46,21 +46,10 @@ class DatabaseClock:
         Seconds since 1970, for times that are shown; None: the database's.
     """
 
-    moment = select(literal_column("clock", Double), literal_column("wall", Double)).select_from(_MOMENT)
-
-    is_in_database = True
-
     def __init__(self, wall: Callable[[], float] | None = None) -> None:
         self._wall = wall
 
     def now(self, connection: Connection) -> Timestamps:
         """Return the time of both clocks."""
-        return self.timestamps_of(*connection.execute(self.moment).one())
-
-    def moment_parameters(self) -> dict[str, float]:
-        """Parameters of `moment`: none."""
-        return {}
-
-    def timestamps_of(self, clock: float, wall: float) -> Timestamps:
-        """Return the time that `moment` told."""
+        clock, wall = connection.execute(_MOMENT).one()
         return Timestamps(clock, wall if self._wall is None else self._wall())

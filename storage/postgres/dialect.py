@@ -26,7 +26,7 @@ except ImportError as error:
         "a store in PostgreSQL needs the driver psycopg: pip install 'quercus[server,postgres]'"
     ) from error
 
-from quercus.storage.postgres import clock, one_message
+from quercus.storage.postgres import clock
 from quercus.storage.postgres.backend import WRITTEN, PostgresBackend
 from quercus.storage.postgres.clock import DatabaseClock
 from quercus.storage.postgres.error_meanings import DRIVER_ERRORS, meant_error
@@ -156,8 +156,6 @@ class PostgresDialect:
             execution_options={OPTION: PostgresBackend()},
         )
         event.listen(engine, "after_cursor_execute", _count_rows)
-        event.listen(engine, "begin", one_message.leave_to_driver)
-        event.listen(engine, "rollback", one_message.forget_prepared)
         return engine
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
@@ -189,9 +187,6 @@ class PostgresDialect:
     def lock_schema(self, connection: Connection) -> None:
         """Take an advisory lock for the transaction."""
         connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": SCHEMA_LOCK})
-        one_message.forget_prepared(
-            connection
-        )  # where tables change, the driver may remove prepared statements too
 
     def teach_planner(self, connection: Connection) -> None:
         """Nothing to do: autovacuum tells it."""

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import BigInteger, Connection, bindparam, delete, select, update
+from sqlalchemy import Connection, bindparam, delete, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EventKind
@@ -17,19 +17,17 @@ from quercus.labelling.lifecycle import (
     apply_event,
 )
 from quercus.specification.server import KEEP_TREES
-from quercus.storage import deferred_writes, snapshots
+from quercus.storage import snapshots
 from quercus.storage.clocks import Clock, Timestamps
-from quercus.storage.deferred_writes import Write
-from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
+from quercus.storage.inserts import insert_rows
 from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history
-from quercus.storage.queries.query_state import lifecycle_of, write_lifecycles
+from quercus.storage.queries.query_state import lifecycle_of, query_update, write_lifecycles
 from quercus.storage.records import AgendaEntry, Snapshot
-from quercus.storage.row_writes import row_insert, row_update, sent_rows, takes_arrays
-from quercus.storage.rows import chunks_of, lock_now
+from quercus.storage.rows import chunks_of, lock_model
 from quercus.storage.schema import LIVE, AnyRow, each_of, log, model, query, query_history
 
 KEPT_WITHDRAWN = 1000
@@ -37,16 +35,15 @@ LOOKED_THROUGH = 5000
 """Numbers of queries among which old withdrawn ones are looked for, as often as any is withdrawn."""
 
 DROPPED_BY_GROWTH = "growth does not want this label any more"
-_MOVED = ("position", "asked", "reason", "tree_version")
-_MOVE = row_update(
-    query, {"model_id": "move_of", "number": "move_which"}, {name: f"move_{name}" for name in _MOVED}
-)
-_NEW = ("labeller", "token", "ends", "not_before", "sequence", "credential")
-"""Columns that say nothing of a new query."""
-_OPEN = row_insert(query, "opened_", leave=_NEW)
+_MOVE = query_update("position", "asked", "reason", "tree_version")
+_OPENED = (
+    "model_id", "number", "instance", "state", "position", "asked", "reason", "tree_version", "answers", "wanted",
+    "created_at",
+)  # fmt: skip
+"""Columns that say anything of a new query."""
 _COUNT = Prepared(
     update(model)
-    .where(model.c.id == bindparam("counted_model"))
+    .where(model.c.id == bindparam("of"))
     .values(
         tree_version=bindparam("newest_version"),
         sequence_grown=bindparam("grown"),
@@ -64,11 +61,6 @@ _LIVE = (
 _SETTLED_SINCE = select(query.c.instance).where(
     query.c.model_id == bindparam("of"), query.c.sequence > bindparam("behind")
 )
-_NAMED = sent_rows("sent", {"named": BigInteger()})
-_IS_NAMED = (log.c.model_id == bindparam("of"), log.c.sequence == _NAMED.c.named)
-# Not a join, for which PostgreSQL may read the whole log while it has no statistics.
-_KIND = select(log.c.kind).where(*_IS_NAMED).correlate(_NAMED).scalar_subquery()
-_KINDS = select(_NAMED.c.named, _KIND)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,10 +156,10 @@ def _held_model(
 ) -> tuple[AnyRow, Timestamps] | None:
     """The model's row, held, and since when; None when the model is gone, or is another than that of `key`."""
     try:
-        row, now = lock_now(connection, name, clock)
+        row = lock_model(connection, name)
     except NotFound:
         return None
-    return (row, now) if key in (None, row.id) else None
+    return (row, clock()) if key in (None, row.id) else None
 
 
 def _follow_agenda(
@@ -178,8 +170,7 @@ def _follow_agenda(
     if agenda is not None:
         expiry.write_expired(connection, row.id, now)
         asked, opened = max(asked, agenda.as_of), _reconcile_queries(connection, row, agenda, now)
-    counted = {"counted_model": row.id, "asked": asked, "opened": opened, "openings": int(opened > 0)}
-    deferred_writes.write_prepared(connection, _COUNT, {**counted, **grown})
+    _COUNT.run(connection, of=row.id, asked=asked, opened=opened, openings=int(opened > 0), **grown)
 
 
 def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now: Timestamps) -> int:
@@ -189,16 +180,13 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     if len(wanted) != len(agenda.entries):
         raise InvalidInput("agenda", "names an instance twice")
     behind = {"of": row.id, "behind": agenda.as_of}
-    stated, live, late = read_each(
-        connection, (STATED_SINCE, behind), (_LIVE, {"of": row.id}), (_SETTLED_SINCE, behind)
-    )
-    for (instance,) in stated:
+    for instance in connection.execute(STATED_SINCE, behind).scalars():
         wanted.pop(instance, None)  # the tree does not contain its statements yet
-    there: dict[int, AnyRow] = {found.instance: found for found in live}
+    there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(_LIVE, {"of": row.id})}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
     # Settled after the tree looked: the tree does not know yet that it has its answer.
-    passed = {instance for (instance,) in late} | set(there)
+    passed = set(connection.execute(_SETTLED_SINCE, behind).scalars()) | set(there)
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
     drop_queries(connection, row, unnamed, DROPPED_BY_GROWTH, now)
@@ -265,19 +253,19 @@ def _update_waiting(
 ) -> None:
     changes = [
         {
-            "move_of": row.id,
-            "move_which": found.number,
-            "move_position": position,
-            "move_asked": entry.asked,
-            "move_reason": entry.reason,
-            "move_tree_version": version,
+            "of": row.id,
+            "which": found.number,
+            "position": position,
+            "asked": entry.asked,
+            "reason": entry.reason,
+            "tree_version": version,
         }
         for instance, found in waiting.items()
         if instance in wanted
         for position, entry in [wanted[instance]]
         if (found.position, found.asked, found.reason) != (position, entry.asked, entry.reason)
     ]
-    deferred_writes.write_last(connection, Write(_MOVE, changes))
+    _MOVE.run_for_each(connection, changes)
 
 
 def _insert_queries(
@@ -287,39 +275,28 @@ def _insert_queries(
     version: int,
     now: Timestamps,
 ) -> None:
-    added, steps = [], []
-    for number, (instance, (position, entry)) in enumerate(fresh.items(), row.query_count + 1):
-        new = {
-            "model_id": row.id,
-            "number": number,
-            "instance": instance,
-            "state": int(QueryState.OPEN),
-            "position": position,
-            "asked": entry.asked,
-            "reason": entry.reason,
-            "tree_version": version,
-            "answers": 0,
-            "wanted": True,
-            "created_at": now.wall,
-        }
-        added.append({f"opened_{name}": value for name, value in new.items()})
-        steps.append(
-            history.step_parameters(row.id, HistoryNote(number, instance, Step.OPENED, QueryState.OPEN), now)
+    if not fresh:
+        return
+    numbered = list(enumerate(fresh.items(), row.query_count + 1))
+    opened = (
+        (
+            row.id, number, instance, int(QueryState.OPEN), position, entry.asked, entry.reason, version, 0, True,
+            now.wall,
         )
-    deferred_writes.write_last(connection, Write(_OPEN, added), Write(history.ADD, steps))
+        for number, (instance, (position, entry)) in numbered
+    )  # fmt: skip
+    insert_rows(connection, query, _OPENED, opened)
+    steps = [
+        HistoryNote(number, instance, Step.OPENED, QueryState.OPEN) for number, (instance, _) in numbered
+    ]
+    history.add_steps(connection, row.id, steps, now)
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:
-    if not instances:
-        return
     found: set[int] = set()
-    if takes_arrays(connection):
-        (there,) = read_each(connection, (_KINDS, {"of": row.id, "named": instances}))
-        found.update(sequence for sequence, kind in there if kind == EventKind.INSTANCE)
-    else:
-        for chunk in chunks_of(instances):
-            mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
-            found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
+    for chunk in chunks_of(instances):
+        mine = (log.c.model_id == row.id, log.c.sequence.in_(chunk), log.c.kind == EventKind.INSTANCE)
+        found.update(connection.execute(select(log.c.sequence).where(*mine)).scalars())
     for instance in instances:
         if instance not in found:
             raise InvalidInput("agenda", f"event {instance} is not an instance of model {row.name}")

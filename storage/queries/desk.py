@@ -1,24 +1,22 @@
 """A locked model, and the rows that the calls of labellers about it need, read together.
 
-Calls of one transaction run one after the other. The desk notes the changes of each for the calls after it, because
-they need not be written yet. A call for which that does not suffice comes to the next desk, once everything is written.
+Calls of one transaction run one after the other. The desk notes what each changes for the calls after it, and writes it
+all together. A call for which that does not suffice comes to the next desk, once everything is written.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
-    CTE,
     BigInteger,
     ColumnElement,
     Connection,
+    Double,
     Integer,
-    ScalarSelect,
     Select,
     String,
     Subquery,
@@ -32,34 +30,33 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    update,
 )
 
 from quercus.labelling import checks
-from quercus.labelling.answers import LabelledInstance, Words, check_declared
+from quercus.labelling.answers import Effects, LabelledInstance, Words, check_declared
 from quercus.labelling.crowds.labellers import MAX_LABELS, Crowd, crowd_of
 from quercus.labelling.event import Event
 from quercus.labelling.leasing import InstanceFilter
-from quercus.labelling.lifecycle import LEASED, OPEN, HeldQuery
+from quercus.labelling.lifecycle import LEASED, OPEN, HeldQuery, HistoryNote, QueryLifecycle
 from quercus.labelling.policy import Policy, Reliability
-from quercus.storage import deferred_writes
 from quercus.storage.clocks import Clock, Timestamps
-from quercus.storage.driver_reads import read_each
 from quercus.storage.errors import FailedPrecondition, ModelReplaced
 from quercus.storage.log import event_log
 from quercus.storage.log.event_log import MAX_SEQUENCE
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history, policies, reading
-from quercus.storage.queries.query_state import lifecycle_of
-from quercus.storage.rows import BY_NAME_TO_HOLD, hold_row, lock_model
-from quercus.storage.schema import LIVE, AnyRow, model, policy, query, query_history
+from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update
+from quercus.storage.rows import lock_model
+from quercus.storage.schema import AnyRow, model, policy, query, query_history
 
 ALL_ROWS: Final = 2**31 - 1  # rows
 MAX_FREE_QUERIES: Final = 1000  # free queries that are read at once, for several labellers
 SPARE_QUERIES: Final = 16
 """Free queries that are read beyond those asked for, because some labellers pass some over."""
-_NAMED: Final[ScalarSelect[Any]] = (
-    select(model.c.id).where(model.c.name == bindparam("wanted"), LIVE).correlate(None).scalar_subquery()
-)
-"""The id of the model that the parameter `wanted` names."""
+_MODEL: Final = bindparam("of", type_=BigInteger)
+_NOW: Final = bindparam("now", type_=Double)
+_ASKING: Final = bindparam("asking", type_=String)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -190,17 +187,24 @@ class Desk:
     shared: list[AnyRow] = field(default_factory=list)
     passed: dict[str, set[int]] = field(default_factory=dict)
     is_cut: bool = False
-    claimed: Mapping[LeaseClaim, list[AnyRow]] = field(default_factory=dict)
+    claimed: dict[LeaseClaim, Sequence[AnyRow]] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
     spoken_of: set[int] = field(default_factory=set)
     is_reopened: bool = False
     _said: dict[int, list[Event]] = field(default_factory=dict)
+    _taken: list[dict[str, Any]] = field(default_factory=list)
+    _settled: list[dict[str, Any]] = field(default_factory=list)
+    _events: list[Event] = field(default_factory=list)
+    _notes: list[HistoryNote] = field(default_factory=list)
+    _counted: Counter[str] = field(default_factory=Counter)
 
     def suffices_for(self, place: int, call: LabellerCall) -> bool:
         """Return whether a call can be answered by what was read, in spite of what the calls before it changed."""
         if not isinstance(call, LeaseRequest):
-            found = self.claimed[_claim_of(call)][0]
-            return found.number not in self.touched and found.instance not in self.spoken_of
+            found = self.claimed[_claim_of(call)]
+            return not found or (
+                found[0].number not in self.touched and found[0].instance not in self.spoken_of
+            )
         if self.is_reopened or (call.filter is not None and place not in self.free):
             return False
         return place in self.free or not self.is_cut or len(self.free_for(place, call)) >= call.limit
@@ -222,10 +226,10 @@ class Desk:
             When its token was never given for it.
         """
         rows = self.claimed[claim]
-        found = rows[0]
-        if found.number is None:
+        if not rows:
             raise reading.query_not_found(self.row, claim.number)
-        if found.given_step is None:
+        found = rows[0]
+        if found.given_token != claim.token:
             raise FailedPrecondition(
                 f"the lease token is not one that was given for query {claim.model}/{claim.number}"
             )
@@ -241,16 +245,48 @@ class Desk:
     def labelled(self, instance: int, known: KnownModel, crowd: Crowd | None) -> LabelledInstance:
         """Return what is known of an instance; it is read for all claims when it is first asked."""
         if instance not in self._said:
-            claimed = {rows[0].instance for rows in self.claimed.values() if rows[0].instance is not None}
+            claimed = {rows[0].instance for rows in self.claimed.values() if rows}
             self._said |= event_log.history_of(self.connection, self.row, sorted(claimed | {instance}))
         return LabelledInstance(
             self._said[instance], known.size, self.policy, crowd, int(self.row.sequence_committed),
             self.now.clock, self.now.wall,
         )  # fmt: skip
 
+    def note_lease(self, note: HistoryNote, life: QueryLifecycle, labeller: str, credential: str) -> None:
+        """Note that a query is leased; `write` writes it."""
+        columns = {**columns_of(life, labeller), "credential": credential or None}
+        self._taken.append({"of": self.row.id, "which": note.number, **columns})
+        self._notes.append(note)
+        self.touched.add(note.number)
+        self.leased += 1
+        self.held[labeller] += 1
+
+    def note_effects(self, number: int, effects: Effects) -> None:
+        """Note what a call changes of a query; `write` writes it."""
+        columns = {**columns_of(effects.life, effects.labeller), "sequence": effects.settled_by}
+        self._settled.append({"of": self.row.id, "which": number, **columns})
+        self._events += effects.events
+        self._notes.append(effects.note)
+        self._counted.update(
+            events=len(effects.events), more_conflicts=effects.conflicts, refused=effects.refused,
+            answered=effects.answered, opened=int(effects.note.state is OPEN),
+        )  # fmt: skip
+        self.row.sequence_committed += len(effects.events)
+        self.row.queries_refused += effects.refused
+        self.row.queries_answered += effects.answered
+        self.touched.add(number)
+        self.spoken_of.add(effects.note.instance)
+
     def write(self) -> Connection:
-        """Write what the calls before have changed, and return the connection, to read by."""
-        deferred_writes.send_waiting(self.connection)
+        """Write what the calls have changed, and return the connection, to read by."""
+        _TAKE.run_for_each(self.connection, self._taken)
+        _SETTLE.run_for_each(self.connection, self._settled)
+        event_log.add_events(self.connection, self.row.id, self._events, self.now)
+        history.add_steps(self.connection, self.row.id, self._notes, self.now)
+        if self._counted:
+            _COUNT.run(self.connection, of=self.row.id, **self._counted)
+        for noted in (self._taken, self._settled, self._events, self._notes, self._counted):
+            noted.clear()
         return self.connection
 
     def crowd(self, known: KnownModel) -> Crowd | None:
@@ -276,54 +312,45 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     clock
         Asked when the model is locked.
     """
-    # Where the clock is asked here, the model must be locked before.
-    row = None if clock.clocks.is_in_database else lock_model(connection, name)
-    moment = clock.clocks.moment
-    named = {"wanted": name, **clock.clocks.moment_parameters()}
-    asked: list[tuple[Select[Any], Mapping[str, Any]]] = [(_state(moment), named)]
-    leases = [place for place, call in enumerate(calls) if isinstance(call, LeaseRequest)]
-    others = leases[1:]  # who read what is left by the first one
-    most = sum(call.limit for call in calls if isinstance(call, LeaseRequest)) + len(calls) + SPARE_QUERIES
-    most = min(most, MAX_FREE_QUERIES)
-    for place, call in enumerate(calls):
-        if not isinstance(call, LeaseRequest):
-            claim = _claim_of(call)
-            asked.append((_claim_rows(), {"wanted": name, "number": claim.number, "token": claim.token}))
-        elif place == leases[0]:
-            limit = ALL_ROWS if call.filter is not None else call.limit + place
-            asked.append((_free_queries(moment), {**named, "asking": call.labeller, "most": limit}))
-        else:
-            asked.append((_passed_queries(moment), {**named, "asking": call.labeller, "most": most}))
-    if others:
-        asked.append((_shared_queries(moment), {**named, "most": most}))
-    if row is None:
-        locked, *found = read_each(connection, (BY_NAME_TO_HOLD, named), *asked)
-        row = hold_row(connection, name, locked)
-    else:
-        found = read_each(connection, *asked)
-    (state, *_), *found = found
-    now = clock.clocks.timestamps_of(state.clock, state.wall)
+    row = lock_model(connection, name)
+    now = clock()
+    known = {"of": row.id, "now": now.clock}
+    state = connection.execute(_STATE, known).one()
     if state.expired:
         expiry.write_expired(connection, row.id, now)
-        return read_desk(connection, name, calls, clock)
+    leases = [place for place, call in enumerate(calls) if isinstance(call, LeaseRequest)]
+    others = leases[1:]  # they read what the first one leaves
+    most = sum(call.limit for call in calls if isinstance(call, LeaseRequest)) + len(calls) + SPARE_QUERIES
+    most = min(most, MAX_FREE_QUERIES)
     rule = Policy() if state.answers_per_query is None else policies.policy_from(state)
     desk = Desk(connection, SimpleNamespace(**row._asdict()), now, rule, state.leased)
-    claimed: defaultdict[LeaseClaim, list[AnyRow]] = defaultdict(list)
     if others:
-        desk.shared = list(found.pop())
+        desk.shared = list(connection.execute(_SHARED, {**known, "most": most}))
         desk.is_cut = len(desk.shared) >= most
-    for place, (call, rows) in enumerate(zip(calls, found, strict=True)):
-        if isinstance(call, LeaseRequest):
-            numbered = [each for each in rows if each.number is not None]
-            if place == leases[0]:
-                desk.free[place] = numbered
-            else:
-                desk.passed[call.labeller] = {each.number for each in numbered}
-            desk.held[call.labeller] = rows[0].held
-            desk.last_settled[call.labeller] = rows[0].last_settled or 0
+    if claims := [_claim_of(call) for call in calls if not isinstance(call, LeaseRequest)]:
+        named = {
+            "of": row.id,
+            "numbers": [each.number for each in claims],
+            "tokens": [each.token for each in claims],
+        }
+        rows = connection.execute(_CLAIMED, named).all()
+        for claim in claims:
+            of_query = [each for each in rows if each.number == claim.number]
+            by_token = [each for each in of_query if each.given_token == claim.token]
+            desk.claimed[claim] = by_token or of_query[:1]
+    for place, call in enumerate(calls):
+        if not isinstance(call, LeaseRequest):
+            continue
+        asking = {**known, "asking": call.labeller}
+        if place == leases[0]:
+            limit = ALL_ROWS if call.filter is not None else call.limit + place
+            rows = connection.execute(_FREE, {**asking, "most": limit}).all()
+            desk.free[place] = [each for each in rows if each.number is not None]
         else:
-            claimed[_claim_of(call)] = list(rows)
-    desk.claimed = claimed
+            rows = connection.execute(_PASSED, {**asking, "most": most}).all()
+            desk.passed[call.labeller] = {each.number for each in rows if each.number is not None}
+        desk.held[call.labeller] = rows[0].held
+        desk.last_settled[call.labeller] = rows[0].last_settled or 0
     return desk
 
 
@@ -350,95 +377,19 @@ def _claim_of(call: AnswerRequest | LeaseClaim) -> LeaseClaim:
     return call if isinstance(call, LeaseClaim) else call.claim
 
 
-@cache  # to make it takes longer than to run it
-def _state(moment: Select[Any]) -> Select[Any]:
-    """The time, the number of leases that have expired and of live ones, and the policy; one row."""
-    told, rule = moment.cte("moment"), policy.alias("rule")
-    alive = query.c.ends > select(told.c.clock).correlate(None).scalar_subquery()
-    counts = (
-        select(
-            func.count(case((~alive, 1))).label("expired"),
-            func.count(case((alive, 1))).label("leased"),
-        )
-        .where(query.c.model_id == _NAMED, query.c.state == LEASED)
-        .subquery("leases")
-    )
-    columns = [column for column in rule.c if column.name != "model_id"]
-    return select(told, counts, *columns).select_from(
-        told.join(counts, true()).outerjoin(rule, rule.c.model_id == _NAMED)
-    )
-
-
-def _leasable(now: ColumnElement[float]) -> tuple[ColumnElement[bool], ...]:
+def _leasable() -> tuple[ColumnElement[bool], ...]:
     """Condition on `query`: it is open, and not postponed."""
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= now)
-    return query.c.model_id == _NAMED, query.c.state == OPEN, ready
+    ready = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
+    return query.c.model_id == _MODEL, query.c.state == OPEN, ready
 
 
-_IN_ORDER = ((query.c.answers == 0), query.c.position, query.c.number)
-"""Queries that have some of their answers come first; then the agenda decides."""
+def _first(chosen: Select[Any]) -> Select[Any]:
+    """The first `most` rows, in the order in which queries are leased: those that have some of their answers first."""
+    in_order = chosen.order_by(query.c.answers == 0, query.c.position, query.c.number)
+    return in_order.limit(bindparam("most", type_=Integer))
 
 
-@cache
-def _free_queries(moment: Select[Any]) -> Select[Any]:
-    """The queries that the labeller `asking` may lease, `most` of them, in order; see `_with_labeller`."""
-    told = moment.cte("moment")
-    now = select(told.c.clock).correlate(None).scalar_subquery()
-    free = reading.select_records().where(*_leasable(now), ~history.passed_over(_NAMED, bindparam("asking")))
-    chosen = free.order_by(*_IN_ORDER).limit(bindparam("most", type_=Integer)).subquery("free")
-    return _with_labeller(told, now, chosen).order_by(
-        (chosen.c.answers == 0), chosen.c.position, chosen.c.number
-    )
-
-
-@cache
-def _shared_queries(moment: Select[Any]) -> Select[Any]:
-    """The first `most` queries that may be leased, whoever asks, in order."""
-    told = moment.cte("moment")
-    now = select(told.c.clock).correlate(None).scalar_subquery()
-    return (
-        reading.select_records()
-        .where(*_leasable(now))
-        .order_by(*_IN_ORDER)
-        .limit(bindparam("most", type_=Integer))
-    )
-
-
-@cache
-def _passed_queries(moment: Select[Any]) -> Select[Any]:
-    """Those of `_shared_queries` that the labeller `asking` passed over; see `_with_labeller`."""
-    told = moment.cte("moment")
-    now = select(told.c.clock).correlate(None).scalar_subquery()
-    first = (
-        select(query)
-        .where(*_leasable(now))
-        .order_by(*_IN_ORDER)
-        .limit(bindparam("most", type_=Integer))
-        .subquery("first")
-    )
-    passed = select(first.c.number).where(history.passed_over(_NAMED, bindparam("asking"), first))
-    return _with_labeller(told, now, passed.subquery("passed"))
-
-
-def _with_labeller(told: CTE, now: ScalarSelect[Any], chosen: Subquery) -> Select[Any]:
-    """Rows, at least one, each with the state of the labeller `asking`.
-
-    That is the number of queries that it holds (`held`), and the event of the last one that it settled
-    (`last_settled`).
-    """
-    asking = bindparam("asking", type_=String)
-    mine = (
-        query.c.model_id == _NAMED,
-        query.c.state == LEASED,
-        query.c.ends > now,
-        query.c.labeller == asking,
-    )
-    held = select(func.count()).where(*mine).correlate(None).scalar_subquery().label("held")
-    last = _last_settled(_NAMED, asking).correlate(None).scalar_subquery().label("last_settled")
-    return select(held, last, *chosen.c).select_from(told.outerjoin(chosen, true()))
-
-
-def _last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Select[Any]:
+def _last_settled(labeller: ColumnElement[str]) -> Select[Any]:
     """The event of the last query of a model that a labeller settled; nothing, or null, where there is none.
 
     It is the last entry of the labeller in the index of labellers. For the greatest of the labeller's numbers a planner
@@ -446,26 +397,89 @@ def _last_settled(asked: ColumnElement[int], labeller: ColumnElement[str]) -> Se
     """
     place = tuple_(query.c.labeller, query.c.sequence)
     before = select(case((query.c.labeller == labeller, query.c.sequence))).where(
-        query.c.model_id == asked, place <= tuple_(labeller, literal_column(str(MAX_SEQUENCE)))
+        query.c.model_id == _MODEL, place <= tuple_(labeller, literal_column(str(MAX_SEQUENCE)))
     )
     return before.order_by(query.c.labeller.desc(), query.c.sequence.desc()).limit(1)
 
 
-@cache
+def _with_labeller(chosen: Subquery) -> Select[Any]:
+    """Rows, at least one, each with the state of the labeller `asking`.
+
+    That is the number of queries that it holds (`held`), and the event of the last one that it settled
+    (`last_settled`).
+    """
+    mine = (
+        query.c.model_id == _MODEL,
+        query.c.state == LEASED,
+        query.c.ends > _NOW,
+        query.c.labeller == _ASKING,
+    )
+    held = select(func.count()).where(*mine).scalar_subquery().label("held")
+    last = _last_settled(_ASKING).scalar_subquery().label("last_settled")
+    asker = select(held, last).subquery("asker")
+    return select(asker, *chosen.c).select_from(asker.outerjoin(chosen, true()))
+
+
+def _free_queries() -> Select[Any]:
+    free = reading.select_records().where(*_leasable(), ~history.passed_over(_MODEL, _ASKING))
+    chosen = _first(free).subquery("free")
+    return _with_labeller(chosen).order_by(chosen.c.answers == 0, chosen.c.position, chosen.c.number)
+
+
+def _passed_queries() -> Select[Any]:
+    first = _first(select(query).where(*_leasable())).subquery("first")
+    passed = select(first.c.number).where(history.passed_over(_MODEL, _ASKING, first))
+    return _with_labeller(passed.subquery("passed"))
+
+
 def _claim_rows() -> Select[Any]:
-    """The query `number`, and a row for each step by the lease `token`; no step, or no query: nulls."""
     given = query_history.alias("given")
-    number, token = bindparam("number", type_=BigInteger), bindparam("token", type_=String)
-    one = select(literal_column("1").label("one")).subquery("one")
-    of_query = and_(query.c.model_id == _NAMED, query.c.number == number)
-    by_token = and_(given.c.model_id == _NAMED, given.c.number == number, given.c.token == token)
-    names = ("step", "until", "sequence", "labeller", "clock")
+    number = bindparam("numbers", type_=BigInteger, expanding=True)
+    token = bindparam("tokens", type_=String, expanding=True)
+    same = and_(
+        given.c.model_id == query.c.model_id, given.c.number == query.c.number, given.c.token.in_(token)
+    )
+    names = ("step", "until", "sequence", "labeller", "clock", "token")
     return (
         select(
             *query.c,
             *(given.c[name].label(f"given_{name}") for name in names),
             history.answered_by_another_lease(given).label("has_answered"),
         )
-        .select_from(one.outerjoin(query, of_query).outerjoin(given, by_token))
+        .select_from(query.outerjoin(given, same))
+        .where(query.c.model_id == _MODEL, query.c.number.in_(number))
         .order_by(given.c.id)
     )
+
+
+_IS_LIVE = query.c.ends > _NOW
+_LEASES = (
+    select(func.count(case((_IS_LIVE, 1))).label("leased"), func.count(case((~_IS_LIVE, 1))).label("expired"))
+    .where(query.c.model_id == _MODEL, query.c.state == LEASED)
+    .subquery("leases")
+)
+_STATE: Final = select(_LEASES, *(each for each in policy.c if each.name != "model_id")).select_from(
+    _LEASES.outerjoin(policy, policy.c.model_id == _MODEL)
+)
+"""The numbers of leases that are live and that have expired, and the policy, if there is one."""
+_FREE: Final = _free_queries()
+"""The queries that the labeller `asking` may lease, the first `most` of them; see `_with_labeller`."""
+_SHARED: Final = _first(reading.select_records().where(*_leasable()))
+"""The first `most` queries that may be leased, whoever asks."""
+_PASSED: Final = _passed_queries()
+"""Those of `_SHARED` that the labeller `asking` passed over; see `_with_labeller`."""
+_CLAIMED: Final = _claim_rows()
+"""The queries `numbers`, with a row for each step by one of the leases `tokens`; nulls where there is no step."""
+_TAKE: Final = query_update(*LIFE, "credential")
+_SETTLE: Final = query_update(*LIFE, "sequence")
+_COUNT: Final = Prepared(
+    update(model)
+    .where(model.c.id == bindparam("of"))
+    .values(
+        sequence_committed=model.c.sequence_committed + bindparam("events"),
+        conflicts=model.c.conflicts + bindparam("more_conflicts"),
+        queries_refused=model.c.queries_refused + bindparam("refused"),
+        queries_answered=model.c.queries_answered + bindparam("answered"),
+        times_opened=model.c.times_opened + bindparam("opened"),
+    )
+)

@@ -3,7 +3,6 @@
 import hashlib
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -19,8 +18,8 @@ from sqlalchemy import (
 from quercus.labelling import checks
 from quercus.labelling.lifecycle import GrantedLease, HistoryNote, LeaseRecord, QueryState, Step
 from quercus.storage.clocks import Timestamps
+from quercus.storage.inserts import insert_rows
 from quercus.storage.queries.records import HistoryRow, LabellerCounts
-from quercus.storage.row_writes import row_insert
 from quercus.storage.rows import count_opening, find_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
 
@@ -29,30 +28,27 @@ GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
 SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
 
 
-ADD = row_insert(query_history, "step_", leave=["id"])
+_COLUMNS = (
+    "model_id", "number", "instance", "step", "state", "labeller", "token", "until", "sequence", "why", "clock", "at"
+)  # fmt: skip
 
 
-def step_parameters(model_id: int, note: HistoryNote, now: Timestamps) -> dict[str, Any]:
-    """Parameters of `ADD` for one step; who opens a query counts that too (`write_steps` does)."""
-    return {
-        "step_model_id": model_id,
-        "step_number": note.number,
-        "step_instance": note.instance,
-        "step_step": int(note.step),
-        "step_state": int(note.state),
-        "step_labeller": note.labeller,
-        "step_token": note.token,
-        "step_clock": now.clock,
-        "step_at": now.wall,
-        "step_until": note.until,
-        "step_sequence": note.sequence,
-        "step_why": note.why or None,
-    }
+def add_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
+    """Add rows, in order; who opens a query counts that too (`write_steps` does)."""
+    rows = [
+        (
+            model_id, note.number, note.instance, int(note.step), int(note.state), note.labeller, note.token,
+            note.until, note.sequence, note.why or None, now.clock, now.wall,
+        )
+        for note in notes
+    ]  # fmt: skip
+    if rows:
+        insert_rows(connection, query_history, _COLUMNS, rows)
 
 
 def write_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
-    """Add rows, in order."""
-    ADD.run(connection, [step_parameters(model_id, note, now) for note in notes])
+    """Add rows, in order, and count whether any of them opens a query."""
+    add_steps(connection, model_id, notes, now)
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
 

@@ -32,25 +32,17 @@ from quercus.labelling.lifecycle import (
     apply_event,
     give_back,
 )
-from quercus.storage import deferred_writes
 from quercus.storage.clocks import Clock, Timestamps
-from quercus.storage.deferred_writes import Write
 from quercus.storage.errors import BeyondLog, FailedPrecondition
 from quercus.storage.log.event_log import history_of
 from quercus.storage.queries import expiry, history, reading
 from quercus.storage.queries.desk import Desk, LeaseClaim, LeaseRequest, claim_one, find_query, is_query
-from quercus.storage.queries.query_state import (
-    columns_of,
-    lifecycle_of,
-    query_update,
-    query_update_parameters,
-)
+from quercus.storage.queries.query_state import columns_of, lifecycle_of
 from quercus.storage.queries.records import Leased, QueryRecord
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
 
 TOKEN_BYTES = 16
-_TAKE = query_update("take", "credential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,23 +94,16 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
         return Leased([], why_none_is_free(there, desk.leased, growth), room.total, again_s)
 
     taken: list[QueryRecord] = []
-    changes, steps = [], []
     for each in free:
         mine_token = secrets.token_urlsafe(TOKEN_BYTES)
         life = apply_event(lifecycle_of(each), Take(mine_token, now.clock + request.duration_s), now.clock)
-        columns = columns_of(life, labeller) | {"credential": request.credential or None}
-        changes.append(query_update_parameters("take", row.id, each.number, columns))
         note = HistoryNote(
             each.number, each.instance, Step.LEASED, life.state, labeller, mine_token, life.ends
         )
-        steps.append(history.step_parameters(row.id, note, now))
+        desk.note_lease(note, life, labeller, request.credential)
         taken.append(
             reading.record_with(each, life, labeller, now, left_s=request.duration_s, token=mine_token)
         )
-    deferred_writes.write_last(desk.connection, Write(_TAKE, changes), Write(history.ADD, steps))
-    desk.touched.update(each.number for each in free)
-    desk.leased += len(free)
-    desk.held[labeller] += len(free)
     return Leased(taken, Idle.NOT_IDLE, room.total - len(taken))
 
 

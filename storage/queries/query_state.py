@@ -1,13 +1,12 @@
 """Lives of queries as rows of the table, and back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, bindparam, update
 
 from quercus.labelling.lifecycle import NEVER, QueryLifecycle, QueryState
-from quercus.storage import row_writes
-from quercus.storage.row_writes import RowWrite
+from quercus.storage.prepared import Prepared
 from quercus.storage.schema import AnyRow, query
 
 
@@ -36,42 +35,27 @@ def columns_of(lifecycle: QueryLifecycle, labeller: str | None = None) -> dict[s
     }
 
 
-_COLUMNS = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")  # of a life
+LIFE = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")
+"""The columns of a life."""
 
 
-def query_update(prefix: str, *columns: str) -> RowWrite:
-    """Update of the life of a query and of these columns.
-
-    `query_update_parameters` makes its parameters, whose names have the prefix.
-    """
-    keys = {"model_id": f"{prefix}_of", "number": f"{prefix}_which"}
-    return row_writes.row_update(query, keys, {name: f"{prefix}_{name}" for name in _COLUMNS + columns})
+def query_update(*columns: str) -> Prepared:
+    """Update of these columns of the query `which` of the model `of`, by parameters of the same names."""
+    one = update(query).where(query.c.model_id == bindparam("of"), query.c.number == bindparam("which"))
+    return Prepared(one, columns)
 
 
-def query_update_parameters(
-    prefix: str, model_id: int, number: int, columns: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Parameters of `query_update` for one query."""
-    changed = {f"{prefix}_{name}": value for name, value in columns.items()}
-    return {f"{prefix}_of": model_id, f"{prefix}_which": number} | changed
-
-
-SETTLE = query_update("settle", "sequence")
-"""Update of a query that is settled, with the event that settled it.
-
-`query_update_parameters("settle", ...)` makes its parameters.
-"""
-_WRITE = query_update("life")
+_WRITE = query_update(*LIFE)
 
 
 def write_lifecycles(
     connection: Connection, model_id: int, lifecycles: Sequence[tuple[int, QueryLifecycle, str | None]]
 ) -> None:
-    """Write the lives of many queries of a model, each by number, with who holds or settled it, in one statement."""
-    _WRITE.run(
+    """Write the lives of many queries of a model, each by number, with who holds or settled it."""
+    _WRITE.run_for_each(
         connection,
         [
-            query_update_parameters("life", model_id, number, columns_of(life, labeller))
+            {"of": model_id, "which": number, **columns_of(life, labeller)}
             for number, life, labeller in lifecycles
         ],
     )

@@ -75,16 +75,9 @@ def append_statements(
     ):
         planned = _plan(connection, row, batch, known, policy)
     stored, committed = len(planned.fresh), int(row.sequence_committed)
-    events = planned.events(committed, now.wall)
+    events = planned.events(committed, now.wall, batch.request)
     if events:
-        requests = [batch.request] * stored + [""] * len(planned.joints)
-        event_log.ADD.run(
-            connection,
-            [
-                event_log.row_of(row.id, event, now, request)
-                for event, request in zip(events, requests, strict=True)
-            ],
-        )
+        event_log.add_events(connection, row.id, events, now)
         change = {
             "sequence_committed": committed + len(events),
             "conflicts": row.conflicts + sum(event.conflict for event in planned.joints),

@@ -19,7 +19,7 @@ from quercus.storage.sqlite import cells, objects, pushed_rows
 class SqliteBackend(Backend):
     """See `quercus.storage.backend.Backend`."""
 
-    takes_arrays = False
+    runs_texts = True
     keeps_types = False
     repeated: tuple[type[Exception], ...] = (sqlite3.IntegrityError,)
 

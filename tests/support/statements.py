@@ -1,13 +1,12 @@
 """Sees what SQL is executed, by any store of this process."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from sqlalchemy import Connection, Engine, event
 
-from quercus.storage.postgres import one_message
 from quercus.storage.prepared import Prepared
 
 
@@ -23,19 +22,10 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
             note(connection, cursor, self._text, tuple(given[name] for name in self._order), None, False)
         return run(self, connection, **values)
 
-    exchange = one_message.exchange_statements
-
-    def exchanged(connection: Connection, asked: Sequence[Any], **how: Any) -> Any:
-        for statement, values in asked:  # SQLAlchemy sees nothing of these either
-            text = one_message.text_of(statement)
-            note(connection, None, text.text, text.constants | values, None, False)
-        return exchange(connection, asked, **how)
-
     event.listen(Engine, "before_cursor_execute", note)
     try:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Prepared, "run", noted)
-            patch.setattr(one_message, "exchange_statements", exchanged)
             yield
     finally:
         event.remove(Engine, "before_cursor_execute", note)

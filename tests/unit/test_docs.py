@@ -217,11 +217,16 @@ def test_make_help_lists_every_target() -> None:
     assert (
         listed
         == {
+            "examples",
+            "floors",
             "help",
+            "release-checks",
             "client",
             "demo",
             "docs",
             "estimators",
+            "release",
+            "audit",
             "test",
             "test-all",
             "serve",

@@ -205,3 +205,21 @@ def test_no_dependency_of_users_has_a_cap() -> None:
         if any(bound.operator != ">=" for bound in each.specifier)
     }
     assert not capped
+
+
+def test_extras_that_messages_and_pages_advise_exist() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [
+        *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")),
+        *(ROOT / "docs").rglob("*.md"),
+    ]
+    advised = {
+        (path.name, extra)
+        for path in texts
+        for extras in re.findall(
+            r"pip install '?(?:quercus|\.)\[([\w,]+)\]", path.read_text(encoding="utf-8")
+        )
+        for extra in extras.split(",")
+    }
+    assert len(advised) > 8
+    assert not {each for each in advised if each[1] not in project["optional-dependencies"]}

@@ -176,7 +176,6 @@ def unlocked(store: Store) -> Iterator[None]:
     if not database.dialect.one_writer:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(rows, "_HELD", Prepared(rows._BY_NAME))
-            patch.setattr(rows, "BY_NAME_TO_HOLD", rows._BY_NAME)
             yield
         return
     with pytest.MonkeyPatch.context() as patch:

@@ -341,7 +341,7 @@ class Walk:
             assert names is None, "may be stated"
             self.did["refused"] += 1
             return
-        events = plan.events(len(self.log), self.now)
+        events = plan.events(len(self.log), self.now, "")
         self.log += events
         self.counts.update(conflicts=sum(event.conflict for event in plan.joints))
         if not events:
