@@ -170,7 +170,7 @@ class PushInstancesRequest(_message.Message):
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """One per row: 1 to 200 characters, without control characters, line ends and changes of the direction of writing. Unique
         in the model; a row whose id is known is not stored again (if its content is the same; ALREADY_EXISTS otherwise). The
-        content is the stored bytes of the values (every NaN is one value, but -0.0 is not 0.0) and of the label in the form that
+        content is the stored bytes of the values (every NaN is one value, and -0.0 is 0.0) and of the label in the form that
         was given; displays are no part of it.
         Absent: the server makes ids from batch_id and the row's position.
         """
