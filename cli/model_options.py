@@ -77,9 +77,10 @@ def with_model_options(
     """
     options: dict[str, Any] = {}
     if not changeable:
+        of_the_server = "; `quercus learners` lists those of the server" if by == "server" else ""
         named = typer.Option(
             "--algorithm",
-            help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({by}: {learner}).",
+            help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({by}: {learner}){of_the_server}.",
             autocompletion=complete_learner,
         )
         options |= {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}

@@ -28,6 +28,7 @@ def backup(
     """Copy a store while servers use it.
 
     The copy shows the store at one moment, and appears when it is complete; it can be checked, served and restored.
+    It is for stores in SQLite. Copy a store in PostgreSQL with pg_dump, and put it back with pg_restore.
 
     Try:
 
@@ -145,8 +146,8 @@ def export(
     """Write a model's evidence to a file.
 
     .jsonl contains every event of the log, with author, time and reason; quercus import reads it back. .csv and
-    .parquet have one row per instance: values, pushed label, belief in each class after all answers, and the number
-    of answers.
+    .parquet have one row per instance: values, the labellers' combined label or else the pushed one, the plausibility
+    of each class after all answers, the number of answers, and whether an answer contradicted the label.
 
     Try:
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from quercus.belief.errors import shown
 from quercus.client.errors import invalid
-from quercus.specification.algorithms import DEFAULT
+from quercus.specification.algorithms import ACTIVE_FOREST, DEFAULT
 from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
@@ -101,3 +101,11 @@ def name_of(algorithm: PluginLike | None) -> str:
     if isinstance(algorithm, Mapping):
         return str(algorithm["name"])
     return algorithm or DEFAULT
+
+
+def asks_with_forest(algorithm: PluginLike | None) -> bool:
+    """Return whether a forest predicts and asks for a specification's algorithm, with a tree beside it to read.
+
+    On the server `Algorithm.asks` says so. A client has no classes of learners, so it goes by the name.
+    """
+    return name_of(algorithm) == ACTIVE_FOREST

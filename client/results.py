@@ -321,7 +321,10 @@ class StatementReport:
 
 @dataclass(frozen=True)
 class Evidence:
-    """One statement about an instance's label.
+    """One statement about an instance's label: it says what is known of the row.
+
+    How an answer came about, as what the labeller's screen showed, is in ``Answer`` alone, which is for reviewing
+    answers.
 
     Attributes
     ----------

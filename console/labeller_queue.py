@@ -70,7 +70,7 @@ class PageOwners:
 
 
 @dataclass(frozen=True)
-class PendingAnswer:
+class LabellerAction:
     """The action of a labeller on a query.
 
     Attributes
@@ -210,7 +210,7 @@ class LabellerQueue:
         """Extend all leases; return the names of the queries that are lost."""
         return await self._queries.extend()
 
-    async def submit_action(self, action: PendingAnswer, classes: tuple[str, ...]) -> AnswerReport | None:
+    async def submit_action(self, action: LabellerAction, classes: tuple[str, ...]) -> AnswerReport | None:
         """Send an action on a query, which an earlier console may have leased."""
         query = self._query_for_call(action, classes)
         report = await self._send_action(action, query)
@@ -219,7 +219,7 @@ class LabellerQueue:
         self._shown.pop(query.lease_token, None)
         return report
 
-    async def _send_action(self, action: PendingAnswer, query: Query) -> AnswerReport | None:
+    async def _send_action(self, action: LabellerAction, query: Query) -> AnswerReport | None:
         client, comment = self._client, action.comment
         if action.act == "answer":
             took_s = self._took_s(action)
@@ -240,13 +240,13 @@ class LabellerQueue:
             await client.release(query)
         return None
 
-    def _took_s(self, action: PendingAnswer) -> float | None:
+    def _took_s(self, action: LabellerAction) -> float | None:
         if action.took_s is not None:
             return min(max(action.took_s, 0.0), MOST_REPORTED_S)
         shown = self._shown.get(action.lease_token)
         return None if shown is None else min(time.monotonic() - shown, MOST_REPORTED_S)
 
-    def _query_for_call(self, action: PendingAnswer, classes: tuple[str, ...]) -> Query:
+    def _query_for_call(self, action: LabellerAction, classes: tuple[str, ...]) -> Query:
         """Return the query for a call: its name, its lease, and the frame of the label."""
         model, _, number = action.query.removeprefix("models/").partition("/queries/")
         if not (model and number.isascii() and number.isdigit() and len(number) < MAX_DIGITS):

@@ -40,8 +40,8 @@ class Stored:
     Attributes
     ----------
     needed, allowed : frozenset of EventKind
-        Kinds of events that always have it, and those that may have it; in others it is NULL. All have a field that
-        has neither.
+        The kinds of event that must have the field, and those that may; in all other kinds it is NULL. If both sets are
+        empty, every event has the field.
     most : int or None
         Greatest number of characters; None: any.
     bounds : tuple of float or None
@@ -70,8 +70,8 @@ _LABELLED: Final = frozenset({EventKind.INSTANCE, EventKind.ANSWER})
 class Event:
     """An event of a model's log, and the declaration of the log's columns.
 
-    The table, its exported and archived forms, and their checks follow from it. To add a column, add a field and a
-    migration.
+    The table, its exported and archived forms, and their checks follow from it: for the storage, a new column is a
+    field here and a migration. CONTRIBUTING.md says what else a field of an answer needs, from wire to screen.
 
     Attributes
     ----------

@@ -2,8 +2,8 @@
 
     apply_event(life, event, now) -> the next life, or `Refused` in words
 
-Every change of a query's state goes through `apply_event`. A row of the table is an event, a column the state before it
-(a lease that is over is none: see `after_expiry`), and each cell the state after it; `-`: refused.
+Every change of a query's state goes through `apply_event`. Each row is an event, each column the state before it, and
+each cell the state after it; `-` means refused. An expired lease counts as open or withdrawn (`after_expiry`).
 
     =================  ============  ====================  ===========  ===========  ===========
     event              open          leased                answered     refused      withdrawn
@@ -25,6 +25,11 @@ Every change of a query's state goes through `apply_event`. A row of the table i
     .. [4] answered or refused by a lease that is not given up or used; or open, if more answers are wanted
     .. [5] if it has some of several answers (then it is not withdrawn by NoLongerWanted either); an answered one from
        which the last is taken back is withdrawn
+
+A late answer is a Reply by a former holder whose lease expired. Two rules decide whether it counts. The state decides
+here: the query must be open, and the lease not given up, ended by an operator, or used. The budgets decide in the
+transaction that takes the answer: `quercus.labelling.leasing.why_late_answer_is_beyond`, which
+`quercus.storage.queries.answers.answer` calls.
 """
 
 from dataclasses import dataclass, replace
@@ -256,7 +261,10 @@ def _by_holder(
     match event:
         case Extend(_, ends):
             if not mine:
-                raise Refused(f"{expired}; it cannot be extended, but an answer is still welcome")
+                raise Refused(
+                    f"{expired}; it cannot be extended, but you may still answer if nobody else holds the query and "
+                    "the budget allows it"
+                )
             return replace(lifecycle, ends=max(lifecycle.ends, ends))
         case ReturnLease(_, not_before):
             return (

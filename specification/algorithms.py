@@ -60,8 +60,8 @@ class Algorithm(Plugin):
     forgets
         Whether it can learn from the last rows alone (``memory_rows``).
     engine
-        Class of the service that follows the log in its place, as ``module:class``. Empty: the model is learned
-        again from all evidence.
+        The engine of the service that keeps this learner's model up to date event by event, as ``module:class``.
+        Empty: there is none, and the model is learned again from all evidence.
     """
 
     __slots__ = ()

@@ -40,12 +40,24 @@ It is off in the functions, the algorithms and the estimators of the library: th
 """
 MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.with_changes(default=10.0)
 """`SPLIT_SIGNIFICANCE` of a model of the service: of its active tree, or of the one beside another learner."""
-MODEL_LEVEL = PREDICTION_LEVEL.with_changes(default=None, meaning_of_none="0.15, or 0.75 of active-forest")
+FOREST_LEVEL = PREDICTION_LEVEL.with_changes(
+    default=0.75,
+    description="Level of the likelihood cuts of leaves, over which bounds and prediction sets are taken: 1 is least "
+    "cautious, 0 returns every class",
+)
+"""`PREDICTION_LEVEL` of the forest (theory §10.4).
+
+Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T labelled rows of l classes.
+"""
+MODEL_LEVEL = PREDICTION_LEVEL.with_changes(
+    default=None, meaning_of_none=f"{PREDICTION_LEVEL.default}, or {FOREST_LEVEL.default} of active-forest"
+)
 """`PREDICTION_LEVEL` of a model of the service; the default depends on its algorithm."""
 BUDGET = Parameter("budget", int, 0, "Maximum number of answered queries; 0: never ask", 0, MAX_COUNT)
 MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
 MODEL_INSTANCES = MIN_INSTANCES.with_changes(
-    default=None, meaning_of_none="2, or 5 per class of belief-entropy trees"
+    default=None,
+    meaning_of_none=f"{MIN_INSTANCES.default}, or {INSTANCES_PER_CLASS} per class of belief-entropy trees",
 )
 """`MIN_INSTANCES` of a model of the service; the default depends on its algorithm."""
 MAX_DEPTH = Parameter(
@@ -187,15 +199,6 @@ MIN_WEIGHT = MIN_INSTANCES.with_changes(default=None, meaning_of_none=f"{INSTANC
 TREES = Parameter("trees", int, 50, "Trees of the forest", 1, 1_000)
 MEMBERS = TREES.with_changes(default=100)
 """`TREES` of the forest of many memories, which also has three naive-Bayes members."""
-FOREST_LEVEL = PREDICTION_LEVEL.with_changes(
-    default=0.75,
-    description="Level of the likelihood cuts of leaves, over which bounds and prediction sets are taken: 1 is least "
-    "cautious, 0 returns every class",
-)
-"""`PREDICTION_LEVEL` of the forest (theory §10.4).
-
-Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T labelled rows of l classes.
-"""
 VOTE = Parameter(
     "vote",
     str,

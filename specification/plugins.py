@@ -5,6 +5,7 @@ which people ask for it, the value its class. Names are read from the metadata o
 imported when it is asked for.
 """
 
+import re
 from collections.abc import Iterable
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -20,6 +21,9 @@ LEARNERS: Final = "quercus.learners"
 STRATEGIES: Final = "quercus.strategies"
 READERS: Final = "quercus.readers"
 GROUPS: Final = (LEARNERS, STRATEGIES, READERS)
+
+NAMES: Final = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+"""Names of learners and strategies. People may write ``_`` in place of ``-``, as in Python, so no name has a ``_``."""
 
 
 class Plugin:
@@ -82,15 +86,21 @@ def use_packages(names: Iterable[str] | None) -> None:
     _Choice.packages = None
     plugins.cache_clear()
     load_plugin.cache_clear()
+    _installed_packages.cache_clear()
     if names is None:
         return
-    wanted = frozenset(names)
-    known = {package_of(each) for group in GROUPS for each in plugins(group)}
+    wanted, known = frozenset(names), _installed_packages()
     for name in sorted(wanted - known):
         have = ", ".join(sorted(known - {OURS})) or "none"
         raise PluginError(f"{name!r} is no installed package with plug-ins; installed are: {have}")
     _Choice.packages = wanted | {OURS}
     plugins.cache_clear()
+
+
+@cache
+def _installed_packages() -> frozenset[str]:
+    """Return the names of the packages that bring plug-ins, used or not."""
+    return frozenset(package_of(each) for group in GROUPS for each in entry_points(group=group))
 
 
 @cache
@@ -109,6 +119,12 @@ def plugin_names(group: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.name for each in plugins(group)))
 
 
+def plugins_called(group: str, name: str) -> tuple[EntryPoint, ...]:
+    """Return the plug-ins of a name; if there is none, those that have ``_`` where it has ``-``."""
+    alike = tuple(each for each in plugins(group) if name in {each.name, each.name.replace("_", "-")})
+    return tuple(each for each in alike if each.name == name) or alike
+
+
 def plugin(group: str, name: str) -> EntryPoint:
     """Return a plug-in by its name.
 
@@ -117,7 +133,7 @@ def plugin(group: str, name: str) -> EntryPoint:
     PluginError
         When there is none, or there are two.
     """
-    found = [each for each in plugins(group) if each.name == name]
+    found = plugins_called(group, name)
     if not found:
         raise PluginError(f"must be one of {', '.join(plugin_names(group))}")
     if len(found) > 1:
@@ -139,9 +155,13 @@ def load_plugin(group: str, name: str, kind: type | None = None) -> object:
     Raises
     ------
     PluginError
-        When there is none, there are two, it cannot be imported, or it is nothing of that kind.
+        When there is none, there are two, its name is none of `NAMES`, it cannot be imported, or it is nothing of that
+        kind.
     """
     entry = plugin(group, name)
+    if group != READERS and not NAMES.fullmatch(entry.name):
+        rule = "no name of lower-case letters, digits and single hyphens between them: rename its entry point"
+        raise PluginError(f"is brought by {origin_of(entry)} as {shown(entry.name)}, which is {rule}")
     try:
         loaded = entry.load()
     except Exception as error:  # whatever the code of another package raises
@@ -176,9 +196,17 @@ def foreign_package(group: str, name: str) -> str:
 
 
 def missing_package(kind: str, package: str) -> str:
-    """Return what a user reads of a learner or strategy of a package, given with its version, that is not here."""
+    """Return what a user reads of a learner or strategy of a stored model, whose package was removed from the server.
+
+    Only a stored model names the package, with its version. An unknown name at the creation of a model has none: it
+    "must be one of" those that are installed.
+    """
     name = package.partition(" ")[0]
-    return f"a {kind} of the package {package}, which this server does not have: pip install {name}, and start it again"
+    if _Choice.packages is not None and name in _installed_packages() - _Choice.packages:
+        why, remedy = "this server does not use", f"Add {name} to its setting plugins"
+    else:
+        why, remedy = "is not installed on this server", f"Install it (pip install {name})"
+    return f"a {kind} of the package {package}, which {why}. {remedy} and restart the server."
 
 
 def origin_of(entry: EntryPoint) -> str:

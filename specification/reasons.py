@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 SIMILAR_ROWS: Final = "similar rows"
-"""Name of the fact how many unlabelled rows are nearer to the queried one than to any known one."""
+"""Name of the fact that says how many unlabelled rows are nearer to this row than to any labelled or queried one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final, Literal
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.specification.plugins import STRATEGIES, Plugin, plugin_class, plugin_classes, plugin_names
+from quercus.specification.plugins import STRATEGIES, Plugin, plugin_class, plugin_classes, plugins_called
 
 PUBLISHED: Final = "published"
 RECOMMENDED: Final = "covering-committee"
@@ -54,7 +54,7 @@ def strategy_class(name: str, asks: Asks, package: str = "") -> type[QueryStrate
     InvalidInput
         When no package brings it, two do, it cannot be imported, or it chooses for something else.
     """
-    if not package and name not in plugin_names(STRATEGIES):
+    if not package and not plugins_called(STRATEGIES, name):
         raise InvalidInput("name", f"is {shown(name)}, must be one of {', '.join(strategies(asks))}")
     found = plugin_class(QueryStrategy, name, package)
     if asks not in found.asks:

@@ -221,7 +221,10 @@ def _read_masses(text: str, classes: Collection[str]) -> dict[frozenset[str], fl
         match = _MASS.match(text, at)
         mass = None if match is None else finite_number(match[2])
         if match is None or mass is None:
-            raise ValueError(f"{shown(text)} is not of the form {{a|b}}:0.7 {{a}}:0.3")
+            reason = f"{shown(text)} is not of the form {{a|b}}:0.7 {{a}}:0.3"
+            if (written := _set_in_braces(text, classes)) is not None:
+                reason = f"{reason}; without masses it is written {written}"
+            raise ValueError(reason)
         named = read_class_set(match[1], classes)
         names = frozenset([named]) if isinstance(named, str) else named
         if names in found:
@@ -248,6 +251,14 @@ def _read_plausibilities(text: str, classes: Collection[str]) -> dict[str, float
         found[name] = float(match[2])
         at = match.end()
     return found or None
+
+
+def _set_in_braces(text: str, classes: Collection[str]) -> str | None:
+    """Return as it must be written a set that stands in braces like those of masses; None: it is none."""
+    inner = text.removeprefix("{").removesuffix("}").strip()
+    found = [_class_of(name, classes) for name in set_parts(inner)]
+    known = [name for name in found if name is not None]
+    return write_set(known) if len(known) == len(found) else _with_other_sign(inner, classes)
 
 
 def _with_other_sign(text: str, classes: Collection[str]) -> str | None:

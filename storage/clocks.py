@@ -35,7 +35,10 @@ class StoreClock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The clock of a transaction. Whoever writes asks it when the model is held: who held it before asked earlier."""
+    """The clock of a transaction.
+
+    A writer reads it only once it holds the model, so the times of successive holders are in order.
+    """
 
     clocks: StoreClock
     connection: Connection

@@ -118,7 +118,7 @@ class AppendedBatch:
         Numbers of rows written, and of rows stored before with the same content.
     uid : str
         Uid of the model.
-    refused : AlreadyExists
+    refused : sequence of AlreadyExists
         One for each row that was not stored; only if the push is `row_by_row`.
     """
 

@@ -106,7 +106,8 @@ model = Table(
     Column("queries_answered", BigInteger, nullable=False),
     Column("queries_refused", BigInteger, nullable=False),
     Column("conflicts", BigInteger, nullable=False),
-    # How often a labeller may have got what he could not: a query opened or came back, a budget or policy changed.
+    # Counts the changes after which a labeller may get a query that was not available before: a query opened or came
+    # back, or a budget or policy changed.
     Column("times_opened", BigInteger, nullable=False, server_default=text("0")),
     # The grower's report about it beside its trees: `quercus.v1.GrowthReport`.
     Column("report", LargeBinary),
@@ -239,7 +240,9 @@ Index("ix_query_settled", query.c.model_id, query.c.sequence)
 Index("ix_query_labeller", query.c.model_id, query.c.labeller, query.c.sequence)
 for _name, _column in (("ix_query_expiry", query.c.ends), ("ix_query_postponed", query.c.not_before)):
     Index(_name, _column, sqlite_where=_column.is_not(None), postgresql_where=_column.is_not(None))
-# An instance is asked once at a time: the database holds it too.
+# An instance has at most one query that is open or leased: the database refuses a second one. It is not this index that
+# keeps a query from being settled twice, but serialisation: a server has one writer, a transaction holds its model, and
+# within a group of calls a query that an earlier call changed is read again (`Desk.suffices_for`).
 Index(
     "ix_query_live",
     query.c.model_id,

@@ -111,7 +111,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
 
         It is one transaction: in SQLite nothing else is written meanwhile (docs/operating.md says how long).
 
-        See `quercus.storage.admin.transfer_log.load_model`.
+        See `quercus.storage.admin.transfer.load_model`.
         """
         with self._database.write(unhurried=True) as connection:
             return transfer.load_model(connection, lines, self._clock_of(connection), name, meaning)

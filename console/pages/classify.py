@@ -9,13 +9,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import name_of
+from quercus.client.algorithms import asks_with_forest, name_of
 from quercus.client.classifications import Classification
 from quercus.client.places import plain_text
 from quercus.client.unseen import UnseenNames
 from quercus.client.values import Between
 from quercus.console.web import check_may, read_posted, render_page, session_of
-from quercus.specification.algorithms import ACTIVE_FOREST
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
@@ -66,7 +65,7 @@ async def classify(request: Request) -> Response:
         ],
         answer=answer,
         unseen=unseen,
-        beside=name_of(model.specification.algorithm) == ACTIVE_FOREST,
+        beside=asks_with_forest(model.specification.algorithm),
         fault=fault,
     )
 

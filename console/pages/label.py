@@ -19,7 +19,7 @@ from quercus.client.guess import guess_of
 from quercus.client.keys import COMMANDS, GRADES, KEY_RULE, UNSEEN_S, Grade, LabellingKeys, labelling_keys
 from quercus.client.results import Answer, AnswerReport, Model, Query
 from quercus.client.shown import shown_text
-from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerQueue, PendingAnswer, label_of
+from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerAction, LabellerQueue, label_of
 from quercus.console.sessions import Session
 from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of, waiting
 from quercus.specification.attributes import is_finite_number
@@ -323,7 +323,7 @@ async def labelling_action(request: Request) -> Response:
     if "model_uid" in given and _text_field(given, "model_uid") != model.uid:
         raise HTTPException(409, f"{model_name} is another model now: the one of this query was deleted.")
     classes = tuple(model.specification.classes)
-    action = PendingAnswer(
+    action = LabellerAction(
         what,
         name,
         _text_field(given, "lease_token"),
@@ -353,7 +353,7 @@ def _report_json(report: AnswerReport | None) -> dict[str, Any]:
     return {"conflict": report.conflict, "wants_more": report.wants_more}
 
 
-def _outcome_sentence(action: PendingAnswer, report: AnswerReport | None) -> str:
+def _outcome_sentence(action: LabellerAction, report: AnswerReport | None) -> str:
     number = action.query.rpartition("/")[2]
     words = {
         "answer": "Your answer is kept.",

@@ -1,4 +1,8 @@
-"""The page of a tree: an icicle and a list of its nodes, every version, and the newest as it grows."""
+"""The page of a tree: an icicle and a list of its nodes, every version, and the newest as it grows.
+
+The page words its nodes itself, shorter than `quercus.view.trees.words` does for lists and downloads: a box of the
+icicle has room for the test that leads to the node, and the panel beside it says the rest.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
+from quercus.client.algorithms import asks_with_forest
 from quercus.client.errors import QuercusError
 from quercus.client.results import Model, Tree
 from quercus.client.tree_nodes import TreeNode
@@ -211,6 +216,7 @@ def _page_context(tree: Tree, model: Model, selected: TreeNode, top: TreeNode) -
         "shown_nodes": len(cells),
         "model": model.name,
         "info": model,
+        "of_forest": asks_with_forest(model.specification.algorithm),
         "picture": draw_icicle(
             cells, lambda k: _node_box(tree, tree.nodes[k], nominal), lambda k: f"{href}{k}", selected.index
         ),

@@ -27,7 +27,9 @@ class LeasableModel:
 
 
 def mark_of(record: ModelRecord) -> tuple[int, ...]:
-    """Return a mark of the state on which leases of a model depend: with an equal mark, a refusal would repeat.
+    """Return a mark of everything that decides whether a model can lease a query.
+
+    While the mark is unchanged, trying again would fail again.
 
     A mark may be older than the try that it is remembered with. Yet no later state that offers more has the same mark:
     `times_opened` never falls, and while it stays queries only cease to be open.

@@ -20,7 +20,7 @@ UNKNOWN_CALLER: Final = "a stranger"
 UNREAD_TARGET: Final = "unread"
 """The target of a call whose message is malformed or was not read."""
 
-REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED"})
+REFUSED: Final = frozenset({"UNAUTHENTICATED", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED"})
 
 
 Record = Callable[[str, str, str, str], Awaitable[None]]

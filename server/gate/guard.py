@@ -1,4 +1,4 @@
-"""Admits callers: checks the token first, then each message, then the models, labellers and leases that it names."""
+"""Admits callers: counts the call, then checks its token, its messages, and the models and leases that they name."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Guard(WrappingInterceptor):
     Parameters
     ----------
     core : common part of all services.
-    authority : None: anyone may call, and only the audit log is written.
+    authority : checks tokens. None: callers need no token; limits and the audit log still apply.
     bounds : bounds of callers.
     audit : the audit log.
     """
@@ -75,7 +75,11 @@ class Guard(WrappingInterceptor):
         self._refusing: dict[str, Handler] = {}
 
     async def admit(self, details: Any, handler: Handler) -> Handler:
-        """Return the handler of an admitted call; of a call refused here, gRPC reads no message."""
+        """Return the handler of an admitted call; of a call refused here, gRPC reads no message.
+
+        The number of calls is checked before the token, so a call too many costs no look-up of its token. The audit
+        log therefore calls its caller a stranger, even if the token is good.
+        """
         method = details.method
         if method.startswith(OPEN_PREFIX):
             return handler
@@ -215,7 +219,11 @@ class _GuardedMethod:
     rpc: Rpc
 
     async def admit_caller(self, context: Any) -> Principal | None:
-        """Return the caller; raise if the token is no longer valid or does not allow the call."""
+        """Return the caller; raise if the token is no longer valid or does not allow the call.
+
+        `Guard.admit` checks the token before any message is read. It is checked again here, with each message and
+        each response of a stream, because it may be revoked while the call is open. Roles are checked here alone.
+        """
         if self.authority is None:
             return None
         principal = await self.authority.identify_caller(metadata_of(context, AUTHORIZATION))

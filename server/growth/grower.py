@@ -129,7 +129,7 @@ class Grower:
         self._busy: set[int] = set()  # changed, or worked on in the last round
         self._wake_at: dict[int, float] = {}  # when others have something to do, or are tried again
         self._saved_apart: dict[int, SavedGrowth] = {}  # of models that grow in processes of their own
-        self._damaged_apart: dict[str, str] = {}  # the same, of processes of models
+        self._damaged_apart: dict[str, str] = {}  # why each model in a process of its own is damaged, by name
         self._recent = RecentTime()
         self._long_steps: dict[int, int] = {}  # one after the other
         self._sizes: dict[int, int] = {}  # attributes times classes

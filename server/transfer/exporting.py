@@ -76,7 +76,7 @@ def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
         None if math.isnan(value) else (value if column.values is None else column.name_of(int(value)))
         for column, value in zip(schema.columns, values, strict=True)
     ]
-    said = first.label  # the current label, else the pushed one; of two vacuous ones the latter
+    said = first.label  # the labellers' present label, or the pushed one if there is none or it says nothing
     for event in history:
         if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):
             said = first.label if event.label is None else event.label

@@ -62,7 +62,7 @@ They are 1,000, a millisecond or two to read and fold.
 """
 
 PUBLISH_SHARE: Final = 4
-"""While anything is left to fold a tree is published only after this many times as long as that last took.
+"""While events remain to be folded, the next tree waits this many times as long as the last publication took.
 
 Publishing makes the tree follow the evidence, which may take longer than `snapshot_interval_s`: so four fifths of the
 time go into folding, whatever the tree costs.

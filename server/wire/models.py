@@ -332,7 +332,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
 def _absence_text(strategy: model_pb2.Plugin) -> str:
     """Return why a model asks nothing whose strategy is not installed, and how it can."""
     package = missing_package("strategy", strategy.package)
-    return f"its strategy {strategy.name} is {package}; or give the model another strategy"
+    return f"its strategy {strategy.name} is {package} Or give the model another strategy."
 
 
 @lru_cache(maxsize=4096)

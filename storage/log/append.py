@@ -1,7 +1,11 @@
-"""Appending instances: one insert a model and transaction, however many pushes it takes.
+"""Appends instances. A transaction makes one insert per model, however many pushes it contains.
 
 Rows are nearly always new, so they are inserted without a look: the unique index says whether an id was there. If one
 was, the transaction is given up and made anew, now with a look at all ids, to tell what is known from what differs.
+
+A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`).
+Every NaN has the same bytes, and -0.0 has those of 0.0. But the bytes of two forms of a label that mean the same differ
+(`quercus.belief.codec`). The display is no part of the content.
 """
 
 from collections import defaultdict
@@ -245,8 +249,8 @@ def _check_push(push: Push) -> None:
 
 
 def _packed_rows(values: NDArray[np.float64]) -> list[bytes]:
-    """Return each row as little-endian float64 bytes, NaN always the same: equal rows have equal bytes."""
-    array = np.ascontiguousarray(values, dtype="<f8")
+    """Return each row as little-endian float64 bytes: equal rows have equal bytes, every NaN and both zeros too."""
+    array = np.ascontiguousarray(values + 0.0, dtype="<f8")  # makes 0.0 of -0.0
     missing = np.isnan(array)
     if missing.any():
         array = np.where(missing, np.nan, array).astype("<f8", copy=False)

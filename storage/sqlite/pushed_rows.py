@@ -2,7 +2,7 @@
 
 Why not `insert_rows`: a push of 1,000 rows through a server then takes 15 µs of its CPU time a row instead of 10
 (medians of three, in turns), and a stream of pushes is to reach 0.7 of what raw commits of SQLite do
-(`bench/service.py`). Beside it this is the only insert with a text of its own.
+(`bench/service.py`). Apart from `insert_rows`, this is the only insert with hand-written SQL.
 """
 
 import json

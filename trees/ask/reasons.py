@@ -29,7 +29,10 @@ UNEXPLAINED: Final = Reason()
 
 
 def similar_rows(count: int) -> tuple[str, tuple[Fact, ...]]:
-    """Return the sentence and the fact how many unlabelled rows are nearer to the instance than to any known one."""
+    """Return a sentence and a fact that say how many unlabelled rows wait for this instance's label.
+
+    They are nearer to it than to any labelled row or earlier query. In a large log their number is estimated.
+    """
     if count <= 0:
         return "", ()
     if count == 1:

@@ -6,8 +6,8 @@ class follow the checks of parameters and their errors, the form on the wire, ``
 docs/howto/write-a-learner.md.
 
 A learner sees only labels that it can use: ID3 and C4.5 learn from rows whose label names one class, and an E2M tree
-of informed rows only from those whose label says anything. Where no such row is, and where there is no row at all, the
-model is a leaf that says that every class is possible.
+of informed rows only from those whose label says anything. If there are no such rows, or no rows at all, the model is a
+single leaf: every class is possible.
 """
 
 from abc import ABC, abstractmethod
@@ -89,6 +89,8 @@ class Learner(Algorithm, ABC):
         size: int,
     ) -> LearnedModel:
         """Return a model from what its `LearnedModel.stored_state` was: for models of a class of the learner's own.
+
+        Any learner may have such a class, of this package or of another.
 
         Parameters
         ----------

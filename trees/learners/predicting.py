@@ -74,7 +74,8 @@ class LearnedModel(ABC):
     def stored_state(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return what the learner's `restore_model` makes the model of again: values of JSON, and arrays by name.
 
-        For models of other packages; those of this one have stored forms (`quercus.trees.learners.stored`).
+        For models of a class that `quercus.trees.learners.stored` does not know, whatever package their learner is of.
+        Those that it knows are stored by their trees.
         """
         raise NotImplementedError(f"{type(self).__name__} does not say how it is stored")
 

@@ -74,7 +74,7 @@ class Predictions:
     theta
         (n, l) probability of each class; BetP of the mass function where there is one.
     belief, plausibility
-        (n, l) bounds of each.
+        (n, l) lower and upper bound of the probability of each class; theory §1.5 says what each learner bounds it by.
     masses
         A mass function a row, None where the model has none.
     nodes

@@ -1,4 +1,7 @@
-"""Values as codes: bins between quantile cuts, and names; 0 for a missing value."""
+"""Values as codes: bins between quantile cuts, and names, both counted from 1; 0 for a missing value.
+
+The codes of the other trees are different: there a missing value comes last (`quercus.trees.tree.encoding`).
+"""
 
 from dataclasses import dataclass
 from functools import cached_property

@@ -205,12 +205,12 @@ def choose_splits(
         justified[:] = earned.any(axis=1)
         candidates = np.where(justified[:, np.newaxis], earned, candidates)
     information = split_information(size[:, 1:], cells.first - 1)
-    contested = candidates
+    remaining = candidates
     if frugal:
         entropies.solve(own)
-        entropies.enclose(_cells_of(cells, contested) & populated)
-        _, _, _, contested = _compare_splits(cells, size, information, entropies.read_ends(own), candidates)
-    exact = own | (_cells_of(cells, contested) & populated)
+        entropies.enclose(_cells_of(cells, remaining) & populated)
+        _, _, _, remaining = _compare_splits(cells, size, information, entropies.read_ends(own), candidates)
+    exact = own | (_cells_of(cells, remaining) & populated)
     entropies.solve(exact)
     return Choices(
         *_compare_splits(cells, size, information, entropies.read_ends(exact), candidates), justified

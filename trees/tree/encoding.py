@@ -3,7 +3,8 @@
 Code of a nominal value: its index, as declared; of a number: its bin, counted from 0; of a missing
 value: the number of declared values (or of bins), so it comes after all that was declared; of a nominal
 value learned after the declaration: one more than its index, so that no code ever moves when a value is
-learned. Names beyond the bound of an attribute share the
+learned. The forest of many memories has codes of its own, in which a missing value comes first
+(`quercus.trees.memory_forest.codes`). Names beyond the bound of an attribute share the
 index after its last one. `UNKNOWN` stands for "no branch": a missing value where missing ones are rejected.
 
 Where nodes split numbers at thresholds, the edges are the candidate cuts, and the bins what lies between them

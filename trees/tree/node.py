@@ -40,8 +40,8 @@ class Node:
     children
         Subtree of every populated branch, by code, in order of code.
     undecided
-        More than one attribute is non-dominated, or one that is not earned, and labels could still settle it: the
-        split is provisional, or that there is none.
+        True if the decision is provisional and more labels could settle it: several attributes are non-dominated, or no
+        split is earned yet.
     stop
         Why the node is a leaf, None for an inner node.
     belief, plausibility

@@ -1,4 +1,7 @@
-"""A tree as an icicle: a row for each level, a box for each node, as wide as its share of the rows."""
+"""A tree as an icicle, on the console's page: a row for each level, a box for each node, as wide as its share of rows.
+
+The page gives the words of the boxes (`quercus.console.pages.tree`).
+"""
 
 from __future__ import annotations
 

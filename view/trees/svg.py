@@ -1,4 +1,6 @@
-"""A tree as an SVG picture: root on the left, a column a level, branch names above the lines.
+"""A tree as an SVG file, to download or print: root on the left, a column a level, branch names above the lines.
+
+The icicle on the console's page of a tree is another picture (`quercus.view.svg.icicle`).
 
 Text stays text, in a font that the viewer has, so the picture is small, can be searched, and takes no time
 (drawing letters as shapes, as plotting libraries do, took 60 ms a node). Lengths are in pixels.

@@ -1,6 +1,7 @@
-"""A tree as lines of text, for files and programs; `quercus.view.terminal.trees` draws the same lines at a terminal.
+"""A tree as lines of text, for files and programs; `quercus.view.terminal.trees` shows the same words at a terminal.
 
-Rich needs six times as long, and server and estimators need no Rich.
+That module colours and wraps its lines with Rich, which needs six times as long, and which server and estimators do not
+need.
 """
 
 from quercus.trees import FlatTree, Node, TreeNames, fold_tree

@@ -1,4 +1,4 @@
-"""The nodes of a tree in words, whoever draws them."""
+"""The nodes of a tree in words, as text, DOT, SVG files and the terminal show them; the console words its own."""
 
 from __future__ import annotations
 

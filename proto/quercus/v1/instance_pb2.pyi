@@ -169,7 +169,9 @@ class PushInstancesRequest(_message.Message):
     @_builtins.property
     def ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """One per row: 1 to 200 characters, without control characters, line ends and changes of the direction of writing. Unique
-        in the model; a row whose id is known is not stored again (if its content is the same; ALREADY_EXISTS otherwise).
+        in the model; a row whose id is known is not stored again (if its content is the same; ALREADY_EXISTS otherwise). The
+        content is the stored bytes of the values (every NaN is one value, and -0.0 is 0.0) and of the label in the form that
+        was given; displays are no part of it.
         Absent: the server makes ids from batch_id and the row's position.
         """
 
@@ -409,7 +411,9 @@ Global___PushBatchResponse: _TypeAlias = PushBatchResponse  # noqa: Y015
 
 @_typing.final
 class Evidence(_message.Message):
-    """One statement about an instance's label."""
+    """One statement about an instance's label: it says what is known of the row. How an answer came about, as what the labeller's
+    screen showed, is in `Answer` alone, which is for reviewing answers.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,7 +28,12 @@ r5    3.0   red
 """
 NEAREST = {"name": "nearest", "neighbours": 3}
 WHY = "Nobody has looked at what came last."
-ABSENT = "acme-quercus 1.0, which this server does not have: pip install acme-quercus, and start it again"
+ABSENT = {
+    "not installed": "acme-quercus 1.0, which is not installed on this server. "
+    "Install it (pip install acme-quercus) and restart the server.",
+    "not chosen": "acme-quercus 1.0, which this server does not use. "
+    "Add acme-quercus to its setting plugins and restart the server.",
+}
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +177,7 @@ def test_without_the_package_the_other_models_are_served(
     tmp_path: Path, beside: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, absent: str
 ) -> None:
     attributes, classes = [Numeric("size")], ["p", "q"]
+    missing = re.escape(ABSENT[absent])
     server = started(tmp_path)
     try:
         with Client(server.address) as client:
@@ -191,16 +198,16 @@ def test_without_the_package_the_other_models_are_served(
             client.wait_grown("plain", timeout_s=60)
             assert client.classify("plain", [[1.0], [3.0]]).labels == ["p", "q"]
             assert {each.name for each in client.models()} == {"asked", "near", "plain"}
-            with pytest.raises(QuercusError, match=f"a learner of the package {ABSENT}"):
+            with pytest.raises(QuercusError, match=f"a learner of the package {missing}"):
                 client.classify("near", [[1.0]])
             client.push("asked", [[1.1], [2.0]], ["p", None])
             client.wait_grown("asked", timeout_s=60)
             assert client.classify("asked", [[1.0], [3.0]]).labels == ["p", "q"]
-            assert f"its strategy newest is a strategy of the package {ABSENT}" in (
+            assert f"its strategy newest is a strategy of the package {ABSENT[absent]}" in (
                 client.get_model("asked").asking_stopped
             )
             assert not waiting(client, "asked")
-            with pytest.raises(InvalidArgument, match=f"is 'newest', a strategy of the package {ABSENT}"):
+            with pytest.raises(InvalidArgument, match=f"is 'newest', a strategy of the package {missing}"):
                 client.update_model("asked", budget=4)
             if absent == "not chosen":
                 assert client.update_model("asked", strategy="margin").asking_stopped == ""

@@ -50,10 +50,12 @@ def test_pushing_again_stores_nothing(store, helper):
     other_nan = values.copy()
     other_nan[0, 0] = np.frombuffer(b"\x01\x00\x00\x00\x00\x00\xf8\x7f")[0]  # missing, by another bit pattern
     assert store.append_instances("m", ["a", "b"], other_nan, [b"x", b"y"]) == AppendedBatch(2, 0, 2)
+    for zero, stored in ((-0.0, 1), (0.0, 0)):
+        assert store.append_instances("m", ["z"], np.full((1, 2), zero), [b"x"]).stored == stored
     mixed = np.vstack([values[1:], [[9.0, 9.0]]])
-    assert store.append_instances("m", ["b", "c"], mixed, [b"y", b"z"]) == AppendedBatch(3, 1, 1)
-    assert [e.id for e in store.read_events("m")] == ["a", "b", "c"]
-    assert store.get_model("m").instance_count == 3
+    assert store.append_instances("m", ["b", "c"], mixed, [b"y", b"z"]) == AppendedBatch(4, 1, 1)
+    assert [e.id for e in store.read_events("m")] == ["a", "b", "z", "c"]
+    assert store.get_model("m").instance_count == 4
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,12 @@ import json
 import subprocess
 import threading
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 import numpy as np
 import pytest
+from contract.storage.workers import BATCH_SIZES
 from support import words
 
 from quercus.storage import EventKind, QueryState, Store
@@ -23,31 +24,37 @@ def test_what_was_acknowledged_survives_a_kill(store_url: str, start: Start) -> 
     with Store.open(store_url) as store:
         store.create_model("m", b"", budget=0)
     acknowledged: dict[str, int] = {}
-    for lifecycle in range(3):
-        worker = start("append", store_url, f"life{lifecycle}", str(lifecycle * 1000))
+    for run in range(3):
+        worker = start("append", store_url, f"run{run}", str(run * 1000))
         assert worker.stdout is not None
-        acks = []
+        acks, times = [], []
         for line in worker.stdout:
             acks.append(json.loads(line))
-            if len(acks) == 25 + 10 * lifecycle:
+            times.append(time.monotonic())
+            if len(acks) == 7 + 2 * run:  # the last batch had 5 rows: it dies within the next, of 1,000
+                time.sleep((run + 1) / 4 * (times[-2] - times[-3]))
                 worker.kill()
                 break
         # What it printed before it died counts too; a line cut short was never read by anybody.
         acks += [json.loads(line) for line in worker.stdout if line.endswith("\n")]
         assert worker.wait() == -9
         for ack in acks:
-            acknowledged.update(zip(ack["ids"], range(ack["sequence"] - 4, ack["sequence"] + 1), strict=True))
+            first = ack["sequence"] - ack["rows"] + 1
+            acknowledged.update((f"{ack['batch']}-{row}", first + row) for row in range(ack["rows"]))
         with Store.open(store_url) as store:
-            events = store.read_events("m")
+            events = store.read_events("m", limit=100_000)
             assert [event.sequence for event in events] == list(range(1, len(events) + 1))
-            assert len(events) % 5 == 0, "a batch is stored whole or not at all"
+            batches = Counter(event.id.rpartition("-")[0] for event in events)
+            for batch, rows in batches.items():
+                number = int(batch.rpartition("-")[2])
+                assert rows == BATCH_SIZES[number % 2], "a batch is stored whole or not at all"
             assert (
                 store.get_model("m").sequence_committed == store.get_model("m").instance_count == len(events)
             )
             there = {event.id: event.sequence for event in events}
             assert there.items() >= acknowledged.items()
             assert len(there) == len(events)
-    assert len(acknowledged) >= 5 * (25 + 35 + 45)
+    assert len(acknowledged) >= sum(BATCH_SIZES) * (3 + 4 + 5)
 
 
 @pytest.mark.slow

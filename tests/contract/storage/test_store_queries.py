@@ -256,7 +256,8 @@ def test_extending_a_lease(asking, clock):
     assert asking.get_query("m", query.number).state is QueryState.LEASED
     clock.now += 1
     with pytest.raises(
-        FailedPrecondition, match=r"expired at .*; it cannot be extended, but an answer is still welcome"
+        FailedPrecondition,
+        match=r"expired at .*; it cannot be extended, but you may still answer if nobody else holds the query",
     ):
         asking.extend("m", query.number, query.token, 30)
     with pytest.raises(InvalidInput, match="duration_s"):

@@ -20,6 +20,8 @@ from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
 
 LABEL = encode(ClassSet(1))
+BATCH_SIZES = 5, 1000
+"""Rows of the batches that `append` writes, in turns: SQLite inserts the few and the many by different statements."""
 
 
 def say(**words: object) -> None:
@@ -27,13 +29,15 @@ def say(**words: object) -> None:
 
 
 def append(url: str, name: str, first: str) -> None:
-    """Append batches of five until killed; acknowledge each."""
+    """Append batches of `BATCH_SIZES` until killed; acknowledge each."""
     with Store.open(url) as store:
         number = int(first)
         while True:
-            ids = [f"{name}-{number}-{row}" for row in range(5)]
-            ack = store.append_instances("m", ids, np.full((5, 2), number), [LABEL] * 5)
-            say(sequence=ack.committed_sequence, ids=ids)
+            size = BATCH_SIZES[number % len(BATCH_SIZES)]
+            batch = f"{name}-{number}"
+            ids = [f"{batch}-{row}" for row in range(size)]
+            ack = store.append_instances("m", ids, np.full((size, 2), number), [LABEL] * size)
+            say(sequence=ack.committed_sequence, batch=batch, rows=size)
             number += 1
 
 

@@ -14,7 +14,7 @@ from support.consoles import ConsoleProcess, Visitor
 from quercus.client import AttributeView, Client, Nominal, Presentation, Specification
 from quercus.client.aio import Client as AsyncClient
 from quercus.client.keys import UNSEEN_S
-from quercus.console.labeller_queue import LabellerQueue, PendingAnswer
+from quercus.console.labeller_queue import LabellerAction, LabellerQueue
 
 CLASSES = ["x", "s", "o"]
 
@@ -125,7 +125,7 @@ def test_the_time_of_a_lease_that_was_lost_does_not_count(shared_server: Serving
             (again,) = await queue.next_queries("", wait_s=60.0)
             assert again.name == lost.name
             await queue.submit_action(
-                PendingAnswer("answer", again.name, again.lease_token, "x"), tuple(CLASSES)
+                LabellerAction("answer", again.name, again.lease_token, "x"), tuple(CLASSES)
             )
             return time.monotonic() - again_at
 

@@ -10,7 +10,7 @@ import pytest
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, ResourceExhausted, Specification
 from quercus.server.gate import throttle
-from quercus.v1 import query_pb2, tree_pb2
+from quercus.v1 import model_pb2, query_pb2, tree_pb2
 
 SPECIFICATION = Specification([Nominal("X", "ab")], ["o", "s"])
 
@@ -22,6 +22,18 @@ def test_calls_of_one_caller_are_bounded(start_live: Callable[..., Any], tmp_pat
         [live.api.get("m") for _ in range(20)]
     with Client(live.server.address) as client:  # waits as long as it is told, and calls again
         assert [client.get_model("m").name for _ in range(8)] == ["m"] * 8
+
+
+def test_a_caller_beyond_its_rate_cannot_fill_the_audit_log(
+    start_live: Callable[..., Any], tmp_path: Path
+) -> None:
+    live = start_live(tmp_path / "store.db", calls_per_s=2.0, grower=False)
+    for _ in range(40):
+        with pytest.raises(grpc.RpcError):
+            live.api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/none"))
+    found = [each.outcome for each in live.server.core.store.access.audit()]
+    assert "RESOURCE_EXHAUSTED" in found
+    assert len(found) < 20, found
 
 
 def test_messages_of_a_stream_count_as_calls(

@@ -63,24 +63,24 @@ class Pusher:
         assert not self._thread.is_alive()
 
 
-@pytest.mark.parametrize("number", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.slow)])
-def test_nothing_acknowledged_is_lost(number: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("signal_name", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.slow)])
+def test_nothing_acknowledged_is_lost(signal_name: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db", grower=False)
     child.api.create("m", budget=0)
     pushers = [Pusher(child.api, tools, "m", f"p{i}") for i in range(3)]
     for pusher in pushers:
         assert pusher.some.wait(60)
-    code, logged = child.finish(getattr(tools.signals, number))
+    code, logged = child.finish(getattr(tools.signals, signal_name))
     for pusher in pushers:
         pusher.join()
         assert pusher.code is grpc.StatusCode.UNAVAILABLE
-    assert (code, "Traceback" in logged) == ((-9 if number == "SIGKILL" else 0), False), logged
+    assert (code, "Traceback" in logged) == ((-9 if signal_name == "SIGKILL" else 0), False), logged
     again = start_child(tmp_path / "store.db")
     stored = ids(again.api, "m")
     assert len(stored) == len(set(stored))
     acked = {each for pusher in pushers for each in pusher.acked}
     assert acked <= set(stored)
-    if number != "SIGKILL":
+    if signal_name != "SIGKILL":
         assert acked == set(stored)  # a graceful stop acknowledges what it stored
     assert again.api.grown("m", len(stored)).nodes.counts[0] == len(stored)
 

@@ -83,7 +83,11 @@ def test_a_class_and_a_set_differ() -> None:
         ("cat#dog", r"'cat#dog' is not a class; .*; one of several classes is written cat\|dog"),
         ("cat:1 cat:0.5", "has two plausibilities for cat"),
         ("{cat}:0.5 {cat}:0.5", "has two masses for {cat}"),
-        ("{cat:0.5", "is not of the form"),
+        ("{cat:0.5", r"is not of the form {a\|b}:0.7 {a}:0.3$"),
+        ("{cat, dog}", r"is not of the form .*; without masses it is written cat\|dog$"),
+        ("{cat|dog}", r"; without masses it is written cat\|dog$"),
+        ("{cat}", "; without masses it is written cat$"),
+        ("{cat;dog}:1", r"; one of several classes is written cat\|dog$"),
         ("cat|cow", r"in 'cat\|cow': 'cow' is not a class; the classes are cat, dog"),
     ],
 )

@@ -97,6 +97,16 @@ def test_a_package_that_is_not_chosen_is_not_used(install: Install) -> None:
         use_packages(["nobody"])
 
 
+def test_a_model_of_a_package_that_is_not_chosen_says_what_to_do(install: Install) -> None:
+    install("acme", LEARNERS, "mine = acme_learner:Mine", PARAMETRIC)
+    use_packages([])
+    said = (
+        "a learner of the package acme 1.0, which this server does not use. Add acme to its setting plugins"
+    )
+    with pytest.raises(InvalidInput, match=f"name: is 'mine', {said} and restart the server"):
+        plugin_class(Algorithm, "mine", "acme 1.0")
+
+
 def test_of_two_packages_with_one_name_neither_is_chosen(install: Install) -> None:
     install("acme", LEARNERS, "id3 = acme_learner:Mine", PARAMETRIC)
     said = "is brought by quercus.trees.learners.id3:Id3 of quercus .* and acme_learner:Mine of acme 1.0: uninstall one"
@@ -129,8 +139,32 @@ def test_a_broken_one_says_so_and_harms_no_other(install: Install, source: str, 
     assert "id3" in algorithm_classes()
 
 
+@pytest.mark.parametrize("name", ["my_rule", "My-Rule", "my rule", "my--rule", "-rule", "règle"])
+def test_a_name_that_nobody_can_ask_for_is_refused(install: Install, name: str) -> None:
+    """Clients send ``my-rule`` for ``my_rule``, so a learner of the latter name could never be had."""
+    install("acme", LEARNERS, f"{name} = acme_learner:Mine", PARAMETRIC.replace("mine", name))
+    said = f"is brought by acme_learner:Mine of acme 1.0 as '{name}', which is no name of lower-case letters, digits"
+    for asked in (name, name.replace("_", "-")):
+        with pytest.raises(InvalidInput, match=f"name: is '{asked}', {said}"):
+            plugin_class(Algorithm, asked)
+    assert name not in algorithm_classes()
+    assert "id3" in algorithm_classes()
+
+
+def test_a_strategy_with_such_a_name_is_refused_too(install: Install) -> None:
+    install("acme", STRATEGIES, "my_rule = acme_strategy:Mine", "")
+    with pytest.raises(
+        InvalidInput, match=r"name: is 'my-rule', is brought by acme_strategy:Mine of acme 1\.0 as"
+    ):
+        strategy_class("my-rule", "tree")
+    assert "my_rule" not in strategies("tree")
+
+
 def test_the_package_of_a_model_is_named_where_it_is_missing() -> None:
-    absent = "of the package acme 2.1, which this server does not have: pip install acme, and start it again"
+    absent = (
+        r"of the package acme 2\.1, which is not installed on this server\. "
+        r"Install it \(pip install acme\) and restart the server\.$"
+    )
     with pytest.raises(InvalidInput, match=f"name: is 'mine', a learner {absent}"):
         plugin_class(Algorithm, "mine", "acme 2.1")
     with pytest.raises(InvalidInput, match=f"name: is 'mine', a strategy {absent}"):

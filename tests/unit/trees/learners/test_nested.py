@@ -32,7 +32,6 @@ def test_the_ranked_densities_go_to_nested_sets() -> None:
     nested = ConsonantMasses.of(np.log([[1.0, 5.0, 2.0]]))
     assert nested.order.tolist() == [[1, 2, 0]]
     assert dict(nested.mass_function(0).focal) == pytest.approx({0b010: 0.625, 0b110: 0.25, 0b111: 0.125})
-    assert nested.densest_class.tolist() == [1]
 
 
 @pytest.mark.parametrize(
