@@ -117,6 +117,7 @@ def test_the_name_of_a_column_is_not_cut_in_two(visit: Visit) -> None:
     page = visit("/create", viewport={"width": 390, "height": 844})
     rows = "".join(f"{i % 7}.5,a text that tells what was seen of the pear number {i}\n" for i in range(30))
     choose_file(page, f"firmness,remarks\n{rows}")
+    page.wait_for_load_state()
     name = page.get_by_role("rowheader", name="firmness")
     line = name.evaluate("(cell) => parseFloat(getComputedStyle(cell).lineHeight)")
     inner = """(cell) => {
