@@ -39,7 +39,7 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["published", pytest.param("covering-committee", marks=pytest.mark.slow)]
+    "strategy", ["published", pytest.param("covering-committee", marks=pytest.mark.release)]
 )
 @pytest.mark.parametrize("which", LEARNERS)
 def test_it_asks_what_an_active_tree_would(client: Client, name: str, which: str, strategy: str) -> None:

@@ -133,7 +133,7 @@ def test_a_process_ends_with_its_model_and_leaves_nothing(
     assert beside is None or not beside.is_dir() or not list(beside.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_more_large_models_than_processes_take_turns(
     store: Store, growing: Callable[..., Grower], monkeypatch: pytest.MonkeyPatch
 ) -> None:
