@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from quercus.client.results import Model, Query
+from quercus.client.results import Instance, Model, Query
 from quercus.client.values import Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem, media_type
@@ -173,6 +173,29 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
     number = "" if isinstance(value, str) else format(value, form) if form else plain_number(float(value))
     text = value[:MAX_TEXT] if isinstance(value, str) else number
     return f"{text} {unit}" if unit else text
+
+
+def likeliest_classes(row: Instance, classes: Sequence[str]) -> tuple[str, ...]:
+    """Return the most plausible classes by all that was said of a row; none if nothing is known.
+
+    Examples
+    --------
+    >>> likeliest_classes(Instance("a", contour=(1.0, 1.0, 0.2)), ["r", "g", "b"])
+    ('r', 'g')
+    >>> likeliest_classes(Instance("a", contour=(1.0, 1.0, 1.0)), ["r", "g", "b"])
+    ()
+    """
+    highest = max(row.contour)
+    top = tuple(name for name, share in zip(classes, row.contour, strict=True) if share == highest)
+    return () if len(top) == len(classes) else top
+
+
+def values_line(values: Mapping[str, Value], model: Model, most: int) -> str:
+    """Return the first values of a row that are known, in one line."""
+    groups, _ = shown_values(values, model)
+    known = [value for _, each in groups for value in each if not value.is_missing]
+    more = " …" if len(known) > most else ""
+    return ", ".join(f"{each.title} {each.text[:60]}" for each in known[:most]) + more
 
 
 def shown_curves(values: Mapping[str, Value], model: Model) -> list[ShownItem]:
