@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from quercus.client.results import Instance, Model, Query
+from quercus.client.results import Instance, Model
 from quercus.client.values import Value
 from quercus.specification.attributes import plain_number
-from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem, media_type
+from quercus.specification.display import Display, LinkItem, MediaItem, SeriesItem, TextItem, media_type
 from quercus.specification.presentation import Presentation
 
 MAX_VALUES: Final = 300
@@ -137,15 +137,17 @@ def shown_values(
     return groups, len(views) - len(shown)
 
 
-def shown_items(query: Query, model: Model) -> list[ShownItem]:
-    """Return the items shown beside the values of a query's row: by the model's templates, and its display."""
+def shown_items(
+    identifier: str, values: Mapping[str, Value], display: Display, model: Model
+) -> list[ShownItem]:
+    """Return the items shown beside the values of a row: by the model's templates, and its display."""
     presentation = model.specification.presentation or Presentation()
     items = []
     for template in presentation.media:
-        url = template.fill_url(query.instance, query.values)
+        url = template.fill_url(identifier, values)
         if url is not None:
             items.append(ShownItem(template.kind, template.title, url=url))
-    for place, item in enumerate(query.display):
+    for place, item in enumerate(display):
         match item:
             case TextItem():
                 items.append(ShownItem("text", item.title, item.text, place=place))
