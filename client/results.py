@@ -382,6 +382,27 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Guess:
+    """What the newest tree says of a row.
+
+    Attributes
+    ----------
+    class_name
+        The likeliest class.
+    doubt
+        1 minus the probability of that class: 0 where the model is sure.
+    """
+
+    class_name: str
+    doubt: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Guess) -> Self:
+        """Return the result of a message."""
+        return cls(message.class_name, message.doubt)
+
+
+@dataclass(frozen=True)
 class Instance:
     """A row with the history of its label.
 
@@ -399,6 +420,8 @@ class Instance:
         True if an answer contradicted the pushed label totally; the answer counts.
     display
         Items pushed beside it, if the call asks for one row.
+    guess
+        What the newest tree says of it, if the call asks for that.
     """
 
     id: str
@@ -407,6 +430,7 @@ class Instance:
     contour: tuple[float, ...] = ()
     conflict: bool = False
     display: Display = ()
+    guess: Guess | None = None
 
     @classmethod
     def from_message(cls, message: instance_pb2.Instance, classes: Sequence[str]) -> Self:
@@ -418,6 +442,7 @@ class Instance:
             tuple(message.contour.plausibilities),
             message.conflict,
             display_of(message.display),
+            Guess.from_message(message.guess) if message.HasField("guess") else None,
         )
 
 
