@@ -51,6 +51,11 @@ COMMANDS = {
         "answers",
         "Show the answers about a model's rows, with labeller, time and state.",
     ),
+    "disputes": (
+        "disputes",
+        "disputes",
+        "List the rows whose labellers name different classes, and decide between them.",
+    ),
     "labellers": ("labellers", "app", "Show statistics of labellers, or end the leases of one."),
     "policy": ("labellers", "policy", "Show or change the labelling policy of a model."),
     "history": (

@@ -431,6 +431,9 @@ class QueryCalls(ModelCalls):
         change a statement.
         """
         labeller = answer.labeller if labeller is None else labeller
+        if answer.kind == "adjudicated":
+            done = await self.adjudicate(model, answer.instance, label, labeller=labeller, comment=comment)
+            return done.committed_sequence
         if answer.query is None:
             statement = Statement(answer.instance, label, labeller, reliability, comment)
             return (await self.state(model, [statement])).committed_sequence
@@ -449,6 +452,9 @@ class QueryCalls(ModelCalls):
     ) -> int:
         """Undo an answer that :meth:`answers` yielded; return the number of the newest event."""
         labeller = answer.labeller if labeller is None else labeller
+        if answer.kind == "adjudicated":
+            done = await self.undo_adjudication(model, answer.instance, labeller=labeller, comment=comment)
+            return done.committed_sequence
         if answer.query is None:
             statement = Statement(answer.instance, labeller=labeller, comment=comment, retract=True)
             return (await self.state(model, [statement])).committed_sequence
