@@ -438,7 +438,8 @@ class Evidence(_message.Message):
     kind: Global___LogEvent.Kind.ValueType
     """That of its event in the log. `instance`: the label that was pushed with the row; `answer`; `refusal`; `opinion`: one of
     several answers, which count through the answer that follows them; `statement`: a label without a query, or its withdrawal
-    if there is no label, which counts through the correction that follows it; `correction`: replaces all earlier answers, and
+    if there is no label, which counts through the correction that follows it; `adjudication`: a label that overrules those of all
+    labellers, in the same way; `correction`: replaces all earlier answers, and
     without a label takes them back.
     """
     query: _builtins.str
@@ -673,6 +674,10 @@ class LogEvent(_message.Message):
         """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
         follows, which names no query.
         """
+        KIND_ADJUDICATION: LogEvent._Kind.ValueType  # 8
+        """Somebody decided between the labellers of the row, or took that back if there is no label; what holds is the correction
+        that follows, which names no query.
+        """
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: LogEvent.Kind.ValueType  # 0
@@ -690,6 +695,10 @@ class LogEvent(_message.Message):
     """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
     follows, which names no query.
     """
+    KIND_ADJUDICATION: LogEvent.Kind.ValueType  # 8
+    """Somebody decided between the labellers of the row, or took that back if there is no label; what holds is the correction
+    that follows, which names no query.
+    """
 
     KIND_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
@@ -697,8 +706,8 @@ class LogEvent(_message.Message):
     CONFLICT_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     kind: Global___LogEvent.Kind.ValueType
-    """`instance`: a row was pushed, `answer`, `refusal`, `specification`: that of the model changed, `correction`, `opinion` or
-    `statement`.
+    """`instance`: a row was pushed, `answer`, `refusal`, `specification`: that of the model changed, `correction`, `opinion`,
+    `statement` or `adjudication`.
     """
     instance_id: _builtins.str
     """Id of the row; empty for `specification`."""
