@@ -292,6 +292,136 @@ class Caller(CallerAdditions):
 
 
 @dataclass(frozen=True)
+class Token:
+    """A token, without its secret.
+
+    Attributes
+    ----------
+    id
+        Its public part, which stands in the token behind ``quercus_``.
+    caller
+        The name of the caller, under which its labels are stored.
+    roles
+        In alphabetical order.
+    models
+        Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
+    created_at
+        When it was made.
+    expires_at
+        When it expires; ``None``: never.
+    revoked_at
+        When it was revoked; ``None``: it was not.
+    live
+        Whether it counts now.
+    """
+
+    id: str
+    caller: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    live: bool = False
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.Token) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.name),
+            message.caller,
+            tuple(message.roles),
+            tuple(message.models) if not message.all_models else None,
+            to_datetime(message.create_time),
+            to_datetime(message.expire_time) if message.HasField("expire_time") else None,
+            to_datetime(message.revoke_time) if message.HasField("revoke_time") else None,
+            message.live,
+        )
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A new token, with its secret.
+
+    Attributes
+    ----------
+    id
+        Its public part, which stands in the token behind ``quercus_``.
+    caller
+        The name of the caller, under which its labels are stored.
+    roles
+        In alphabetical order.
+    models
+        Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
+    created_at
+        When it was made.
+    expires_at
+        When it expires; ``None``: never.
+    revoked_at
+        When it was revoked; ``None``: it was not.
+    live
+        Whether it counts now.
+    secret
+        The token as its holder shows it. It is not stored, and cannot be read again.
+    """
+
+    id: str
+    caller: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    live: bool = False
+    secret: str = field(default="", repr=False)
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.CreateTokenResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.token.name),
+            message.token.caller,
+            tuple(message.token.roles),
+            tuple(message.token.models) if not message.token.all_models else None,
+            to_datetime(message.token.create_time),
+            to_datetime(message.token.expire_time) if message.token.HasField("expire_time") else None,
+            to_datetime(message.token.revoke_time) if message.token.HasField("revoke_time") else None,
+            message.token.live,
+            message.secret,
+        )
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """A call that administered the server or a model, or tried to.
+
+    Attributes
+    ----------
+    at
+        When it ended.
+    who
+        The caller.
+    action
+        The call.
+    target
+        The model or the token that it was about; ``server`` for all others, ``unread`` if its message was not read.
+    outcome
+        Its status.
+    """
+
+    at: datetime
+    who: str = ""
+    action: str = ""
+    target: str = ""
+    outcome: str = ""
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.AuditEntry) -> Self:
+        """Return the result of a message."""
+        return cls(to_datetime(message.time), message.who, message.action, message.target, message.outcome)
+
+
+@dataclass(frozen=True)
 class ConfusionCell:
     """A cell of a confusion matrix.
 
