@@ -4,12 +4,11 @@ from pathlib import Path
 
 import pytest
 from support import faults
-from support.struck import LEARNERS
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 
-@pytest.mark.parametrize("learner", LEARNERS)
+@pytest.mark.parametrize("learner", ["active-forest", pytest.param("abc45", marks=pytest.mark.release)])
 def test_a_stopped_grower_costs_nothing_but_time(tmp_path: Path, learner: str) -> None:
     trial = faults.grower_stopped(tmp_path, learner, rows=100, silent=False)
     assert trial.saw == ["push, answer: OK", "classify: OK", "after SIGCONT: grown to the end"]

@@ -248,6 +248,7 @@ def test_a_large_model_moves_to_another_member(postgres_url: str, monkeypatch: p
             shares["bob"].close()
 
 
+@pytest.mark.release
 def test_a_large_model_of_a_learner_learns_there_as_well(
     store: Store, growing: Callable[..., Grower]
 ) -> None:
