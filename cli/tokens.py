@@ -253,7 +253,7 @@ def audit(
 
 
 class _TokenOffice(Protocol):
-    """What these commands ask for: the client of a server has it, and a store in its place."""
+    """The calls of these commands: the client of a server has them, and a store in its place."""
 
     def create_token(
         self,
