@@ -62,6 +62,7 @@ if TYPE_CHECKING:
         Tree,
         TreeUpdate,
     )
+    from quercus.client.row_filter import RowFilter, RowPage
     from quercus.client.specifications import Specification
     from quercus.client.tree_nodes import TreeNode
     from quercus.client.treeview import TreeVersion
@@ -127,6 +128,8 @@ __all__ = [
     "RejectedRows",
     "ResourceExhausted",
     "Rival",
+    "RowFilter",
+    "RowPage",
     "SeriesItem",
     "SeriesView",
     "ServerError",
@@ -203,6 +206,7 @@ _HOMES = {
         "Tree",
         "TreeUpdate",
     ),
+    ".row_filter": ("RowFilter", "RowPage"),
     ".specifications": ("Specification",),
     ".tree_nodes": ("TreeNode",),
     ".treeview": ("TreeVersion",),

@@ -20,7 +20,18 @@ from quercus.client import errors
 from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
-from quercus.console.pages import classify, create, history, label, model, models, sign_in, tokens, tree
+from quercus.console.pages import (
+    classify,
+    create,
+    history,
+    items,
+    label,
+    model,
+    models,
+    sign_in,
+    tokens,
+    tree,
+)
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
 from quercus.view.svg.classes import class_styles
@@ -63,6 +74,12 @@ ROUTES = [
     Route("/m/{model}/label/neighbours/{of}/{number:int}", label.neighbours),
     Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
+    Route("/m/{model}/items", items.items),
+    Route("/m/{model}/items/row", items.row),
+    Route("/m/{model}/items/say", items.say, methods=["POST"]),
+    Route("/m/{model}/items/beside", items.beside),
+    Route("/m/{model}/items/bulk", items.bulk, methods=["POST"]),
+    Route("/m/{model}/items.{form}", items.export),
     Route("/m/{model}", model.model),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),

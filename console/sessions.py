@@ -17,6 +17,7 @@ from quercus.console.half_made import ModelMaking
 
 if TYPE_CHECKING:
     from quercus.client.results import NewToken, Tree
+    from quercus.console.bulk import BulkPlan
     from quercus.console.labeller_queue import LabellerQueue
     from quercus.console.pages.create import Upload
 
@@ -48,6 +49,8 @@ class Session:
     new_token: NewToken | None = field(repr=False, default=None)
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
     upload: Upload | None = field(repr=False, default=None)
+    bulk: BulkPlan | None = field(repr=False, default=None)
+    bulk_done: BulkPlan | None = field(repr=False, default=None)
     making: ModelMaking = field(repr=False, default_factory=ModelMaking)
     is_closed: bool = field(repr=False, default=False)
 

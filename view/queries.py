@@ -95,7 +95,7 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
         groups,
         more,
         shown_curves(query.values, model),
-        shown_items(query, model),
+        shown_items(query.instance, query.values, query.display, model),
         why_text(query) if has_reason else "",
         place_text(query.reason, nominal_names(model)) if has_reason else "",
         facts_text(query) if has_reason else "",

@@ -106,9 +106,9 @@ async def query_article(request: Request, session: Session, query: Query, model:
     """Return a query as a piece of a page."""
     of = model or await session.client.get_model(query.model)
     keys, shown = labelling_keys(query.classes), describe_query(query, of)
-    data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
+    data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}/"
     media = console_of(request).config.media
-    beside = [_address_of(item, media, data_url) for item in (*shown.curves, *shown.beside)]
+    beside = [item_address(item, media, data_url) for item in (*shown.curves, *shown.beside)]
     first, rest = fold_values(shown.groups, query.reason)
     guess = guess_of(query, of)
     return render_fragment(
@@ -165,12 +165,15 @@ def grid_of_classes(names: Sequence[str]) -> str:
     return f"{columns} {width}"
 
 
-def _address_of(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
-    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin."""
+def item_address(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
+    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin.
+
+    Pushed bytes are at ``data_url``, followed by the place of the item.
+    """
     if item.kind not in {"image", "audio"}:
         return item, item.url
     if item.data:
-        return item, f"{data_url}/{item.place}"
+        return item, f"{data_url}{item.place}"
     return item, item.url if origin_of(item.url) in origins else ""
 
 

@@ -102,6 +102,12 @@ def corrects_all() -> bool:
     return principal is not None and CORRECTOR in principal.roles
 
 
+def is_trusted() -> bool:
+    """Return whether the caller may overrule labellers unless the labelling policy lets nobody correct."""
+    principal = _caller.get()
+    return principal is None or bool(principal.roles & {OPERATOR, CORRECTOR})
+
+
 EVERYBODY: Final = Principal("", frozenset(ROLES), None)
 """The caller of a server that asks for no tokens."""
 

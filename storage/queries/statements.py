@@ -83,7 +83,7 @@ def append_statements(
             "conflicts": row.conflicts + sum(event.conflict for event in planned.joints),
         }
         connection.execute(update(model).where(model.c.id == row.id).values(change))
-    asked = _live_queries(connection, row, [event.instance for event in planned.joints])
+    asked = live_queries(connection, row, [event.instance for event in planned.joints])
     agenda.drop_queries(connection, row, asked, UNASKED, now)
     return StatementOutcome(committed + len(events), stored, len(batch.statements) - stored)
 
@@ -185,7 +185,8 @@ def _not_there(name: str, missing: list[str], count: int) -> NotFound:
     )
 
 
-def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
+def live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
+    """Return the queries about instances that are open or leased."""
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     return [
         found

@@ -85,7 +85,8 @@ class InstanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListInstances(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Lists the rows of a model, or those that a filter selects, in a stated order.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
