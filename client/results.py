@@ -660,6 +660,42 @@ class LogEvent(LogEventAdditions):
 
 
 @dataclass(frozen=True)
+class Example:
+    """A row that shows what a class is.
+
+    Attributes
+    ----------
+    class_name
+        The class.
+    instance
+        Id of the row.
+    remark
+        What to look at.
+    values
+        Values of the row by attribute.
+    display
+        Items pushed beside the row.
+    """
+
+    class_name: str
+    instance: str = ""
+    remark: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    display: Display = ()
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Example) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.class_name,
+            id_of(message.instance),
+            message.remark,
+            row_values(message.values),
+            display_of(message.display),
+        )
+
+
+@dataclass(frozen=True)
 class Strategy:
     """The declaration of a query strategy.
 

@@ -72,6 +72,7 @@ ROUTES = [
     Route("/m/{model}/label/leave", label.leave, methods=["POST"]),
     Route("/m/{model}/label/beat", label.heartbeat, methods=["POST"]),
     Route("/m/{model}/label/neighbours/{of}/{number:int}", label.neighbours),
+    Route("/m/{model}/label/guidelines/{of}", label.guidelines),
     Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
     Route("/m/{model}/items", items.items),
