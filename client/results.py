@@ -73,6 +73,7 @@ IDLE: Final = Words(
         6: "share_spent",
         7: "hour_spent",
         8: "hands_full",
+        9: "not_assigned",
     },
     unknown="nothing_to_ask",
 )
@@ -1136,7 +1137,8 @@ class Lease:
         The leased queries.
     idle
         The reason why nothing was leased: ``nothing_to_ask``, ``all_leased``, ``budget_spent``, ``growing``,
-        ``not_for_you``, ``share_spent``, ``hour_spent`` or ``hands_full``; ``None`` if something was.
+        ``not_for_you``, ``share_spent``, ``hour_spent``, ``hands_full`` or ``not_assigned``; ``None`` if something
+        was.
     budget_left
         Number of answers that the budget still allows.
     """
@@ -1747,6 +1749,9 @@ class LabellingPolicy:
         Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
     tags
         Tags by which labellers who answer for any model may choose; at most 20.
+    labellers
+        Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
+        query when the policy changes may still answer it. Operators state labels for anybody.
     """
 
     answers_per_query: int = 1
@@ -1757,6 +1762,7 @@ class LabellingPolicy:
     max_held: int = 20
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
+    labellers: tuple[str, ...] = ()
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1770,6 +1776,7 @@ class LabellingPolicy:
             message.max_held,
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
+            tuple(message.labellers),
         )
 
 

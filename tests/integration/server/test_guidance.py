@@ -95,7 +95,10 @@ REFUSED: tuple[tuple[Callable[[], Guidance], str], ...] = (
     (lambda: Guidance("", "x" * 20_001), "text: has 20001 characters, at most 20,000"),
     (lambda: Guidance("", "", (example("x" * 501),)), "remark: has 501 characters, at most 500"),
     (lambda: Guidance("", "", (example(of="r" * 201),)), "must be an id of 1 to 200 characters"),
-    (lambda: Guidance("", "", tuple(example(of=f"r{k}") for k in range(101))), "examples: are 101, at most 100"),
+    (
+        lambda: Guidance("", "", tuple(example(of=f"r{k}") for k in range(101))),
+        "examples: are 101, at most 100",
+    ),
     (lambda: Guidance("", "", (example(), example())), "examples[1].instance: is 'b2', which is one already"),
     (lambda: Guidance("", "", (example(name="blue"),)), "class_name: is 'blue', must be one of red, white"),
     (lambda: Guidance("", "", (example(of="b3"),)), "examples[0].instance: is 'b3', which is no row of m"),
