@@ -106,7 +106,7 @@ def create_token(
 
         quercus tokens create ann --role labeller --expires 90d --output ann.token
         quercus tokens create press-7 --role sensor --model press
-        quercus tokens create bob --role labeller --server tls://quercus.example.org:50051
+        quercus tokens create bob --role labeller --server 127.0.0.1:50051
     """
     lifetime_s = None if expires is None else duration_s("--expires", expires)
     made = None
@@ -253,7 +253,7 @@ def audit(
 
 
 class _TokenOffice(Protocol):
-    """What these commands ask for: the client of a server has it, and a store in its place."""
+    """The calls of these commands: the client of a server has them, and a store in its place."""
 
     def create_token(
         self,

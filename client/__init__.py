@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         AverageConfidence,
         Caller,
         Evidence,
+        Example,
         GrowerMember,
         Instance,
         Labeller,
@@ -71,6 +72,7 @@ if TYPE_CHECKING:
     from quercus.specification.algorithms import Pruning
     from quercus.specification.attributes import Nominal, Numeric
     from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
+    from quercus.specification.guidance import ClassExample, Guidance
     from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
     from quercus.specification.reasons import Fact, Shares
 
@@ -88,16 +90,19 @@ __all__ = [
     "BufferFull",
     "Caller",
     "Cancelled",
+    "ClassExample",
     "Classification",
     "Classifications",
     "Client",
     "DeadlineExceeded",
     "Evidence",
+    "Example",
     "Fact",
     "FailedPrecondition",
     "FieldViolation",
     "Filter",
     "GrowerMember",
+    "Guidance",
     "Instance",
     "InvalidArgument",
     "Labeller",
@@ -152,6 +157,7 @@ _HOMES = {
     "..specification.algorithms": ("Pruning",),
     "..specification.attributes": ("Nominal", "Numeric"),
     "..specification.display": ("LinkItem", "MediaItem", "SeriesItem", "TextItem"),
+    "..specification.guidance": ("ClassExample", "Guidance"),
     "..specification.presentation": ("AttributeView", "MediaTemplate", "Presentation", "SeriesView"),
     "..specification.reasons": ("Fact", "Shares"),
     ".answers": ("AnswerFilter", "Statement"),
@@ -185,6 +191,7 @@ _HOMES = {
         "AverageConfidence",
         "Caller",
         "Evidence",
+        "Example",
         "GrowerMember",
         "Instance",
         "Labeller",

@@ -73,6 +73,7 @@ IDLE: Final = Words(
         6: "share_spent",
         7: "hour_spent",
         8: "hands_full",
+        9: "not_assigned",
     },
     unknown="nothing_to_ask",
 )
@@ -660,6 +661,42 @@ class LogEvent(LogEventAdditions):
 
 
 @dataclass(frozen=True)
+class Example:
+    """A row that shows what a class is.
+
+    Attributes
+    ----------
+    class_name
+        The class.
+    instance
+        Id of the row.
+    remark
+        What to look at.
+    values
+        Values of the row by attribute.
+    display
+        Items pushed beside the row.
+    """
+
+    class_name: str
+    instance: str = ""
+    remark: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    display: Display = ()
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Example) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.class_name,
+            id_of(message.instance),
+            message.remark,
+            row_values(message.values),
+            display_of(message.display),
+        )
+
+
+@dataclass(frozen=True)
 class Strategy:
     """The declaration of a query strategy.
 
@@ -1100,7 +1137,8 @@ class Lease:
         The leased queries.
     idle
         The reason why nothing was leased: ``nothing_to_ask``, ``all_leased``, ``budget_spent``, ``growing``,
-        ``not_for_you``, ``share_spent``, ``hour_spent`` or ``hands_full``; ``None`` if something was.
+        ``not_for_you``, ``share_spent``, ``hour_spent``, ``hands_full`` or ``not_assigned``; ``None`` if something
+        was.
     budget_left
         Number of answers that the budget still allows.
     """
@@ -1711,6 +1749,9 @@ class LabellingPolicy:
         Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
     tags
         Tags by which labellers who answer for any model may choose; at most 20.
+    labellers
+        Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
+        query when the policy changes may still answer it. Operators state labels for anybody.
     """
 
     answers_per_query: int = 1
@@ -1721,6 +1762,7 @@ class LabellingPolicy:
     max_held: int = 20
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
+    labellers: tuple[str, ...] = ()
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1734,6 +1776,7 @@ class LabellingPolicy:
             message.max_held,
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
+            tuple(message.labellers),
         )
 
 

@@ -73,7 +73,7 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
 
 
 def test_the_same_words_ask_a_server(tmp_path: Path) -> None:
-    """What one at the store sees is what the administrator sees from elsewhere."""
+    """The administrator reads from elsewhere what one at the store reads."""
     serving = Serving(tmp_path, 0, "--access", "tokens", grower=False)
     try:
         store = f"sqlite:///{tmp_path / 'quercus.db'}"
