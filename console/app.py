@@ -20,7 +20,7 @@ from quercus.client import errors
 from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
-from quercus.console.pages import classify, create, history, items, label, model, models, sign_in, tree
+from quercus.console.pages import bulk, classify, create, history, items, label, model, models, sign_in, tree
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
 from quercus.view.svg.classes import class_styles
@@ -67,7 +67,7 @@ ROUTES = [
     Route("/m/{model}/items/row", items.row),
     Route("/m/{model}/items/say", items.say, methods=["POST"]),
     Route("/m/{model}/items/beside", items.beside),
-    Route("/m/{model}/items/bulk", items.bulk, methods=["POST"]),
+    Route("/m/{model}/items/bulk", bulk.bulk, methods=["POST"]),
     Route("/m/{model}/items.{form}", items.export),
     Route("/m/{model}", model.model),
     Route("/m/{model}/tree", tree.tree),
