@@ -77,6 +77,7 @@ ROUTES = [
     Route("/m/{model}/tree.{kind}", tree.drawing),
     Route("/m/{model}/events", tree.events),
     Route("/m/{model}/classify", classify.classify, methods=["GET", "POST"]),
+    Route("/create/progress", create.progress),
     Route("/create", create.create, methods=["GET", "POST"]),
     Route("/healthz", healthz),
     Route("/static/classes.css", classes),

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 MAX_BODY_BYTES = 1024 * 1024
-MAX_UPLOAD_BYTES = 64 * 1024 * 1024
+MAX_UPLOAD_BYTES = 128 * 1024 * 1024
 UPLOADS = frozenset({"/create"})
 """Paths that take a file."""
 MAX_SIGN_IN_BYTES = 16 * 1024
