@@ -5,7 +5,6 @@ from typing import Any
 from sqlalchemy import (
     JSON,
     BigInteger,
-    Boolean,
     ColumnElement,
     String,
     TableValuedAlias,
@@ -42,8 +41,7 @@ def json_rows(parameter: str) -> TableValuedAlias:
 class _OneOf(FunctionElement[bool]):
     """Whether the first of two arguments, a column, has one of the values of the second one, a subquery."""
 
-    inherit_cache = True
-    type = Boolean()
+    inherit_cache = True  # and it has no type: beside one of truth values SQLite would be asked whether it equals 1
 
 
 @compiles(_OneOf)
