@@ -12,7 +12,7 @@ from quercus.client.aio.push_line import AsyncPushLine
 from quercus.client.errors import QuercusError
 from quercus.client.messages import enum_value, filled
 from quercus.client.resources import instance_resource, model_resource
-from quercus.client.results import Instance, LogEvent
+from quercus.client.results import Example, Instance, LogEvent
 from quercus.client.row_filter import RowFilter, RowOrder, RowPage
 from quercus.client.rows import Row, async_row_chunks
 from quercus.client.treeview import replaced_error
@@ -108,6 +108,11 @@ class InstanceCalls(ModelCalls):
                 if report.batches:
                     self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return ledger.report
+
+    async def examples(self, model: str) -> tuple[Example, ...]:
+        """Return the rows that show what the classes of a model are, as its guidance names them."""
+        request = filled(instance_pb2.ListExamplesRequest, model=model_resource(model))
+        return tuple(map(Example.from_message, (await self._call(request)).examples))
 
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""

@@ -24,6 +24,7 @@ from quercus.server.wire.errors import Unavailable, error_fields
 from quercus.server.wire.instances import encode_evidence, encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
+from quercus.server.wire.models import stored_specification
 from quercus.server.wire.names import (
     make_page_token,
     page_size,
@@ -46,6 +47,7 @@ from quercus.storage import (
     ConflictingRows,
     EventKind,
     FailedPrecondition,
+    NotFound,
     Push,
     Stale,
     Store,
@@ -248,6 +250,11 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
         raise Unavailable(STOPPING)
 
+    async def ListExamples(self, request: pb.ListExamplesRequest, context: Any) -> pb.ListExamplesResponse:
+        """Return the rows that the guidance of a model names."""
+        model = parse_model(request.model, "model")
+        return await self._core.read(_read_examples, self._core.store, model)
+
     async def GetInstance(self, request: pb.GetInstanceRequest, context: Any) -> pb.Instance:
         """Return one instance with everything said about it."""
         model, instance = parse_instance(request.name)
@@ -406,6 +413,24 @@ def _found_page(
     for each, (k, share) in zip(page.instances, guesses, strict=False):
         each.guess.CopyFrom(pb.Guess(class_name=schema.frame.classes[k], doubt=share))
     return page
+
+
+def _read_examples(store: Store, model: str) -> pb.ListExamplesResponse:
+    """Return the examples of a model; those whose row is not there (yet) are left out."""
+    response = pb.ListExamplesResponse()
+    for each in stored_specification(store.get_model(model).specification).guidance.examples:
+        try:
+            found = _read_instance(store, model, each.instance)
+        except NotFound:
+            continue
+        response.examples.add(
+            class_name=each.class_name,
+            instance=found.name,
+            remark=each.remark,
+            values=found.values,
+            display=found.display,
+        )
+    return response
 
 
 def _read_instance(store: Store, model: str, instance: str) -> pb.Instance:

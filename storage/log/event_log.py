@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
 
 from quercus.labelling import checks
-from quercus.labelling.event import EVENT_FIELDS, Event, EventKind
+from quercus.labelling.event import EVENT_FIELDS, UNASKED, Event, EventKind
 from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
 from quercus.storage.inserts import insert_rows
@@ -20,11 +20,11 @@ from quercus.storage.schema import AnyRow, log, vocabulary
 MAX_SEQUENCE = 2**62
 STATED_SINCE = select(log.c.instance).where(
     log.c.model_id == bindparam("of"),
-    log.c.kind == EventKind.STATEMENT,
+    log.c.kind.in_(sorted(UNASKED)),
     log.c.instance.is_not(None),
     log.c.sequence > bindparam("behind"),
 )
-"""Instances with statements after an event."""
+"""Instances with labels that nobody was asked for after an event."""
 
 
 def learned_values(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:

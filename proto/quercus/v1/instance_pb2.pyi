@@ -438,7 +438,8 @@ class Evidence(_message.Message):
     kind: Global___LogEvent.Kind.ValueType
     """That of its event in the log. `instance`: the label that was pushed with the row; `answer`; `refusal`; `opinion`: one of
     several answers, which count through the answer that follows them; `statement`: a label without a query, or its withdrawal
-    if there is no label, which counts through the correction that follows it; `correction`: replaces all earlier answers, and
+    if there is no label, which counts through the correction that follows it; `adjudication`: a label that overrules those of all
+    labellers, in the same way; `correction`: replaces all earlier answers, and
     without a label takes them back.
     """
     query: _builtins.str
@@ -673,6 +674,10 @@ class LogEvent(_message.Message):
         """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
         follows, which names no query.
         """
+        KIND_ADJUDICATION: LogEvent._Kind.ValueType  # 8
+        """Somebody decided between the labellers of the row, or took that back if there is no label; what holds is the correction
+        that follows, which names no query.
+        """
 
     class Kind(_Kind, metaclass=_KindEnumTypeWrapper): ...
     KIND_UNSPECIFIED: LogEvent.Kind.ValueType  # 0
@@ -690,6 +695,10 @@ class LogEvent(_message.Message):
     """A label without a query, or its withdrawal if there is no label; the combination of all is the correction that
     follows, which names no query.
     """
+    KIND_ADJUDICATION: LogEvent.Kind.ValueType  # 8
+    """Somebody decided between the labellers of the row, or took that back if there is no label; what holds is the correction
+    that follows, which names no query.
+    """
 
     KIND_FIELD_NUMBER: _builtins.int
     INSTANCE_ID_FIELD_NUMBER: _builtins.int
@@ -697,8 +706,8 @@ class LogEvent(_message.Message):
     CONFLICT_FIELD_NUMBER: _builtins.int
     VALUES_FIELD_NUMBER: _builtins.int
     kind: Global___LogEvent.Kind.ValueType
-    """`instance`: a row was pushed, `answer`, `refusal`, `specification`: that of the model changed, `correction`, `opinion` or
-    `statement`.
+    """`instance`: a row was pushed, `answer`, `refusal`, `specification`: that of the model changed, `correction`, `opinion`,
+    `statement` or `adjudication`.
     """
     instance_id: _builtins.str
     """Id of the row; empty for `specification`."""
@@ -823,3 +832,88 @@ class ListInstancesResponse(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__total_size) -> _WhichOneofReturnType__total_size | None: ...
 
 Global___ListInstancesResponse: _TypeAlias = ListInstancesResponse  # noqa: Y015
+
+@_typing.final
+class ListExamplesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListExamplesRequest: _TypeAlias = ListExamplesRequest  # noqa: Y015
+
+@_typing.final
+class ListExamplesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedCompositeFieldContainer[Global___Example]:
+        """In the order of the guidance."""
+
+    def __init__(
+        self,
+        *,
+        examples: _abc.Iterable[Global___Example] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["examples", b"examples"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListExamplesResponse: _TypeAlias = ListExamplesResponse  # noqa: Y015
+
+@_typing.final
+class Example(_message.Message):
+    """A row that shows what a class is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    REMARK_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    DISPLAY_FIELD_NUMBER: _builtins.int
+    class_name: _builtins.str
+    instance: _builtins.str
+    """Id of the row.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
+    remark: _builtins.str
+    """What to look at."""
+    @_builtins.property
+    def values(self) -> _values_pb2.NamedRow:
+        """Values of the row by attribute."""
+
+    @_builtins.property
+    def display(self) -> _display_pb2.Display:
+        """Items pushed beside the row."""
+
+    def __init__(
+        self,
+        *,
+        class_name: _builtins.str = ...,
+        instance: _builtins.str = ...,
+        remark: _builtins.str = ...,
+        values: _values_pb2.NamedRow | None = ...,
+        display: _display_pb2.Display | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["display", b"display", "values", b"values"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "display", b"display", "instance", b"instance", "remark", b"remark", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Example: _TypeAlias = Example  # noqa: Y015
