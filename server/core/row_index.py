@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import contour
+from quercus.labelling.disputes import is_disputed
 from quercus.labelling.event import Event
 from quercus.labelling.history import (
     LabelState,
     known_contour,
     label_events,
-    labels_by_labeller,
     stored_label,
 )
 from quercus.server.wire.row_filter import RowOrder, RowSelection, Term
@@ -400,21 +400,6 @@ def _read_said(history: Sequence[Event], size: int) -> _Said:
     in_force = (LabelState.COUNTS, LabelState.PENDING)
     labellers = frozenset(each.event.author for each in label_events(history) if each.state in in_force)
     return _Said(labellers, is_disputed(history, size), history[-1].sequence)
-
-
-def is_disputed(history: Sequence[Event], size: int) -> bool:
-    """Return whether two labels of a row have no most plausible class in common, that of the file among them.
-
-    Parameters
-    ----------
-    history : everything said about the row, oldest first; its INSTANCE event leads.
-    size : number of classes.
-    """
-    labels = [each.label for each in labels_by_labeller(history, size).values()]
-    if history[0].label is not None:
-        labels.append(stored_label(history[0].label, size))
-    tops = [top for label in labels if (top := _top_classes(contour(label, size)))]
-    return any(a & b == 0 for k, a in enumerate(tops) for b in tops[:k])
 
 
 def _has_value(values: NDArray[np.float64], wanted: str, schema: ModelSchema) -> NDArray[np.bool_]:
