@@ -71,7 +71,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Said:
-    """What labellers said of a row: who, whether they contradict each other, and the newest event."""
+    """The labellers of a row: who they are, whether they contradict each other, and the newest event."""
 
     labellers: frozenset[str]
     is_disputed: bool
@@ -99,7 +99,7 @@ class _Columns:
 
 @dataclass(slots=True)
 class Guesses:
-    """What one version of the tree says of the first rows; when that was found, and how long it took."""
+    """The guesses of one version of the tree about the first rows; when they were made, and how long that took."""
 
     classifier: TreeClassifier
     klass: NDArray[np.int64]

@@ -530,7 +530,7 @@ class Instance(_message.Message):
 
     @_builtins.property
     def guess(self) -> Global___Guess:
-        """What the newest tree says of it, if the call asks for that."""
+        """The guess of the newest tree, if the call asks for that."""
 
     def __init__(
         self,
@@ -555,7 +555,7 @@ Global___Instance: _TypeAlias = Instance  # noqa: Y015
 
 @_typing.final
 class Guess(_message.Message):
-    """What the newest tree says of a row."""
+    """The guess of the newest tree about a row."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
