@@ -23,6 +23,7 @@ from quercus.console.guard import RequestGuard
 from quercus.console.pages import (
     classify,
     create,
+    desk,
     history,
     items,
     label,
@@ -82,6 +83,9 @@ ROUTES = [
     Route("/m/{model}/items/bulk", items.bulk, methods=["POST"]),
     Route("/m/{model}/items.{form}", items.export),
     Route("/m/{model}", model.model),
+    Route("/m/{model}/desk", desk.desk),
+    Route("/m/{model}/desk/answers.{form}", desk.answers),
+    Route("/m/{model}/desk/{act}", desk.desk_action, methods=["POST"]),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
     Route("/m/{model}/tree/find", tree.find),

@@ -81,7 +81,9 @@ class Prepared:
         given = func.unnest(*arrays).table_valued(*heads).render_derived(name="given")
 
         def of_row(element: Any, **_: Any) -> Any:
-            return given.c[element.key] if isinstance(element, BindParameter) and element.key in sent else None
+            return (
+                given.c[element.key] if isinstance(element, BindParameter) and element.key in sent else None
+            )
 
         return cast(Update, replacement_traverse(one, {}, of_row))
 
@@ -94,4 +96,3 @@ class Prepared:
 def driver_of(connection: Connection) -> SqliteConnection:
     """SQLite's own connection beneath one of SQLAlchemy."""
     return cast(SqliteConnection, connection.connection.driver_connection)
-

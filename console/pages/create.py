@@ -98,7 +98,7 @@ async def create(request: Request) -> Response:
         learner = LearnerForm(session.upload.learners, chosen, {})
         if chosen.get("act") == "settings":
             return HTMLResponse(render_fragment("create_learner.html", learner=learner))
-        made = await _in_thread(_read_plan, session.upload, plan)
+        made = await in_thread(_read_plan, session.upload, plan)
         learner.check()
         if chosen.get("act") == "check":
             return _columns_page(request, session.upload, chosen)
@@ -151,7 +151,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
         while piece := await file.read(1024 * 1024):
             await asyncio.to_thread(target.write, piece)
     try:
-        guess = await _in_thread(guess_file, _open_file(path))
+        guess = await in_thread(guess_file, open_file(path))
     except (FileError, InvalidInput) as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
@@ -159,7 +159,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     return session.upload
 
 
-async def _in_thread(work: Any, *given: Any) -> Any:
+async def in_thread(work: Any, *given: Any) -> Any:
     """Run a parser in a thread, for a bounded time."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(work, *given), PARSE_S)
@@ -169,7 +169,7 @@ async def _in_thread(work: Any, *given: Any) -> Any:
         ) from None
 
 
-def _open_file(path: Path) -> FileTable:
+def open_file(path: Path) -> FileTable:
     """Open the file, with the separator of its header if it is CSV."""
     if path.name.removesuffix(".gz").endswith(".arff"):
         return open_table(path, quietly=True)
@@ -218,7 +218,7 @@ def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
     if plan.id_column is not None and plan.id_column == plan.class_column:
         raise InvalidInput("id", f"is {plan.id_column!r}, which is the column of the class")
     return infer_schema(
-        _open_file(upload.path),
+        open_file(upload.path),
         class_column=plan.class_column,
         ignore={name for name, kind in kinds.items() if kind == LEFT_OUT},
         nominal={name for name, kind in kinds.items() if kind == "names" != guessed[name]},
@@ -241,9 +241,9 @@ async def _make_model(
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget, **learner.fields())
-    with naming_columns(_open_file(upload.path), specification, plan.class_column):
+    with naming_columns(open_file(upload.path), specification, plan.class_column):
         model = await session.making.create_model(session.client, name, specification)
-    refused = _RefusedRows()
+    refused = RefusedRows()
     if plan.labels != NO_ROWS:
         pushed = FilePush(_rows_of(upload, plan, specification), refused.take)
         try:
@@ -280,7 +280,7 @@ def _stem(upload: Upload) -> str:
 
 def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> FileRows:
     """Return the rows of the file; their ids are in the chosen column, else they are the numbers of the rows."""
-    table = _open_file(upload.path)
+    table = open_file(upload.path)
     label = None
     if plan.class_column is not None and plan.labels == KEEP:
         k = table.position(plan.class_column, "class")
@@ -291,7 +291,7 @@ def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> F
 
 
 @dataclass
-class _RefusedRows:
+class RefusedRows:
     """The rows that were refused: how many, and the first of them with line and reason."""
 
     count: int = 0

@@ -457,7 +457,9 @@ It is a row for each of the labellers `asking`, with the number of queries that 
 last one that it settled (`last_settled`); one row where nobody asks.
 """
 _FREE: Final = _first(
-    reading.select_records().where(*_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String)))
+    reading.select_records().where(
+        *_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String))
+    )
 )
 """The queries that the labeller `asking` may lease, the first `most` of them."""
 _SHARED: Final = _first(reading.select_records().where(*_leasable()))
