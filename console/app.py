@@ -21,6 +21,7 @@ from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
 from quercus.console.pages import (
+    bulk,
     classify,
     create,
     desk,
@@ -80,7 +81,7 @@ ROUTES = [
     Route("/m/{model}/items/row", items.row),
     Route("/m/{model}/items/say", items.say, methods=["POST"]),
     Route("/m/{model}/items/beside", items.beside),
-    Route("/m/{model}/items/bulk", items.bulk, methods=["POST"]),
+    Route("/m/{model}/items/bulk", bulk.bulk, methods=["POST"]),
     Route("/m/{model}/items.{form}", items.export),
     Route("/m/{model}", model.model),
     Route("/m/{model}/desk", desk.desk),
@@ -93,6 +94,7 @@ ROUTES = [
     Route("/m/{model}/tree.{kind}", tree.drawing),
     Route("/m/{model}/events", tree.events),
     Route("/m/{model}/classify", classify.classify, methods=["GET", "POST"]),
+    Route("/create/progress", create.progress),
     Route("/create", create.create, methods=["GET", "POST"]),
     Route("/tokens", tokens.tokens, methods=["GET", "POST"]),
     Route("/tokens/revoke", tokens.revoke, methods=["POST"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
 
 from quercus.belief.errors import InvalidInput
@@ -104,10 +104,6 @@ class BulkPlan:
         if (await client.get_model(self.model)).uid != self.uid:
             raise FailedPrecondition(f"{self.model} is another model now: choose its rows again")
 
-    def renewed(self) -> BulkPlan:
-        """Return the plan under another name, so that it can be carried out once more."""
-        return replace(self, key=secrets.token_urlsafe(12))
-
 
 async def plan_bulk(
     client: Client, model: str, labeller: str, rows: Sequence[str], label: str | None, back: str
@@ -131,6 +127,11 @@ async def plan_bulk(
     wanted = AnswerFilter(labellers=[labeller], states=["counts", "pending"], instances=rows)
     former = {each.instance: each async for each in client.answers(model, wanted) if each.text}
     return BulkPlan(model, of.uid, labeller, rows, label, former, back)
+
+
+def undo_key(done: BulkPlan | None, model: str) -> str:
+    """Return the key of the labels that were given last, which can be taken back at once; empty: there are none."""
+    return done.key if done is not None and done.model == model else ""
 
 
 def too_many(count: int) -> InvalidInput:

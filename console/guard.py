@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from quercus.console.sign_on import SignOn
 
 MAX_BODY_BYTES = 1024 * 1024
-MAX_UPLOAD_BYTES = 64 * 1024 * 1024
+MAX_UPLOAD_BYTES = 128 * 1024 * 1024
 UPLOADS = re.compile(r"/create|/m/[a-z][a-z0-9_-]*/desk/rows")
 """Paths that take a file."""
 MAX_SIGN_IN_BYTES = 16 * 1024

@@ -51,6 +51,7 @@ class Session:
     upload: Upload | None = field(repr=False, default=None)
     bulk: BulkPlan | None = field(repr=False, default=None)
     bulk_done: BulkPlan | None = field(repr=False, default=None)
+    progress: str = field(repr=False, default="")
     making: ModelMaking = field(repr=False, default_factory=ModelMaking)
     is_closed: bool = field(repr=False, default=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -260,6 +260,20 @@ async def read_posted(request: Request, session: Session) -> dict[str, Any]:
     if not session.accepts_form(secret):
         raise HTTPException(403, "the page is of an earlier session: load it again")
     return content
+
+
+def one_field(given: Mapping[str, Any], name: str) -> str:
+    """Return the one value of a field of a form.
+
+    Raises
+    ------
+    InvalidInput
+        When there is none, or several.
+    """
+    values = given.get(name)
+    if not isinstance(values, list) or len(values) != 1 or not isinstance(values[0], str):
+        raise InvalidInput(name, "is missing, must be one text")
+    return values[0]
 
 
 async def _read_json(request: Request) -> dict[str, Any]:

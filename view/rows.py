@@ -147,6 +147,12 @@ def shown_items(
         url = template.fill_url(identifier, values)
         if url is not None:
             items.append(ShownItem(template.kind, template.title, url=url))
+    return [*items, *pushed_items(display)]
+
+
+def pushed_items(display: Display) -> list[ShownItem]:
+    """Return the items that were pushed beside a row."""
+    items = []
     for place, item in enumerate(display):
         match item:
             case TextItem():

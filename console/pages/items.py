@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -19,10 +19,18 @@ from quercus.client.errors import QuercusError
 from quercus.client.places import plain_text
 from quercus.client.results import Answer, Instance, Model
 from quercus.client.row_filter import RowFilter
-from quercus.console.bulk import MAX_BULK, plan_bulk, too_many
+from quercus.console.bulk import MAX_BULK, undo_key
 from quercus.console.pages.label import is_picture, item_address
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, console_of, own_path, read_posted, render_page, session_of
+from quercus.console.web import (
+    check_may,
+    console_of,
+    one_field,
+    own_path,
+    read_posted,
+    render_page,
+    session_of,
+)
 from quercus.files.row_table import row_table
 from quercus.files.writing import OutputTable, write_csv, write_jsonl
 from quercus.specification.conditions import merge_conditions
@@ -40,7 +48,7 @@ from quercus.view.rows import (
     values_line,
 )
 from quercus.view.svg.intervals import share_bars
-from quercus.view.words import counted, known_text
+from quercus.view.words import known_text
 
 PAGE_ROWS: Final = 50
 SHOWN_VALUES: Final = 5
@@ -125,7 +133,7 @@ async def items(request: Request) -> Response:
             raise
         fault, status, choice = plain_text(error), 400, Choice({})
     rows = () if page is None else page.rows
-    pictures = await _pictures(request, session, model, rows)
+    pictures = await first_pictures(request, session, model, {row.id: row.values for row in rows})
     here = choice.address(f"/m/{name}/items", page=request.query_params.get("page", ""))
     return render_page(
         request,
@@ -157,29 +165,28 @@ async def items(request: Request) -> Response:
         only=ONLY,
         orders=ORDER_WORDS,
         flash=session.take_flash(),
-        undo=undo_of(session, name),
+        undo=undo_key(session.bulk_done, name),
     )
 
 
-def undo_of(session: Session, model: str) -> str:
-    """Return the key of the labels that were given last and can be taken back at once; empty: there are none."""
-    done = session.bulk_done
-    return done.key if done is not None and done.model == model else ""
-
-
-async def _pictures(
-    request: Request, session: Session, model: Model, rows: Sequence[Instance]
+async def first_pictures(
+    request: Request, session: Session, model: Model, values: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, tuple[ShownItem, str]]:
-    """Return the first picture of each row that has one; rows without a display are asked for none."""
-    displays = dict.fromkeys((row.id for row in rows), ())
-    if rows and (await session.client.get_instance(model.name, rows[0].id)).display:
-        whole = await asyncio.gather(*(session.client.get_instance(model.name, row.id) for row in rows))
+    """Return the first picture of each row that has one, by id.
+
+    Pushed pictures are looked for if the first row has one, and the caller may see rows.
+    """
+    displays: dict[str, Display] = dict.fromkeys(values, ())
+    first = next(iter(values), None)
+    may_see = session.may_call("InstanceService/GetInstance")
+    if first is not None and may_see and (await session.client.get_instance(model.name, first)).display:
+        whole = await asyncio.gather(*(session.client.get_instance(model.name, each) for each in values))
         displays |= {row.id: row.display for row in whole}
-    found = {}
-    for row in rows:
-        for shown in row_items(request, model, row.id, row.values, displays[row.id]):
+    found: dict[str, tuple[ShownItem, str]] = {}
+    for identifier, of in values.items():
+        for shown in row_items(request, model, identifier, of, displays[identifier]):
             if is_picture(*shown):
-                found.setdefault(row.id, shown)
+                found.setdefault(identifier, shown)
     return found
 
 
@@ -266,11 +273,11 @@ async def say(request: Request) -> Response:
     session = session_of(request)
     check_may(session, "InstanceService/StateEvidence")
     given = await read_posted(request, session)
-    name, identifier = request.path_params["model"], _one(given, "id")
-    back = own_path(_one(given, "back") if "back" in given else None)
+    name, identifier = request.path_params["model"], one_field(given, "id")
+    back = own_path(one_field(given, "back") if "back" in given else None)
     classes = (await session.client.get_model(name)).specification.classes
     try:
-        if _one(given, "act") == "take-back":
+        if one_field(given, "act") == "take-back":
             wanted = AnswerFilter(
                 labellers=[session.labeller], states=["counts", "pending"], instances=[identifier]
             )
@@ -311,56 +318,6 @@ async def beside(request: Request) -> Response:
     return Response(
         item.data, media_type=kind, headers={"Content-Security-Policy": "sandbox; default-src 'none'"}
     )
-
-
-async def bulk(request: Request) -> Response:
-    """Show what would be said of many rows, then say it; or take back what was said."""
-    session = session_of(request)
-    check_may(session, "InstanceService/StateEvidence")
-    given = await read_posted(request, session)
-    name, act = request.path_params["model"], _one(given, "act")
-    if act == "preview":
-        return await _preview(request, session, name, given)
-    plan = session.bulk if act == "do" else session.bulk_done if act == "undo" else None
-    if plan is None or plan.model != name or plan.key != _one(given, "plan"):
-        raise HTTPException(
-            409, "these rows were chosen on another page, or it is done already: choose them again"
-        )
-    if act == "do":
-        await plan.carry_out(session.client)
-        session.bulk, session.bulk_done = None, plan
-        done = "have lost your label" if plan.label is None else f"are labelled {plan.label}"
-        session.flash = f"{counted(len(plan.changed), 'row')} {done}."
-    else:
-        await plan.take_back(session.client)
-        session.bulk_done = None
-        session.flash = f"{counted(len(plan.changed), 'row')}: as before."
-    return RedirectResponse(plan.back, 303)
-
-
-async def _preview(request: Request, session: Session, name: str, given: Mapping[str, Any]) -> Response:
-    label = _one(given, "label") or None
-    rows = [str(each) for each in given.get("row", [])]
-    if _one(given, "of") == "all":
-        fields = {
-            key.removeprefix("f-"): str(texts[0]) for key, texts in given.items() if key.startswith("f-")
-        }
-        choice = Choice(fields)
-        page = await session.client.row_page(name, choice.wanted, choice.order, size=MAX_BULK)
-        if page.next_page:
-            raise too_many(page.total)
-        rows = [each.id for each in page.rows]
-    plan = await plan_bulk(session.client, name, session.labeller, rows, label, own_path(_one(given, "back")))
-    session.bulk = plan
-    return render_page(request, "bulk.html", model=name, tab="items", plan=plan, said=answer_text)
-
-
-def _one(given: Mapping[str, Any], name: str) -> str:
-    """Return the one value of a field."""
-    values = given.get(name)
-    if not isinstance(values, list) or len(values) != 1 or not isinstance(values[0], str):
-        raise InvalidInput(name, "is missing, must be one text")
-    return values[0]
 
 
 async def export(request: Request) -> Response:

@@ -11,7 +11,16 @@ import pytest
 from integration.client.serving import Serving
 from support.consoles import Visitor
 
-from quercus.client import Client, MediaItem, Nominal, Numeric, RowFilter, Specification
+from quercus.client import (
+    AnswerFilter,
+    Client,
+    MediaItem,
+    Nominal,
+    Numeric,
+    RowFilter,
+    Specification,
+    Statement,
+)
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d49484452000000010000000108060000001f15c4890000000d49444154789c6360000002000001"
@@ -42,7 +51,8 @@ def model(client: Client, request: pytest.FixtureRequest) -> str:
 
 def ids(page: str) -> list[str]:
     """The rows of a list, in order."""
-    return [unescape(found) for found in re.findall(r'<th scope="row"><a href="[^"]*">([^<]*)</a>', page)]
+    named = re.findall(r'<th scope="row"><a href="[^"]*">(?:<img[^>]*>)?([^<]*)</a>', page)
+    return [unescape(found) for found in named]
 
 
 def test_all_pages_of_a_filter_have_its_rows_once(ann: Visitor, client: Client, model: str) -> None:
@@ -162,3 +172,48 @@ def test_what_is_listed_is_exported(ann: Visitor, client: Client, model: str) ->
     lines = ann.get(f"/m/{model}/items.jsonl?class=yes&order=pushed+desc").text.splitlines()
     assert [json.loads(line)["item"] for line in lines] == expected
     assert ann.get(f"/m/{model}/items.xml").status == 404
+
+
+def test_own_answers_are_filtered_paged_and_corrected_together(
+    ann: Visitor, client: Client, model: str
+) -> None:
+    given = [f"a/{k}" for k in range(1, 75)]
+    client.state(model, [Statement(row, CLASSES[k % 2]) for k, row in enumerate(given)], labeller="ann")
+    client.state(model, [Statement("a/1", "no")], labeller="ann")
+    base, found = f"/m/{model}/label/history", []
+    address = base
+    for _ in range(3):
+        page = ann.get(address).text
+        found += re.findall(r'<strong class="break"><a [^>]*>([^<]*)</a>', page)
+        older = re.search(r'href="([^"]*)">Older answers', page)
+        if older is None:
+            break
+        address = unescape(older[1])
+    assert found == ["a/1", *reversed(given)]  # the newest first, each once, the corrected one twice
+    assert "colour" in page  # the values of its row
+    noes = ann.get(f"{base}?class=no&state=now").text
+    assert noes.count('name="row" value="a/') == 38
+    fields = {
+        "act": "preview",
+        "of": "answers",
+        "label": "yes",
+        "back": base,
+        "f-class": "no",
+        "f-state": "now",
+    }
+    page = ann.form(f"/m/{model}/items/bulk", fields).text
+    assert "38 rows would be labelled yes by ann." in page
+    assert page.count("you said no") == 38
+    plan = re.search(r'name="plan" value="([^"]+)"', page)
+    assert plan is not None
+    done = ann.form(f"/m/{model}/items/bulk", {"act": "do", "plan": plan[1]})
+    assert "Undo all of it" in ann.get(done.headers["location"]).text
+    yes = client.answers(model, AnswerFilter(labellers=["ann"], classes=["yes"], states=["counts"]))
+    assert len(list(yes)) == 74
+    ann.form(f"/m/{model}/items/bulk", {"act": "undo", "plan": plan[1]})
+    noes = client.answers(model, AnswerFilter(labellers=["ann"], classes=["no"], states=["counts"]))
+    assert len(list(noes)) == 38
+    assert "None of your answers passes this filter." in ann.get(f"{base}?row=nobody").text
+    wrong = ann.get(f"{base}?state=maybe")
+    assert wrong.status == 400
+    assert "state: is 'maybe', must be one of now, past" in unescape(wrong.text)

@@ -20,6 +20,7 @@ def test_the_published_retry_policy_is_that_of_the_client() -> None:
     assert json.loads((EXAMPLES / "service_config.json").read_text(encoding="utf-8")) == service_config()
 
 
+@pytest.mark.release
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(
     shutil.which("npm") is None, reason="needs npm: apt-get install npm (make release-checks)"
