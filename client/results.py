@@ -622,6 +622,30 @@ class AverageConfidence:
 
 
 @dataclass(frozen=True)
+class Extension:
+    """Classes and attributes that a model got after it was made.
+
+    Attributes
+    ----------
+    sequence
+        Sequence number of the event.
+    classes
+        Names of the new classes.
+    attributes
+        Names of the new attributes.
+    """
+
+    sequence: int
+    classes: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Extension) -> Self:
+        """Return the result of a message."""
+        return cls(message.sequence, tuple(message.classes), tuple(message.attributes))
+
+
+@dataclass(frozen=True)
 class Model(ModelAdditions):
     """The current state of a model on the server.
 
@@ -673,6 +697,8 @@ class Model(ModelAdditions):
     asking_stopped
         Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It
         learns and classifies all the same. Empty for all other models.
+    extensions
+        The classes and attributes that came later, the oldest first.
     """
 
     name: str
@@ -695,6 +721,7 @@ class Model(ModelAdditions):
     other_names: Mapping[str, int] = field(default_factory=dict)
     growth_stopped: str = ""
     asking_stopped: str = ""
+    extensions: tuple[Extension, ...] = ()
 
     @classmethod
     def from_message(cls, message: model_pb2.Model) -> Self:
@@ -722,6 +749,7 @@ class Model(ModelAdditions):
             dict(sorted(message.other_names.items())),
             message.growth_stopped,
             message.asking_stopped,
+            tuple(Extension.from_message(each) for each in message.extensions),
         )
 
 

@@ -384,4 +384,5 @@ def _listed(names: Sequence[Any], most: int = 12) -> str:
 
 
 def _packed_rows(values: Floats) -> values_pb2.Rows:
-    return values_pb2.Rows(packed=values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel()))
+    packed = values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel(), width=values.shape[1])
+    return values_pb2.Rows(packed=packed)

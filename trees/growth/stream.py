@@ -31,8 +31,10 @@ from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.remembering import RowMemory
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.encoding import (
+    Codes,
     Edges,
     Encoder,
+    attribute_edges,
     branch_names,
     check_values,
     cut_counts,
@@ -83,9 +85,42 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True)
 class Respecified:
-    """The model's level, budget or stopping rules changed; its attributes and frame may not."""
+    """The model's level, budget or stopping rules changed; its attributes and frame may not.
+
+    `attributes`: how many of them the rows have from now on, see `GrowthState`; None: as many as before.
+    """
 
     specification: Specification
+    attributes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaterAttributes:
+    """Attributes that came together, after the model was made.
+
+    Parameters
+    ----------
+    row
+        Number of rows before they came.
+    first
+        Number of the first of them.
+    values
+        (n, attributes) their values in the rows since, of as many rows as set the bins at most.
+    """
+
+    row: int
+    first: int
+    values: Floats
+
+    def after_rows(self, values: Floats, most: int) -> "LaterAttributes":
+        """Return them after further rows (n, K)."""
+        mine = values[: most - len(self.values), self.first : self.first + self.values.shape[1]]
+        return replace(self, values=np.concatenate([self.values, mine])) if len(mine) else self
+
+    def setting_rows(self, most: int) -> Floats:
+        """Return the rows that set the bins: the first 1, 2, 4, 8, ..., so that all rows are rarely coded anew."""
+        count = len(self.values)
+        return self.values[: count if count in {0, most} else 1 << (count.bit_length() - 1)]
 
 
 Event = Observed | Answered | Refused | Corrected | Respecified
@@ -108,13 +143,20 @@ class GrowthState:
     small
         Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is. A number
         fit for the attributes unless given.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all. `Respecified` says
+        when the others come. Before, they are missing, and their bins are set by the rows after that moment.
     """
 
-    def __init__(self, specification: Specification, small: int | None = None) -> None:
+    def __init__(
+        self, specification: Specification, small: int | None = None, attributes: int | None = None
+    ) -> None:
         self.specification = specification
         self.answers = 0
         self.asked: QueryPosition | None = None
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
+        self._later: tuple[LaterAttributes, ...] = ()
+        self._attributes = len(specification.attributes) if attributes is None else attributes
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
         self._small = small
@@ -138,9 +180,9 @@ class GrowthState:
         )
 
     @classmethod
-    def initial(cls, specification: Specification) -> "GrowthState":
-        """Return the state of an empty log."""
-        return cls(specification)
+    def initial(cls, specification: Specification, attributes: int | None = None) -> "GrowthState":
+        """Return the state of an empty log, whose rows have so many of the attributes; None: all."""
+        return cls(specification, attributes=attributes)
 
     @property
     def instance_count(self) -> int:
@@ -305,6 +347,11 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
                 case Respecified():
                     grown.specification = event.specification
                     grown._live.follow_rules(rules_of(event.specification))
+                    more = (event.attributes or 0) - grown._attributes
+                    if more > 0:
+                        later = LaterAttributes(grown._live.count, grown._attributes, np.empty((0, more)))
+                        grown._later += (later,)
+                        grown._attributes += more
     return grown
 
 
@@ -327,6 +374,10 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
                 for name in ("attributes", "frame", "warmup_rows", "memory_rows"):
                     if getattr(spec, name) != getattr(event.specification, name):
                         raise InvalidInput(name, "cannot change once the model exists")
+                if event.attributes is not None and event.attributes > len(spec.attributes):
+                    raise InvalidInput(
+                        "attributes", f"are {event.attributes}, there are {len(spec.attributes)}"
+                    )
                 checked.append(event)
             case _:
                 if not 0 <= event.instance < count:
@@ -345,16 +396,44 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
 def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
     values = np.concatenate([event.values for event in events])
     spec, live = state.specification, state._live
-    if live.count < spec.warmup_rows:  # the bins may still move
-        state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])[: spec.warmup_rows].copy()
-        edges = edges_in_force(spec, state._warmup)
+    first = live.count < spec.warmup_rows
+    if first or any(len(each.values) < spec.warmup_rows for each in state._later):  # the bins may still move
+        if first:
+            state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])
+            state._warmup = state._warmup[: spec.warmup_rows].copy()
+        state._later = tuple(each.after_rows(values, spec.warmup_rows) for each in state._later)
+        edges = edges_of(state)
         if edges != state._edges:
             state._edges = edges
-            live.recode_rows(state.encoder.codes(state._warmup[: live.count]), edges)
+            live.recode_rows(_codes_again(state), edges)
     contours = np.concatenate([event.contours for event in events])
     live.append_rows(state.encoder.codes(values), contours)
     if state._memory is not None:
         state._memory.append(~is_vacuous(contours))
+
+
+def edges_of(state: GrowthState) -> Edges:
+    """Return the inner edges of each attribute by the rows that set them so far."""
+    spec = state.specification
+    edges = list(edges_in_force(spec, state._warmup))
+    for later in state._later:
+        for k, column in enumerate(later.setting_rows(spec.warmup_rows).T, later.first):
+            edges[k] = attribute_edges(spec.attributes[k], column)
+    return tuple(edges)
+
+
+def _codes_again(state: GrowthState) -> Codes:
+    """Return the codes (n, K) of all rows by the edges in force; those of attributes whose edges are settled stay."""
+    spec, live, edges = state.specification, state._live, state._edges
+    if live.count <= len(state._warmup):
+        return state.encoder.codes(state._warmup[: live.count])
+    codes = np.array(live.sample.codes, np.int16, order="F")
+    for later in state._later:
+        known = later.values[: live.count - later.row]
+        if later.row + len(known) == live.count:
+            mine = slice(later.first, later.first + known.shape[1])
+            codes[later.row :, mine] = Encoder(spec.attributes[mine], edges[mine]).codes(known)
+    return codes
 
 
 def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Floats]) -> None:

@@ -34,6 +34,9 @@ class MemoryForest:
         Seed of the draws.
     level
         Level of the likelihood cut of leaves, in [0, 1]: a lower level gives larger prediction sets.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all. The others come with
+        `begin_attributes`.
 
     Attributes
     ----------
@@ -43,8 +46,10 @@ class MemoryForest:
         Recent scores of the members.
     """
 
-    def __init__(self, named: Bools, size: int, *, trees: int, seed: int, level: float) -> None:
-        self.evidence = ForestEvidence(named, size)
+    def __init__(
+        self, named: Bools, size: int, *, trees: int, seed: int, level: float, attributes: int | None = None
+    ) -> None:
+        self.evidence = ForestEvidence(named, size, attributes)
         self.trees = trees
         self.seed = seed
         self.level = level
@@ -71,6 +76,11 @@ class MemoryForest:
             taken = end
             self.recent.end_block(self.evidence.present_moment())
         self._add_rows(values[taken:], kinds[taken:])
+
+    def begin_attributes(self, count: int) -> None:
+        """From now on, rows have the first `count` attributes; those that come are missing in all earlier rows."""
+        self.evidence.begin_attributes(count)
+        self._members = None
 
     def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""

@@ -712,6 +712,7 @@ class Model(_message.Message):
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
     ASKING_STOPPED_FIELD_NUMBER: _builtins.int
+    EXTENSIONS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name.
     models/{model}
@@ -773,6 +774,10 @@ class Model(_message.Message):
     def other_names(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """By attribute: rows of the newest tree that hold a name beyond its max_values. Attributes without such rows are absent."""
 
+    @_builtins.property
+    def extensions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Extension]:
+        """The classes and attributes that came later, the oldest first."""
+
     def __init__(
         self,
         *,
@@ -796,10 +801,11 @@ class Model(_message.Message):
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         growth_stopped: _builtins.str = ...,
         asking_stopped: _builtins.str = ...,
+        extensions: _abc.Iterable[Global___Extension] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "extensions", b"extensions", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
     _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
@@ -815,6 +821,40 @@ class Model(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
+
+@_typing.final
+class Extension(_message.Message):
+    """Classes and attributes that a model got after it was made."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Sequence number of the event."""
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the new classes."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the new attributes."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        attributes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "classes", b"classes", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Extension: _TypeAlias = Extension  # noqa: Y015
 
 @_typing.final
 class AverageConfidence(_message.Message):
@@ -1079,6 +1119,41 @@ class UpdateModelRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateModelRequest: _TypeAlias = UpdateModelRequest  # noqa: Y015
+
+@_typing.final
+class ExtendModelRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    request_id: _builtins.str
+    """An id of the client, 1 to 128 characters; a request with the id of an earlier one changes nothing."""
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the new classes, in order; none of them is one of the model."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]:
+        """The new attributes, in order; none has the name of one of the model. Their values may be missing."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        attributes: _abc.Iterable[Global___Attribute] | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "classes", b"classes", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExtendModelRequest: _TypeAlias = ExtendModelRequest  # noqa: Y015
 
 @_typing.final
 class DeleteModelRequest(_message.Message):
