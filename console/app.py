@@ -64,6 +64,7 @@ ROUTES = [
     Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
     Route("/m/{model}", model.model),
+    Route("/m/{model}/extend", model.extend, methods=["POST"]),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
     Route("/m/{model}/tree/find", tree.find),

@@ -289,7 +289,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         )
         return self._removes
 
-    def extend(
+    def extend_model(
         self,
         name: str,
         rule: Callable[[bytes], models.Extension],

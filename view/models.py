@@ -95,6 +95,24 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
         yield "asking stopped", model.asking_stopped
 
 
+def extension_texts(model: Model) -> Iterator[str]:
+    """Yield what came later, a sentence for each event.
+
+    Examples
+    --------
+    >>> from quercus.client.results import Extension
+    >>> from types import SimpleNamespace
+    >>> list(extension_texts(SimpleNamespace(extensions=[Extension(1501, ("rust",), ("humidity", "wind"))])))
+    ['class rust and attributes humidity, wind came with event 1,501']
+    """
+    for each in model.extensions:
+        words = ("class", "classes", each.classes), ("attribute", "attributes", each.attributes)
+        parts = [
+            f"{one if len(names) == 1 else many} {', '.join(names)}" for one, many, names in words if names
+        ]
+        yield f"{' and '.join(parts)} came with event {each.sequence:,}"
+
+
 def accuracy_text(recent: RecentAccuracy | None) -> str:
     """Return the accuracy of recent predictions in words."""
     if recent is None or not recent.rows:

@@ -149,7 +149,7 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
 def _extend_in_store(
     store: Store, model: str, request: pb.ExtendModelRequest, sizes: MessageLimits
 ) -> pb.Model:
-    record = store.extend(
+    record = store.extend_model(
         model,
         lambda stored: extension_of(stored, request, sizes),
         request.request_id,

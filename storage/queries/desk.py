@@ -88,7 +88,9 @@ class KnownModel:
     def check_key(self, row: AnyRow) -> None:
         """Raise `ModelReplaced` if the model does not fit."""
         if not self.fits(row):
-            raise ModelReplaced(f"model {row.name} was extended, or replaced by another of its name")
+            is_same = self.key in (None, row.id)
+            what = "extended" if is_same else "replaced by another of its name"
+            raise ModelReplaced(f"model {row.name} was {what}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.distance_cache import DistanceCache
-from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
+from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import opinion_predictions, predict_possible
@@ -81,6 +81,19 @@ class MemoryForest:
         """From now on, rows have the first `count` attributes; those that come are missing in all earlier rows."""
         self.evidence.begin_attributes(count)
         self._members = None
+
+    def with_classes(self, size: int) -> "MemoryForest":
+        """Return a forest of more classes, which has observed the same rows, in order, with the labels that they have.
+
+        Rows with a label are of none of the further classes.
+        """
+        evidence = self.evidence
+        contours, told = np.ones((len(evidence), size)), evidence.kinds != UNLABELLED
+        contours[told] = 0.0
+        contours[told, : evidence.size] = evidence.contours.values[evidence.kinds[told]]
+        forest = MemoryForest(evidence.named, size, trees=self.trees, seed=self.seed, level=self.level)
+        forest.observe(evidence.values, contours)
+        return forest
 
     def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""

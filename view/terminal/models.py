@@ -19,6 +19,7 @@ from quercus.view.models import (
     attribute_words,
     confidence_text,
     deviation_text,
+    extension_texts,
     number_rows,
     state_text,
 )
@@ -67,6 +68,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "model", model.name
     yield "created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"
     yield "classes", ", ".join(spec.classes)
+    for text in extension_texts(model):
+        yield "later", text
     yield "algorithm", algorithms.plugin_text(spec.algorithm)
     yield "strategy", algorithms.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
