@@ -36,15 +36,17 @@ def test_a_client_goes_on_with_rows_of_before_and_of_now(shared_server: Serving,
         ]
         other.push("later", [[1.0, "green"]], ["a"], ids=["old"])
         client.push("later", [[1.0, "red", 0.9, "west"]], ["rust"], ids=["new"])
-        client.push("later", [{"size": 2.0, "colour": None, "wind": "east"}], [{"a": 1.0, "rust": 0.5}], ids=["named"])
-        client.wait_grown("later")
-        now = client.classify("later", [[1.0, "red", 0.9, "west"]])
-        again = other.classify("later", [[1.0, "red"]])
+        client.push(
+            "later", [{"size": 2.0, "colour": None, "wind": "east"}], [{"a": 1.0, "rust": 0.5}], ids=["named"]
+        )
+        last = client.wait_grown("later").sequence_grown
+        now = client.classify("later", [[1.0, "red", 0.9, "west"]], min_sequence=last)
+        again = other.classify("later", [[1.0, "red"]], min_sequence=last)
     assert (before.classes, now.classes, again.classes) == (("a", "b"), *[("a", "b", "rust")] * 2)
-    assert client.instance("later", "old").values == {
+    assert client.get_instance("later", "old").values == {
         "size": 1.0, "colour": "green", "humidity": None, "wind": None
     }  # fmt: skip
-    assert client.instance("later", "named").contour == pytest.approx({"a": 1.0, "b": 0.0, "rust": 0.5})
+    assert client.get_instance("later", "named").contour == (1.0, 0.0, 0.5)
     with pytest.raises(InvalidArgument, match=r"classes\[0\]: is 'rust'"):
         client.extend_model("later", classes=["rust"])
     with pytest.raises(InvalidArgument, match="must be a list"):
@@ -68,11 +70,11 @@ def test_the_command_line_adds_them_in_words(shared_server: Serving, client: Cli
     assert "class rust and attributes humidity, wind came with event 13" in " ".join(shown.split())
     model = json.loads(quercus("models", "show", "typed", "--json", server=server).stdout)
     assert model["specification"]["attributes"][-1]["values"] == ["west", "east"]
-    assert (model["budget"], model["extensions"][0]["sequence"]) == (20, 13)
-    for flag, text, reason in (
-        ("--add-attribute", "humidity", "NAME:number"),
-        ("--add-attribute", "humidity:number", "'humidity'"),
-        ("--add-class", "rust", "'rust'"),
+    assert (model["specification"]["budget"], model["extensions"][0]["sequence"]) == (20, 13)
+    for flag, text, code, reason in (
+        ("--add-attribute", "humidity", 2, "NAME:number"),
+        ("--add-attribute", "humidity:number", 1, "'humidity'"),
+        ("--add-class", "rust", 1, "'rust'"),
     ):
         wrong = quercus("models", "update", "typed", flag, text, server=server)
-        assert (wrong.returncode, reason in wrong.stderr) == (2, True), wrong.stderr
+        assert (wrong.returncode, reason in wrong.stderr) == (code, True), wrong.stderr
