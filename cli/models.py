@@ -29,7 +29,7 @@ from quercus.cli.common import (
 from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
-from quercus.cli.specfile import read_presentation, read_specification, to_dict
+from quercus.cli.specfile import read_guidance, read_presentation, read_specification, to_dict
 from quercus.client.client import Client
 from quercus.client.places import naming_places
 from quercus.client.results import Model
@@ -184,6 +184,16 @@ def update_model(
             help="How rows are shown to labellers: TOML or JSON, see docs/display.md.",
         ),
     ] = None,
+    guidance: Annotated[
+        Path | None,
+        typer.Option(
+            "--guidance",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Title, guidelines and examples for labellers: TOML or JSON, see docs/labelling.md.",
+        ),
+    ] = None,
     add_class: Annotated[
         list[str] | None,
         typer.Option(
@@ -201,7 +211,7 @@ def update_model(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Change levels, budget, stopping, strategy, pruning or presentation of a model; the grower updates the tree.
+    """Change parameters, budget, strategy, presentation or guidance of a model; the grower updates the tree.
 
     A model may get further classes and attributes, but those that it has stay as they are. Rows that were pushed before
     lack a new attribute. A label that was given before excludes a new class, unless it says nothing.
@@ -213,6 +223,8 @@ def update_model(
     """
     if presentation is not None:
         options["presentation"] = read_presentation(presentation)
+    if guidance is not None:
+        options["guidance"] = read_guidance(guidance)
     attributes = [_added_attribute(each) for each in add_attribute or ()]
     if not (options or add_class or attributes):
         flags = ", ".join(f"--{field.replace('_', '-')}" for field in CHANGEABLE)

@@ -7,7 +7,7 @@ looked at, and parts that an event cannot have changed are not computed again.
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -34,12 +34,14 @@ from quercus.trees.tree.encoding import (
     Codes,
     Edges,
     Encoder,
+    Parts,
     attribute_edges,
     branch_names,
-    check_values,
+    check_uncertain,
     cut_counts,
     declared_count,
     edges_in_force,
+    middle_codes,
 )
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node
@@ -47,10 +49,14 @@ from quercus.trees.tree.node import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """New instances: values (n, K) as in `quercus.trees.tree.encoding`, contours (n, l)."""
+    """New instances: values (n, K) as in `quercus.trees.tree.encoding`, contours (n, l).
+
+    `parts` are ranges that uncertain values may lie in, by row and attribute; `values` has NaN there.
+    """
 
     values: Floats
     contours: Floats
+    parts: Parts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,6 +123,10 @@ class LaterAttributes:
         mine = values[: most - len(self.values), self.first : self.first + self.values.shape[1]]
         return replace(self, values=np.concatenate([self.values, mine])) if len(mine) else self
 
+    def sets_bins(self, row: int, k: int, most: int) -> bool:
+        """Return whether a value of attribute `k` in a row of the log is one that sets its bins."""
+        return self.row <= row < self.row + most and self.first <= k < self.first + self.values.shape[1]
+
     def setting_rows(self, most: int) -> Floats:
         """Return the rows that set the bins: the first 1, 2, 4, 8, ..., so that all rows are rarely coded anew."""
         count = len(self.values)
@@ -157,6 +167,7 @@ class GrowthState:
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
         self._later: tuple[LaterAttributes, ...] = ()
         self._attributes = len(specification.attributes) if attributes is None else attributes
+        self._warmup_parts: Parts = {}  # of their uncertain values
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
         self._small = small
@@ -300,7 +311,9 @@ class GrowthState:
             else:
                 live.follow_rules(rules_of(self.specification))  # its own tree is not looked at again
                 sample, tree = live.sample, self._empty_tree()
-                tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]])
+                place = {int(row): at for at, row in enumerate(rows)} if live.parts else {}
+                parts = {(place[i], k): each for (i, k), each in live.parts.items() if i in place}
+                tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]], parts)
                 tree.sample.askable[:] = sample.askable[
                     rows
                 ]  # nothing is grown yet, so nothing has counted them
@@ -362,14 +375,14 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
     for event in events:
         match event:
             case Observed():
-                values = check_values(spec, event.values)
+                values = check_uncertain(spec, event.values, event.parts)
                 contours = check_contours(event.contours, spec.frame.size)
                 if len(values) != len(contours):
                     raise InvalidInput(
                         "contours", f"are {len(contours)}, must be one for each of {len(values)} rows"
                     )
                 count += len(values)
-                checked.append(Observed(values, contours))
+                checked.append(Observed(values, contours, event.parts))
             case Respecified():
                 for name in ("attributes", "frame", "warmup_rows", "memory_rows"):
                     if getattr(spec, name) != getattr(event.specification, name):
@@ -395,6 +408,12 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
 
 def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
     values = np.concatenate([event.values for event in events])
+    starts = np.cumsum([0, *(len(event.values) for event in events)]).tolist()
+    parts = {
+        (start + row, k): ranges
+        for start, event in zip(starts, events, strict=False)
+        for (row, k), ranges in event.parts.items()
+    }
     spec, live = state.specification, state._live
     first = live.count < spec.warmup_rows
     if first or any(len(each.values) < spec.warmup_rows for each in state._later):  # the bins may still move
@@ -405,9 +424,18 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
         edges = edges_of(state)
         if edges != state._edges:
             state._edges = edges
-            live.recode_rows(_codes_again(state), edges)
+            codes, code_parts = _codes_again(state)
+            live.recode_rows(codes, edges, code_parts)
+        if parts:
+            state._warmup_parts = {**state._warmup_parts} | {
+                (live.count + row, k): each
+                for (row, k), each in parts.items()
+                if live.count + row < spec.warmup_rows
+                or any(later.sets_bins(live.count + row, k, spec.warmup_rows) for later in state._later)
+            }
     contours = np.concatenate([event.contours for event in events])
-    live.append_rows(state.encoder.codes(values), contours)
+    codes, code_parts = _coded(state.encoder, values, parts)
+    live.append_rows(codes, contours, code_parts)
     if state._memory is not None:
         state._memory.append(~is_vacuous(contours))
 
@@ -422,18 +450,38 @@ def edges_of(state: GrowthState) -> Edges:
     return tuple(edges)
 
 
-def _codes_again(state: GrowthState) -> Codes:
-    """Return the codes (n, K) of all rows by the edges in force; those of attributes whose edges are settled stay."""
+def _codes_again(state: GrowthState) -> tuple[Codes, Parts]:
+    """Return the codes (n, K) of all rows by the edges in force, and the codes that uncertain values allow.
+
+    Those of attributes whose edges are settled stay.
+    """
     spec, live, edges = state.specification, state._live, state._edges
     if live.count <= len(state._warmup):
-        return state.encoder.codes(state._warmup[: live.count])
-    codes = np.array(live.sample.codes, np.int16, order="F")
+        return _coded(state.encoder, state._warmup[: live.count], state._warmup_parts)
+    codes, parts = np.array(live.sample.codes, np.int16, order="F"), dict(live.parts)
     for later in state._later:
         known = later.values[: live.count - later.row]
         if later.row + len(known) == live.count:
             mine = slice(later.first, later.first + known.shape[1])
             codes[later.row :, mine] = Encoder(spec.attributes[mine], edges[mine]).codes(known)
-    return codes
+            uncertain = {
+                (row, k): ranges
+                for (row, k), ranges in state._warmup_parts.items()
+                if later.sets_bins(row, k, spec.warmup_rows)
+            }
+            found = state.encoder.code_parts(uncertain)
+            parts |= found
+            for (row, k), code in middle_codes(found).items():
+                codes[row, k] = code
+    return codes, parts
+
+
+def _coded(encoder: Encoder, values: Floats, parts: Parts) -> tuple[Codes, Parts]:
+    """Return the codes of values (n, K), of uncertain ones the middle code, and the codes that these allow."""
+    codes, found = encoder.codes(values), encoder.code_parts(parts)
+    for (row, k), code in middle_codes(found).items():
+        codes[row, k] = code
+    return codes, found
 
 
 def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Floats]) -> None:

@@ -1,4 +1,4 @@
-"""The shapes of a model's log (`quercus.labelling.shapes`): classes and attributes that came later."""
+"""Who may label a model: a part of its policy."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -10,6 +10,6 @@ depends_on = None
 
 
 def upgrade() -> None:
-    """Add a column; the logs of existing models have one shape."""
+    """Add the column; nobody is named, so that everybody may label, as before."""
     text = sa.String().with_variant(sa.String(collation="C"), "postgresql")
-    op.add_column("model", sa.Column("shapes", text))
+    op.add_column("policy", sa.Column("labellers", text, nullable=False, server_default=""))
