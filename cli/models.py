@@ -283,5 +283,6 @@ def model_json(model: Model) -> dict[str, Any]:
         | {"blocks": [asdict(block) for block in recent.blocks]},
         "average_confidence": model.average_confidence and asdict(model.average_confidence),
         "other_names": dict(model.other_names),
+        "drift": model.drift and asdict(model.drift),
         "extensions": [asdict(each) for each in model.extensions],
     }

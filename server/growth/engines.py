@@ -33,12 +33,16 @@ from quercus.specification.parameters import BUCKET
 from quercus.specification.strategies import chosen_strategy
 from quercus.storage import Event, EventKind, InstanceColumns
 from quercus.trees import (
+    RECENT_ROWS,
+    REFERENCE_ROWS,
+    STEP_ROWS,
     Abc45,
     AccuracyBlock,
     ActiveForest,
     Answered,
     AverageConfidence,
     Corrected,
+    Drift,
     Edges,
     GrowthState,
     LearnedModel,
@@ -51,6 +55,8 @@ from quercus.trees import (
     SavedForest,
     SplitName,
     TreeModel,
+    accuracy_fall,
+    changed_attributes,
     count_rows,
     forest_of,
     grow,
@@ -240,6 +246,8 @@ class TreeEngine:
         self._log = LogEvents(specification)
         self._grown: TreeModel | None = None  # the last tree; it predicts the rows that are folded next
         self._accuracy: tuple[AccuracyBlock, ...] = ()
+        # the end of the rows and the edges for which it was found
+        self._changed: tuple[object, list[tuple[int, float]]] = None, []
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -268,6 +276,28 @@ class TreeEngine:
     def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
         self._accuracy = accuracy
+
+    @property
+    def changed_attributes(self) -> list[tuple[int, float]]:
+        """Attributes whose values have changed lately: a function of the folded rows."""
+        count = self._state.instance_count
+        end = count // STEP_ROWS * STEP_ROWS
+        if self._changed[0] != (end, self._state.edges):
+            first = max(0, end - RECENT_ROWS - REFERENCE_ROWS)
+            codes = self._state.evidence.codes[first:end]
+            starts = np.maximum(self._state.attribute_starts - first, 0)
+            self._changed = (end, self._state.edges), changed_attributes(codes, starts)
+        return self._changed[1]
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """Names of the attributes."""
+        return [each.name for each in self._specification.attributes]
+
+    @property
+    def drift(self) -> Drift:
+        """What has changed lately."""
+        return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
 
     @property
     def is_settled(self) -> bool | None:

@@ -29,7 +29,7 @@ from quercus.server.wire.limits import (
     UNREAD_SHARE,
 )
 from quercus.server.wire.models import encode_model, first_specification, specification_of
-from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above
+from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above, with_changes
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store
 
@@ -231,7 +231,12 @@ class LogFolder:
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
         report = encode_report(
-            self._engine.accuracy, self._engine.is_settled, grown.confidence, grown.other_names
+            self._engine.accuracy,
+            self._engine.is_settled,
+            grown.confidence,
+            grown.other_names,
+            self._engine.drift,
+            self._engine.attribute_names,
         )
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
@@ -355,9 +360,10 @@ class RelearningFolder(LogFolder):
         if isinstance(learning.outcome, LearningFailedError):
             self._learning = None
         learnt, as_of = learning.get_outcome(), learning.task.as_of
+        report = with_changes(learnt.report, self._engine.changed_attributes, self._engine.attribute_names)
         version = self._store.publish(
             self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
-            fence=self.fence(), report=learnt.report,
+            fence=self.fence(), report=report,
         )  # fmt: skip
         self._learning = None  # not before: where the store takes nothing now, it takes these trees later
         self._outdated = False

@@ -439,6 +439,7 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         other_names=report.other_names,
         growth_stopped=stop_text(report.stopped_above_bytes),
         asking_stopped=_absence_text(specification.strategy) if is_absent(specification.strategy) else "",
+        drift=report.drift if report.HasField("drift") else None,
         extensions=[
             model_pb2.Extension(
                 sequence=now.since,

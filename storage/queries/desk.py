@@ -42,9 +42,9 @@ from quercus.labelling.lifecycle import LEASED, OPEN, HeldQuery, HistoryNote, Qu
 from quercus.labelling.policy import Policy, Reliability
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, ModelReplaced
+from quercus.storage.json_texts import json_texts
 from quercus.storage.log import event_log
 from quercus.storage.log.event_log import MAX_SEQUENCE
-from quercus.storage.json_texts import json_texts
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update

@@ -211,6 +211,15 @@ class GrowthState:
         return self._edges
 
     @property
+    def attribute_starts(self) -> Ints:
+        """(K,) the number of rows before each attribute; of those that have not come, the number of all rows."""
+        starts = np.zeros(len(self.specification.attributes), np.int64)
+        starts[self._attributes :] = self.instance_count
+        for later in self._later:
+            starts[later.first : later.first + later.values.shape[1]] = later.row
+        return starts
+
+    @property
     def flat(self) -> FlatTree:
         """The tree as arrays, pruned as specified; with provisional splits where the labels do not decide."""
         whole, pruning = self.unpruned_tree, self.specification.pruning

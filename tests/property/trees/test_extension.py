@@ -46,6 +46,7 @@ def stored(learner: str, attributes: Sequence[model_pb2.Attribute], classes: str
         alpha=0.9,
         budget=50,
         split_significance=10.0,
+        min_instances=4,  # the default of some learners depends on the number of classes
     )
     return complete_specification(message).SerializeToString(deterministic=True)
 
