@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 
 from quercus.belief.codec import decode
 from quercus.belief.errors import InvalidInput, shown
-from quercus.labelling.shapes import Shapes
+from quercus.labelling.shapes import Shape, Shapes
 from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN
 from quercus.server.gate.rpcs import ROLES
 from quercus.server.wire.displays import decode_displays
@@ -149,11 +149,8 @@ class StoredModel:
     def _take_shape(self, specification: Specification, sequence: int) -> None:
         """Take the specification that gives the events behind a sequence number their shape."""
         self._specification, attributes = specification, specification.attributes
-        shape = (len(attributes), specification.frame.size)
-        if self._shapes.steps and self._shapes.shape_of(sequence)[1:] != shape:
-            raise InvalidInput(
-                "shapes", f"have no {list(shape)} from event {sequence} on, as its specification has"
-            )
+        self._shape = Shape(sequence, len(attributes), specification.frame.size)
+        self._check_shape(sequence)
         learned = [(k, value) for k, value in self._learned if k < len(attributes)]
         more = Counter(attribute for attribute, _ in learned)
         for k, value in learned:
@@ -198,11 +195,20 @@ class StoredModel:
             raise InvalidInput("specification", "has other frame than the first one")
         if (new.attributes, new.frame) == (former.attributes, former.frame):
             self._specification = new
+            self._check_shape(event["sequence"])
         else:
             self._take_shape(new, event["sequence"])
 
+    def _check_shape(self, sequence: int) -> None:
+        """Raise if the log's shapes have another one for an event than the newest specification."""
+        steps = self._shapes.steps
+        if (self._shapes.shape_of(sequence) if steps else Shape(0, *self._shape[1:])) != self._shape:
+            raise InvalidInput("shapes", f"do not have {list(self._shape)} for event {sequence}")
+
     def _check_part(self, events: Sequence[dict[str, Any]]) -> None:
         """Check events of one shape."""
+        for end in (events[0], events[-1]):
+            self._check_shape(end["sequence"])
         rows = [event["values"] for event in events if event.get("values") is not None]
         if rows:
             self._check_values(np.frombuffer(b"".join(rows), "<f8").reshape(len(rows), -1))

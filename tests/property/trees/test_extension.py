@@ -250,3 +250,29 @@ def test_bins_of_a_number_that_came_later_are_set_by_the_rows_since(numeric: Num
     )
     at_once = grow(GrowthState.initial(declared), [Observed(values, contours)])
     assert state.tree == at_once.tree
+
+
+@pytest.mark.parametrize("step", [1, 7, 200])
+def test_a_number_that_came_later_may_be_uncertain(step: int) -> None:
+    """Ranges are coded anew whenever the bins move, and are those of a tree that had the bins from the first on."""
+    rng = np.random.default_rng(8)
+    values, klass = np.full((200, 2), np.nan), rng.integers(2, size=200)
+    values[:, 0] = rng.integers(2, size=200)
+    values[80:, 1] = klass[80:] + rng.random(120)
+    contours = np.eye(2)[klass]
+    parts = {}
+    for row in rng.choice(np.arange(80, 200), 25, replace=False).tolist():
+        parts[row, 1] = ((values[row, 1] - 0.3, values[row, 1] + 0.3),)
+        values[row, 1] = np.nan
+    spec = published_tree(
+        (Nominal("X", ("a", "b")), Numeric("new", bins=4)), Frame(("x", "y")), warmup_rows=50, min_instances=8
+    )
+    state = grow(GrowthState.initial(spec, 1), [Observed(values[:80], contours[:80]), Respecified(spec, 2)])
+    for at in range(80, 200, step):
+        mine = {(row - at, k): each for (row, k), each in parts.items() if at <= row < at + step}
+        state = grow(state, [Observed(values[at : at + step], contours[at : at + step], mine)])
+        assert state.flat.size  # a look
+    declared = published_tree(
+        (spec.attributes[0], Numeric("new", 4, state.edges[1])), spec.frame, min_instances=8
+    )
+    assert state.tree == grow(GrowthState.initial(declared), [Observed(values, contours, parts)]).tree
