@@ -325,9 +325,8 @@ def _explained_new_class(model: str) -> Iterator[None]:
         if not isinstance(error.__cause__, UnknownClassError):
             raise
         fail(
-            f"{error}\n  the classes of a model are fixed. For a new class create another model (quercus models create "
-            f"--classes), and push the rows\n  and the answers to it: quercus answers {model} -o answers.csv; "
-            "quercus push NEW answers.csv --labels"
+            f"{error}\n  for a class that is new: quercus models update {model} --add-class NAME. Labels that the model "
+            "has exclude it then, unless they say nothing"
         )
 
 
