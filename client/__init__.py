@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quercus.client.answers import AnswerFilter, Statement
-    from quercus.client.classifications import Classification, Classifications
+    from quercus.client.classifications import (
+        Classification,
+        Classifications,
+        CoverageBasis,
+        PredictionSets,
+    )
     from quercus.client.client import Client
     from quercus.client.errors import (
         AlreadyExists,
@@ -86,6 +91,7 @@ __all__ = [
     "Classification",
     "Classifications",
     "Client",
+    "CoverageBasis",
     "DeadlineExceeded",
     "Evidence",
     "Fact",
@@ -110,6 +116,7 @@ __all__ = [
     "Numeric",
     "Outbox",
     "PermissionDenied",
+    "PredictionSets",
     "Presentation",
     "Pruning",
     "PushReport",
@@ -146,7 +153,7 @@ _HOMES = {
     "..specification.presentation": ("AttributeView", "MediaTemplate", "Presentation", "SeriesView"),
     "..specification.reasons": ("Fact", "Shares"),
     ".answers": ("AnswerFilter", "Statement"),
-    ".classifications": ("Classification", "Classifications"),
+    ".classifications": ("Classification", "Classifications", "CoverageBasis", "PredictionSets"),
     ".client": ("Client",),
     ".errors": (
         "AlreadyExists",

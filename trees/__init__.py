@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.belief_entropy import BeliefEntropy
     from quercus.trees.learners.c45 import C45
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
+    from quercus.trees.learners.conformal import Basis, Calibration, check_coverage
     from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
     from quercus.trees.learners.evidential import Abc45, E2m
     from quercus.trees.learners.forest import FORESTS, Forest, ForestModel, Share, Vote
@@ -89,6 +90,7 @@ _PLACES = {
     "learners.belief_entropy": ["BeliefEntropy"],
     "learners.c45": ["C45"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
+    "learners.conformal": ["Basis", "Calibration", "check_coverage"],
     "learners.entropy_model": ["BeliefEntropyModel", "Rule"],
     "learners.evidential": ["Abc45", "E2m"],
     "learners.forest": ["FORESTS", "Forest", "ForestModel", "Share", "Vote"],
@@ -136,9 +138,11 @@ __all__ = [
     "Answered",
     "AverageConfidence",
     "Averaging",
+    "Basis",
     "BeliefEntropy",
     "BeliefEntropyModel",
     "Between",
+    "Calibration",
     "ChosenRow",
     "Combine",
     "Corrected",
@@ -185,6 +189,7 @@ __all__ = [
     "Value",
     "Vote",
     "branch_names",
+    "check_coverage",
     "check_values",
     "count_rows",
     "cut_counts",

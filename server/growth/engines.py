@@ -400,7 +400,7 @@ class ForestEngine(TreeEngine):
                 case Specification():
                     self._forest.level = _forest_in(entry).prediction_level
                 case LabelUpdate(row):
-                    self._forest.replace_contour(row, self._state.contour(row))
+                    self._forest.replace_contour(row, self._state.contour(row), asked=bool(entry.asked))
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of the folded events, with the tree."""

@@ -14,6 +14,7 @@ from quercus.trees.memory_forest.memories import LADDER, remembered_places
 from quercus.trees.memory_forest.unpickled import WritableArrays
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
+NOT_YET, GIVEN, ASKED = 0, 1, 2  # how a row was first labelled
 NEVER = np.iinfo(
     np.int64
 ).max  # number of the rows of which an attribute is the same, as long as it does not vary
@@ -118,6 +119,7 @@ class ForestEvidence(WritableArrays):
         self._values = np.empty((FIRST_LENGTH, len(self.named)))
         self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
+        self._origin = np.zeros(FIRST_LENGTH, np.uint8)
         self._cut_by = self._coded = 0
         self.constant_rows = np.full(len(self.named), NEVER)
         self.book = Codebook.of(self._values[:0], self.named, np.empty(0, np.int64))
@@ -134,17 +136,19 @@ class ForestEvidence(WritableArrays):
         labelled: Rows,
         book: Codebook,
         constant_rows: Ints,
+        origin: NDArray[np.uint8],
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
         `values`, `codes` and `labelled` may have room behind their rows: later ones are written there, and to a copy
-        where there is none. `kinds` is copied.
+        where there is none. `kinds` and `origin` are copied.
         """
         found, rows = cls(named, contours.shape[1]), len(kinds)
         found.contours = DistinctContours.of(contours)
         found._labelled = LabelledRows.of(labelled, kinds[labelled[: np.count_nonzero(kinds != UNLABELLED)]])
         found._rows = found._coded = rows
         found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
+        found._origin = with_room(origin, rows, len(values))
         found.book, found._cut_by, found.constant_rows = book, rows_that_cut(rows), constant_rows
         return found
 
@@ -162,6 +166,11 @@ class ForestEvidence(WritableArrays):
         return self._kinds[: self._rows]
 
     @property
+    def origin(self) -> NDArray[np.uint8]:
+        """(n,) how the first label of a row came: `ASKED` for, `GIVEN` without, or `NOT_YET`; read only."""
+        return self._origin[: self._rows]
+
+    @property
     def labelled(self) -> Rows:
         """(T,) the labelled rows, in the order in which they were first labelled; read only."""
         return self._labelled.rows
@@ -170,16 +179,18 @@ class ForestEvidence(WritableArrays):
         """Return the present evidence, which later labels do not change."""
         return EvidenceMoment(self, self._rows, *self._labelled.held_columns())
 
-    def add_rows(self, values: Floats, kinds: NDArray[np.int32]) -> None:
-        """Take rows (n, K) with the numbers (n,) of their contours."""
+    def add_rows(self, values: Floats, kinds: NDArray[np.int32], *, asked: bool = False) -> None:
+        """Take rows (n, K) with the numbers (n,) of their contours; `asked`: a strategy chose the labelled ones."""
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
             room = max(end, 2 * len(self._values))
             self._values = with_room(self._values, first, room)
             self._codes = with_room(self._codes, first, room)
             self._kinds = with_room(self._kinds, first, room)
+            self._origin = with_room(self._origin, first, room)
         self._values[first:end] = values
         self._kinds[first:end] = kinds
+        self._origin[first:end] = np.where(kinds == UNLABELLED, NOT_YET, ASKED if asked else GIVEN)
         self._rows = end
         self._note_variation(first)
         informed = np.flatnonzero(kinds != UNLABELLED)
@@ -194,8 +205,8 @@ class ForestEvidence(WritableArrays):
             varies = other.any(axis=0)
             self.constant_rows[same[varies]] = first + other.argmax(axis=0)[varies]
 
-    def replace_contour(self, row: int, kind: int) -> int | None:
-        """Replace the contour of a row.
+    def replace_contour(self, row: int, kind: int, *, asked: bool = False) -> int | None:
+        """Replace the contour of a row; `asked`: a strategy chose it, which counts at its first label.
 
         Returns
         -------
@@ -205,6 +216,8 @@ class ForestEvidence(WritableArrays):
         self._kinds[row] = kind
         if before == UNLABELLED:
             if kind != UNLABELLED:
+                if self._origin[row] == NOT_YET:
+                    self._origin[row] = ASKED if asked else GIVEN
                 self._labelled.append(np.array([row]), np.array([kind], np.int32))
             return None
         if kind == UNLABELLED:
