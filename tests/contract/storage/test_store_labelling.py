@@ -1,6 +1,7 @@
 """Skipping, postponing, correcting; several answers; policies and budgets; the history; the lease clock."""
 
 import platform
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from quercus.belief.mass import MassFunction
 from quercus.labelling.crowds.labellers import crowd_of
 from quercus.labelling.errors import UnreadableLabel
 from quercus.labelling.leasing import LONGEST_HOLD_S
+from quercus.labelling.policy import Combination
 from quercus.storage import (
     Amendment,
     AnswerRequest,
@@ -369,6 +371,7 @@ def test_an_opinion_can_be_corrected_before_there_is_an_answer(asking):
 
 def test_a_policy_is_kept_and_checked(asking):
     policy = Policy(3, 0.25, Reliability.ESTIMATED, 7, 100, 5, Corrections.ANYONE, ("x-ray", "urgent"))
+    policy = replace(policy, combination=Combination.CAUTIOUS)
     asking.set_policy("m", policy)
     assert asking.policy("m") == policy
     asking.set_policy("m", Policy())
