@@ -41,6 +41,9 @@ class MemoryForest:
         Seed of the draws.
     level
         Level of the likelihood cut of leaves, in [0, 1]: a lower level gives larger prediction sets.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all. The others come with
+        `begin_attributes`.
 
     Attributes
     ----------
@@ -50,8 +53,10 @@ class MemoryForest:
         Recent scores of the members.
     """
 
-    def __init__(self, named: Bools, size: int, *, trees: int, seed: int, level: float) -> None:
-        self.evidence = ForestEvidence(named, size)
+    def __init__(
+        self, named: Bools, size: int, *, trees: int, seed: int, level: float, attributes: int | None = None
+    ) -> None:
+        self.evidence = ForestEvidence(named, size, attributes)
         self.trees = trees
         self.seed = seed
         self.level = level
@@ -93,6 +98,26 @@ class MemoryForest:
             taken = end
             self.recent.end_block(self.evidence.present_moment())
         self._add_rows(values[taken:], kinds[taken:], parts, asked)
+
+    def begin_attributes(self, count: int) -> None:
+        """From now on, rows have the first `count` attributes; those that come are missing in all earlier rows."""
+        self.evidence.begin_attributes(count)
+        self._members = None
+
+    def with_classes(self, size: int) -> "MemoryForest":
+        """Return a forest of more classes, which has observed the same rows, in order, with the labels that they have.
+
+        Rows with a label are of none of the further classes.
+        """
+        evidence = self.evidence
+        contours, told = np.ones((len(evidence), size)), evidence.kinds != UNLABELLED
+        contours[told] = 0.0
+        contours[told, : evidence.size] = evidence.contours.values[evidence.kinds[told]]
+        forest = MemoryForest(evidence.named, size, trees=self.trees, seed=self.seed, level=self.level)
+        forest.evidence.completions = evidence.completions  # draws among values, whatever the classes
+        forest.observe(evidence.values, contours)
+        forest.evidence.restore_origin(evidence.origin)
+        return forest
 
     def replace_contour(self, row: int, contour: Floats, *, asked: bool = False) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back. `asked`: a strategy chose it."""

@@ -88,6 +88,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "judged_asked": np.array([block.asked for block in judged], np.bool_).reshape(-1, BLOCK),
         "origin": evidence.origin,
         "constant_rows": evidence.constant_rows,
+        "since": evidence.since,
         "judge_varies": np.isin(np.arange(len(evidence.named)), judges.book.varying),
         **_early_columns(recent.early),
     }
@@ -117,6 +118,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         ),
         constant_rows=np.array(columns["constant_rows"]),
         origin=columns["origin"],
+        since=np.array(columns["since"]),
     )
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
@@ -281,6 +283,7 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "tree_opinions": (len(columns["tree_opinions"]), 3, size),
         "tree_levels": (min(len(columns["tree_counts"]), len(LADDER)),),
         "constant_rows": (attributes,),
+        "since": (attributes,),
         "judge_varies": (attributes,),
     }
     for name, shape in shapes.items():
@@ -290,7 +293,8 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     _check_range("waiting", columns["waiting"], 0, n)
     _check_range("judge_rows", columns["judge_rows"], 0, n + 1)
     _check_range("origin", columns["origin"], NOT_YET, ASKED + 1)
-    constant = columns["constant_rows"]
+    since, constant = columns["since"], columns["constant_rows"]
+    _check_range("since", since[since != NEVER], 0, n + 1)
     _check_range("constant_rows", constant[constant != NEVER], 1, n)
     if blocks > BLOCKS:
         raise ValueError(f"{blocks} blocks were judged, at most {BLOCKS} count")
