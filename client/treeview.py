@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
+from typing import Final, Literal
 
 from quercus.client.errors import FailedPrecondition
-from quercus.client.messages import enum_value, filled
-from quercus.client.resources import tree_resource
+from quercus.client.messages import enum_value, filled, to_timestamp
+from quercus.client.resources import instance_resource, tree_resource
 from quercus.v1 import tree_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
+EXPLAIN_S: Final = 130.0
+"""Time to wait for an explanation, in seconds: a little longer than the server takes at most."""
 
 
 @dataclass(frozen=True)
@@ -46,4 +49,14 @@ def render_request(
         format=enum_value(tree_pb2.RenderTreeRequest.Format.DESCRIPTOR, "form", form),
         member=member,
         depth=depth,
+    )
+
+
+def explain_request(model: str, instance: str, at: int | datetime | None) -> tree_pb2.ExplainRowRequest:
+    """Return the request of ExplainRow."""
+    return filled(
+        tree_pb2.ExplainRowRequest,
+        name=instance_resource(model, instance),
+        sequence=at if isinstance(at, int) else None,
+        time=to_timestamp(at) if isinstance(at, datetime) else None,
     )

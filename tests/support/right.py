@@ -175,6 +175,7 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         "RenderTree": [
             tree_pb2.RenderTreeRequest(name=f"{of}/trees/latest", format=form) for form in (1, 2, 1, 2, 3)
         ],
+        "ExplainRow": [tree_pb2.ExplainRowRequest(name=f"{of}/instances/row-1", sequence=1)],
         "GetStatus": [admin_pb2.GetStatusRequest()],
         "GetCaller": [admin_pb2.GetCallerRequest()],
         "StreamAnswers": [
