@@ -31,6 +31,7 @@ from quercus.cli.output_files import ENDINGS, format_for, refuse_existing, write
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Answer
+from quercus.client.values import cell_of
 from quercus.files import writing
 from quercus.files.writing import Format, OutputTable
 from quercus.specification.attributes import Numeric, column_names
@@ -269,7 +270,7 @@ def _answer_table(
             each.instance, each.labeller, each.text or None, each.kind, each.state, each.reliability,
             each.comment or None, each.took_s, each.query, each.former, each.former_text or None, each.later,
             each.conflict, each.class_name and write_name(each.class_name), each.shown or None,
-            *(each.values.get(attribute.name) for attribute in attributes),
+            *(cell_of(each.values.get(attribute.name)) for attribute in attributes),
         ]
         for each in answers
     )  # fmt: skip

@@ -65,7 +65,7 @@ class RowFormat:
 
     def __init__(self, specification: Specification, uid: str = "") -> None:
         self.specification, self.uid = specification, uid
-        self._encoder = RowEncoder(specification, uncertain=True)
+        self._encoder = RowEncoder(specification)
 
     def classify_requests(
         self,

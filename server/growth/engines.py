@@ -273,7 +273,12 @@ class TreeEngine:
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if it cannot be saved now."""
+        """Return the folded state, to be saved; None if it cannot be saved now.
+
+        A state of rows with uncertain values is not saved: the log is folded again.
+        """
+        if self._state.has_uncertain:
+            return None
         evidence = saved_evidence(self._state)
         head = {
             "specification": self._log.specification.hex(),
@@ -301,7 +306,7 @@ class TreeEngine:
         size = self._specification.frame.size
         match entry:
             case InstanceColumns():
-                return Observed(entry.values, decode_contours(entry.labels, size))
+                return Observed(entry.values, decode_contours(entry.labels, size), entry.parts)
             case Specification():
                 self._specification = entry
                 return Respecified(self._followed(entry))
@@ -396,7 +401,7 @@ class ForestEngine(TreeEngine):
             match entry:
                 case InstanceColumns():
                     size = self._specification.frame.size
-                    self._forest.observe(entry.values, decode_contours(entry.labels, size))
+                    self._forest.observe(entry.values, decode_contours(entry.labels, size), entry.parts)
                 case Specification():
                     self._forest.level = _forest_in(entry).prediction_level
                 case LabelUpdate(row):

@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.labelling.history import stored_values
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.service_core import STOPPING, OnCore
 from quercus.server.labelling import stating
 from quercus.server.wire.displays import decode_displays, encode_display
 from quercus.server.wire.errors import Unavailable, error_fields
-from quercus.server.wire.instances import encode_evidence, encode_instance
+from quercus.server.wire.instances import encode_cells, encode_evidence, encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.names import (
@@ -28,7 +27,7 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults, encode_refusals, kept_rows
 from quercus.server.wire.request_checks import empty_stream
-from quercus.server.wire.rows import count_rows, decode_rows, encode_row
+from quercus.server.wire.rows import count_rows, decode_rows
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import are_ids, check_id
 from quercus.storage import (
@@ -306,13 +305,15 @@ def _decode_push(
     rows = decode_rows(
         request.rows, schema, learn=True, sizes=sizes, faults=faults
     )  # last: it learns new values
-    values = rows.values
+    values, parts = rows.values, rows.parts
     if faults.by_row:
         kept = kept_rows(count, faults.by_row)
         ids, labels = tuple(ids[row] for row in kept), [labels[row] for row in kept]
         values, displays = values[kept], tuple(displays[row] for row in kept) if displays else ()
+        place = {row: at for at, row in enumerate(kept)} if parts else {}
+        parts = {(place[row], k): ranges for (row, k), ranges in parts.items() if row in place}
     row_by_row = faults is not WHOLE
-    push = Push(schema.model, ids, values, labels, rows.new_values, schema.key, displays, row_by_row)
+    push = Push(schema.model, ids, values, labels, rows.new_values, schema.key, displays, row_by_row, parts)
     return push, rows.unseen
 
 
@@ -355,7 +356,7 @@ def _read_events(
             instance_id=event.id,
             evidence=encode_evidence(event, schema),
             conflict=event.conflict,
-            values=encode_row(stored_values(event), schema) if shows_values else None,
+            values=encode_cells(event, schema) if shows_values else None,
         )
     return response
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.specification.attributes import other_names
 from quercus.specification.parameters import MAX_VALUES
@@ -90,6 +91,7 @@ class ModelSchema:
     columns : attributes of the model, in declared order.
     frame : classes of the model.
     uid : tells the same to clients.
+    learner : the learner, a serialised ``quercus.v1.Plugin``.
     """
 
     model: str
@@ -97,6 +99,17 @@ class ModelSchema:
     columns: tuple[AttributeColumn, ...]
     frame: Frame
     uid: str = ""
+    learner: bytes = field(default=b"", repr=False)
+
+    @cached_property
+    def refusal_of_uncertain(self) -> str:
+        """Why the learner takes no row with an uncertain value, in words; empty: it takes them."""
+        from quercus.server.wire.plugins import decode_algorithm  # noqa: PLC0415 - for the rare rows that need it
+
+        try:
+            return decode_algorithm(model_pb2.Plugin.FromString(self.learner)).refusal_of_uncertain
+        except InvalidInput as error:
+            return f"is uncertain, and whether the learner takes that is not known: {error.reason}"
 
     @cached_property
     def nominal_counts(self) -> tuple[tuple[int, int], ...]:
@@ -134,4 +147,5 @@ class ModelSchema:
             )
             for k, attribute in enumerate(message.attributes)
         )
-        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid)
+        learner = message.algorithm.SerializeToString(deterministic=True)
+        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid, learner)
