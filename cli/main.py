@@ -51,6 +51,16 @@ COMMANDS = {
         "answers",
         "Show the answers about a model's rows, with labeller, time and state.",
     ),
+    "rows": (
+        "rows",
+        "rows",
+        "Show the rows of a model, or those that a filter selects: their class, and what the model says.",
+    ),
+    "disputes": (
+        "disputes",
+        "disputes",
+        "List the rows whose labellers name different classes, and decide between them.",
+    ),
     "labellers": ("labellers", "app", "Show statistics of labellers, or end the leases of one."),
     "policy": ("labellers", "policy", "Show or change the labelling policy of a model."),
     "history": (

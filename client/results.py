@@ -40,7 +40,7 @@ from quercus.specification.reasons import Fact
 from quercus.specification.written_labels import Label
 
 if TYPE_CHECKING:
-    from quercus.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
+    from quercus.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 
 STATE: Final = Words({1: "off", 2: "running", 3: "restarting", 4: "silent"})
@@ -55,6 +55,7 @@ KIND: Final = Words(
         5: "correction",
         6: "opinion",
         7: "statement",
+        8: "adjudication",
     }
 )
 
@@ -72,6 +73,7 @@ IDLE: Final = Words(
         6: "share_spent",
         7: "hour_spent",
         8: "hands_full",
+        9: "not_assigned",
     },
     unknown="nothing_to_ask",
 )
@@ -96,9 +98,9 @@ QUERY_STEP_KIND: Final = Words(
 )
 
 
-AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted"]
+AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted", "adjudicated"]
 ANSWER_KIND: Final = Words(
-    {1: "answered", 2: "refused", 3: "corrected", 4: "undone", 5: "stated", 6: "retracted"}
+    {1: "answered", 2: "refused", 3: "corrected", 4: "undone", 5: "stated", 6: "retracted", 7: "adjudicated"}
 )
 
 
@@ -291,6 +293,160 @@ class Caller(CallerAdditions):
 
 
 @dataclass(frozen=True)
+class Token:
+    """A token, without its secret.
+
+    Attributes
+    ----------
+    id
+        Its public part, which stands in the token behind ``quercus_``.
+    caller
+        The name of the caller, under which its labels are stored.
+    roles
+        In alphabetical order.
+    models
+        Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
+    created_at
+        When it was made.
+    expires_at
+        When it expires; ``None``: never.
+    revoked_at
+        When it was revoked; ``None``: it was not.
+    live
+        Whether it counts now.
+    """
+
+    id: str
+    caller: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    live: bool = False
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.Token) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.name),
+            message.caller,
+            tuple(message.roles),
+            tuple(message.models) if not message.all_models else None,
+            to_datetime(message.create_time),
+            to_datetime(message.expire_time) if message.HasField("expire_time") else None,
+            to_datetime(message.revoke_time) if message.HasField("revoke_time") else None,
+            message.live,
+        )
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A new token, with its secret.
+
+    Attributes
+    ----------
+    id
+        Its public part, which stands in the token behind ``quercus_``.
+    caller
+        The name of the caller, under which its labels are stored.
+    roles
+        In alphabetical order.
+    models
+        Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
+    created_at
+        When it was made.
+    expires_at
+        When it expires; ``None``: never.
+    revoked_at
+        When it was revoked; ``None``: it was not.
+    live
+        Whether it counts now.
+    secret
+        The token as its holder shows it. It is not stored, and cannot be read again.
+    """
+
+    id: str
+    caller: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    live: bool = False
+    secret: str = field(default="", repr=False)
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.CreateTokenResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.token.name),
+            message.token.caller,
+            tuple(message.token.roles),
+            tuple(message.token.models) if not message.token.all_models else None,
+            to_datetime(message.token.create_time),
+            to_datetime(message.token.expire_time) if message.token.HasField("expire_time") else None,
+            to_datetime(message.token.revoke_time) if message.token.HasField("revoke_time") else None,
+            message.token.live,
+            message.secret,
+        )
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """A call that administered the server or a model, or tried to.
+
+    Attributes
+    ----------
+    at
+        When it ended.
+    who
+        The caller.
+    action
+        The call.
+    target
+        The model or the token that it was about; ``server`` for all others, ``unread`` if its message was not read.
+    outcome
+        Its status.
+    """
+
+    at: datetime
+    who: str = ""
+    action: str = ""
+    target: str = ""
+    outcome: str = ""
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.AuditEntry) -> Self:
+        """Return the result of a message."""
+        return cls(to_datetime(message.time), message.who, message.action, message.target, message.outcome)
+
+
+@dataclass(frozen=True)
+class ConfusionCell:
+    """A cell of a confusion matrix.
+
+    Attributes
+    ----------
+    said
+        Position of the class that was said or predicted, among the classes of the model.
+    holds
+        Position of the class that holds.
+    rows
+        Number of rows.
+    """
+
+    said: int
+    holds: int = 0
+    rows: int = 0
+
+    @classmethod
+    def from_message(cls, message: values_pb2.ConfusionCell) -> Self:
+        """Return the result of a message."""
+        return cls(message.said, message.holds, message.rows)
+
+
+@dataclass(frozen=True)
 class StatementReport:
     """The outcome of statements.
 
@@ -344,7 +500,8 @@ class Evidence:
         That of its event in the log. ``instance``: the label that was pushed with the row; ``answer``; ``refusal``;
         ``opinion``: one of several answers, which count through the answer that follows them; ``statement``: a
         label without a query, or its withdrawal if there is no label, which counts through the correction that
-        follows it; ``correction``: replaces all earlier answers, and without a label takes them back.
+        follows it; ``adjudication``: a label that overrules those of all labellers, in the same way;
+        ``correction``: replaces all earlier answers, and without a label takes them back.
     query
         Number of the query that it answers; ``None`` for a label that is no answer.
     comment
@@ -382,6 +539,27 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Guess:
+    """What the newest tree says of a row.
+
+    Attributes
+    ----------
+    class_name
+        The likeliest class.
+    doubt
+        1 minus the probability of that class: 0 where the model is sure.
+    """
+
+    class_name: str
+    doubt: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Guess) -> Self:
+        """Return the result of a message."""
+        return cls(message.class_name, message.doubt)
+
+
+@dataclass(frozen=True)
 class Instance:
     """A row with the history of its label.
 
@@ -399,6 +577,8 @@ class Instance:
         True if an answer contradicted the pushed label totally; the answer counts.
     display
         Items pushed beside it, if the call asks for one row.
+    guess
+        What the newest tree says of it, if the call asks for that.
     """
 
     id: str
@@ -407,6 +587,7 @@ class Instance:
     contour: tuple[float, ...] = ()
     conflict: bool = False
     display: Display = ()
+    guess: Guess | None = None
 
     @classmethod
     def from_message(cls, message: instance_pb2.Instance, classes: Sequence[str]) -> Self:
@@ -418,6 +599,7 @@ class Instance:
             tuple(message.contour.plausibilities),
             message.conflict,
             display_of(message.display),
+            Guess.from_message(message.guess) if message.HasField("guess") else None,
         )
 
 
@@ -435,7 +617,7 @@ class LogEvent(LogEventAdditions):
         Uid of the model: no other model ever has it.
     kind
         ``instance``: a row was pushed, ``answer``, ``refusal``, ``specification``: that of the model changed,
-        ``correction``, ``opinion`` or ``statement``.
+        ``correction``, ``opinion``, ``statement`` or ``adjudication``.
     instance
         Id of the row; empty for ``specification``.
     evidence
@@ -475,6 +657,42 @@ class LogEvent(LogEventAdditions):
             Evidence.from_message(message.evidence, classes),
             message.conflict,
             row_values(message.values) if message.HasField("values") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row that shows what a class is.
+
+    Attributes
+    ----------
+    class_name
+        The class.
+    instance
+        Id of the row.
+    remark
+        What to look at.
+    values
+        Values of the row by attribute.
+    display
+        Items pushed beside the row.
+    """
+
+    class_name: str
+    instance: str = ""
+    remark: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    display: Display = ()
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Example) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.class_name,
+            id_of(message.instance),
+            message.remark,
+            row_values(message.values),
+            display_of(message.display),
         )
 
 
@@ -919,7 +1137,8 @@ class Lease:
         The leased queries.
     idle
         The reason why nothing was leased: ``nothing_to_ask``, ``all_leased``, ``budget_spent``, ``growing``,
-        ``not_for_you``, ``share_spent``, ``hour_spent`` or ``hands_full``; ``None`` if something was.
+        ``not_for_you``, ``share_spent``, ``hour_spent``, ``hands_full`` or ``not_assigned``; ``None`` if something
+        was.
     budget_left
         Number of answers that the budget still allows.
     """
@@ -1104,7 +1323,7 @@ class Answer:
         When it was stored (UTC).
     kind
         The action: ``answered``, ``refused``, ``corrected``, ``undone``; without a query ``stated`` and
-        ``retracted``.
+        ``retracted``; ``adjudicated``: it decides between the labellers of the instance, and overrules them.
     state
         The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
         ``undone``; or it has no label (``empty``).
@@ -1188,6 +1407,242 @@ class Answer:
             message.class_name if message.HasField("class_name") else None,
             row_values(message.values),
             message.shown,
+        )
+
+
+@dataclass(frozen=True)
+class DisputeLabel:
+    """The label of a labeller, beside those of others.
+
+    Attributes
+    ----------
+    number
+        Number of its event in the log.
+    labeller
+        Name of the labeller.
+    at
+        When it was stored (UTC).
+    kind
+        The action: ``answered``, ``corrected``, ``stated``, or ``adjudicated``.
+    state
+        The current state: it ``counts``, is ``pending`` until its query has all its answers, or was ``replaced`` by
+        an adjudication.
+    plausibility
+        Plausibility of each class by this label.
+    text
+        The label in words, as in ``Answer``.
+    reliability
+        The reliability with which it counts.
+    comment
+        The labeller's comment.
+    took_s
+        The labeller's time; ``None`` if unknown.
+    """
+
+    number: int
+    labeller: str
+    at: datetime
+    kind: AnswerKind
+    state: AnswerState
+    plausibility: Mapping[str, float] = field(default_factory=dict)
+    text: str = ""
+    reliability: float = 0.0
+    comment: str = ""
+    took_s: float | None = None
+
+    @classmethod
+    def from_message(cls, message: query_pb2.DisputeLabel, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.sequence,
+            message.labeller,
+            to_datetime(message.create_time),
+            ANSWER_KIND[message.kind],
+            ANSWER_STATE[message.state],
+            dict(zip(classes, message.contour.plausibilities, strict=True)),
+            message.text,
+            message.reliability,
+            message.comment,
+            seconds_of(message.took) if message.HasField("took") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Dispute:
+    """An instance, and the labels that its labellers gave.
+
+    Attributes
+    ----------
+    instance
+        Id of the instance.
+    disputed
+        Whether two labels that stand name different classes.
+    labels
+        The newest label of each labeller, oldest first, also those that an adjudication overrules; and the
+        adjudication that stands, as the last.
+    known
+        Plausibility of each class by all that is known of the instance.
+    values
+        Values of the instance by attribute; only of one that was asked for by name.
+    display
+        Items pushed beside it; only of one that was asked for by name.
+    """
+
+    instance: str
+    disputed: bool = False
+    labels: tuple[DisputeLabel, ...] = ()
+    known: Mapping[str, float] = field(default_factory=dict)
+    values: Mapping[str, Value] = field(default_factory=dict)
+    display: Display = ()
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Dispute, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.instance),
+            message.disputed,
+            tuple(DisputeLabel.from_message(each, classes) for each in message.labels),
+            dict(zip(classes, message.contour.plausibilities, strict=True)),
+            row_values(message.values),
+            display_of(message.display),
+        )
+
+
+@dataclass(frozen=True)
+class AdjudicationReport:
+    """A committed adjudication.
+
+    Attributes
+    ----------
+    committed_sequence
+        Newest committed sequence number of the model after it.
+    conflict
+        The decision contradicts the pushed label totally.
+    model_uid
+        Uid of the model whose log has it.
+    """
+
+    committed_sequence: int
+    conflict: bool = False
+    model_uid: str = ""
+
+    @classmethod
+    def from_message(cls, message: query_pb2.AdjudicateResponse) -> Self:
+        """Return the result of a message."""
+        return cls(message.committed_sequence, message.conflict, message.model_uid)
+
+
+@dataclass(frozen=True)
+class LabellerPair:
+    """How often two labellers name the same class.
+
+    Attributes
+    ----------
+    first
+        The labeller whose name comes first.
+    second
+        The other one.
+    rows
+        Rows for which both name one class.
+    same
+        Those with the same class.
+    kappa
+        Cohen's kappa: 1 perfect agreement, 0 that of chance; ``None`` where chance explains all, as where both name
+        one class only.
+    """
+
+    first: str
+    second: str = ""
+    rows: int = 0
+    same: int = 0
+    kappa: float | None = None
+
+    @classmethod
+    def from_message(cls, message: query_pb2.LabellerPair) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.first,
+            message.second,
+            message.rows,
+            message.same,
+            message.kappa if message.HasField("kappa") else None,
+        )
+
+
+@dataclass(frozen=True)
+class LabellerConfusion:
+    """The classes that a labeller named, against those that hold by all that is known of the rows.
+
+    Attributes
+    ----------
+    labeller
+        Name of the labeller.
+    cells
+        Cells with rows, in order.
+    """
+
+    labeller: str
+    cells: tuple[ConfusionCell, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: query_pb2.LabellerConfusion) -> Self:
+        """Return the result of a message."""
+        return cls(message.labeller, tuple(ConfusionCell.from_message(each) for each in message.cells))
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How far the labellers of a model agree.
+
+    Each counts by the newest label of their own, also where it was overruled. A label counts in ``alpha``, pairs
+    and confusions where it has one most plausible class.
+
+    Attributes
+    ----------
+    shared
+        Rows with labels of two or more labellers.
+    disputed
+        Those in dispute now: two labels that stand have no most plausible class in common.
+    adjudicated
+        Those that somebody has adjudicated.
+    alpha
+        Krippendorff's alpha for nominal data: 1 perfect agreement, 0 that of chance; ``None`` where it is not
+        defined.
+    alpha_rows
+        Rows for which two or more labellers name one class.
+    alpha_labels
+        Their labels.
+    pairs
+        Pairs of labellers, those with the most rows first; at most 1,000.
+    confusions
+        What each labeller names, against what holds; in order of name, at most 200.
+    is_partial
+        Whether there are more labels than the 20,000 newest that were counted.
+    """
+
+    shared: int
+    disputed: int = 0
+    adjudicated: int = 0
+    alpha: float | None = None
+    alpha_rows: int = 0
+    alpha_labels: int = 0
+    pairs: tuple[LabellerPair, ...] = ()
+    confusions: tuple[LabellerConfusion, ...] = ()
+    is_partial: bool = False
+
+    @classmethod
+    def from_message(cls, message: query_pb2.Agreement) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.shared,
+            message.disputed,
+            message.adjudicated,
+            message.alpha if message.HasField("alpha") else None,
+            message.alpha_rows,
+            message.alpha_labels,
+            tuple(LabellerPair.from_message(each) for each in message.pairs),
+            tuple(LabellerConfusion.from_message(each) for each in message.confusions),
+            message.is_partial,
         )
 
 
@@ -1294,6 +1749,9 @@ class LabellingPolicy:
         Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
     tags
         Tags by which labellers who answer for any model may choose; at most 20.
+    labellers
+        Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
+        query when the policy changes may still answer it. Operators state labels for anybody.
     """
 
     answers_per_query: int = 1
@@ -1304,6 +1762,7 @@ class LabellingPolicy:
     max_held: int = 20
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
+    labellers: tuple[str, ...] = ()
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1317,6 +1776,7 @@ class LabellingPolicy:
             message.max_held,
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
+            tuple(message.labellers),
         )
 
 

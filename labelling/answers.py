@@ -17,7 +17,7 @@ from quercus.labelling.combining import (
     combine_answers,
     contradicts,
     crowd_label,
-    is_stated,
+    has_unasked,
     joined_names,
     joint_event,
 )
@@ -128,8 +128,8 @@ class LabelledInstance:
         )  # fmt: skip
 
     def with_joint(self, events: list[Event]) -> list[Event]:
-        """Return new events, and behind them the combination of all labels, where some were stated."""
-        if not is_stated(self.said):
+        """Return new events, and behind them the combination of all labels, where some were stated or adjudicated."""
+        if not has_unasked(self.said):
             return events
         said, sequence = [*self.said, *events], self.committed + len(events) + 1
         return [*events, joint_event(said, self.size, self.crowd, sequence, self.wall)]

@@ -11,7 +11,7 @@ from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.labelling.crowds.labellers import Crowd
-from quercus.labelling.event import Event, EventKind
+from quercus.labelling.event import UNASKED, Event, EventKind
 from quercus.labelling.history import (
     LabelKind,
     LabellerLabel,
@@ -30,9 +30,9 @@ def contradicts(history: Sequence[Event], label: Label, reliability: float, size
     return evidence.update(known_contour(history, size), contour(label, size), reliability).conflict
 
 
-def is_stated(history: Sequence[Event]) -> bool:
-    """Return whether any statement about the instance was ever made."""
-    return any(event.kind is EventKind.STATEMENT for event in history)
+def has_unasked(history: Sequence[Event]) -> bool:
+    """Return whether the label of the instance was ever stated or adjudicated."""
+    return any(event.kind in UNASKED for event in history)
 
 
 def joint_event(history: Sequence[Event], size: int, crowd: Crowd | None, sequence: int, at: float) -> Event:

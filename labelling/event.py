@@ -23,13 +23,21 @@ class EventKind(IntEnum):
     STATEMENT = 7
     """A label that was stated without a query; without a label it is retracted. Trees ignore it: the CORRECTION that
     follows, which belongs to no query, has the combined label."""
+    ADJUDICATION = 8
+    """The label of an instance by somebody who decides between its labellers: it overrules theirs until it is taken
+    back, by one without a label. Trees ignore it: the CORRECTION that follows, which belongs to no query, has what
+    holds."""
 
 
 SOURCE: Final = "source"
 """Author of an INSTANCE."""
 SAID: Final = frozenset(EventKind) - {EventKind.INSTANCE, EventKind.SPECIFICATION}
 """Kinds of events that say something of an instance."""
-REPLIES: Final = SAID - {EventKind.STATEMENT}
+UNASKED: Final = frozenset({EventKind.STATEMENT, EventKind.ADJUDICATION})
+"""Kinds of events that belong to no query, and count through the CORRECTION that follows."""
+SHARED: Final = frozenset({EventKind.OPINION, EventKind.STATEMENT})
+"""Kinds of events without which no instance has labels of two labellers: one answer settles a query that wants one."""
+REPLIES: Final = SAID - UNASKED
 """Kinds of events that belong to a query."""
 
 

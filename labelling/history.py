@@ -20,7 +20,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
 from quercus.belief.label import Label, contour
 from quercus.labelling.errors import UnreadableLabel
-from quercus.labelling.event import Event, EventKind
+from quercus.labelling.event import UNASKED, Event, EventKind
 from quercus.labelling.row_values import Range, unpack_row
 
 
@@ -42,7 +42,7 @@ def stored_cells(event: Event) -> tuple[NDArray[np.float64], dict[int, tuple[Ran
     return unpack_row(event.values or b"")
 
 
-KINDS_WITHOUT_EVIDENCE = frozenset({EventKind.OPINION, EventKind.STATEMENT})
+KINDS_WITHOUT_EVIDENCE = UNASKED | {EventKind.OPINION}
 """Kinds of events with the label of one labeller, which counts through the event of the combination that follows."""
 
 
@@ -89,6 +89,7 @@ class LabelKind(IntEnum):
     UNDONE = 4
     STATED = 5
     RETRACTED = 6
+    ADJUDICATED = 7
 
 
 class LabelState(IntEnum):
@@ -128,7 +129,39 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
     ----------
     history : all events of the instance, oldest first. The combination of several answers is not a separate label.
     """
-    return _HistoryReader(history).said
+    return _HistoryReader(history).read()
+
+
+def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
+    """Return the newest label of each labeller who has not taken it back, also where somebody else overruled it.
+
+    What overrules others (an adjudication, or a correction of another's answer) is none of them.
+    """
+    newest: dict[str, LabelEvent] = {}
+    for each in label_events(history):
+        if _overrules(each) or (
+            each.former is not None and each.kind is LabelKind.UNDONE and _overrules(each.former)
+        ):
+            continue
+        newest.pop(each.event.author, None)
+        if each.event.label is not None:
+            newest[each.event.author] = each
+    return list(newest.values())
+
+
+def _overrules(words: LabelEvent) -> bool:
+    of_another = words.former is not None and words.former.event.author != words.event.author
+    return words.kind is LabelKind.ADJUDICATED or (words.kind is LabelKind.CORRECTED and of_another)
+
+
+def standing_labels(history: Sequence[Event]) -> list[LabelEvent]:
+    """Return the newest label of each labeller that is not replaced, also of queries that want more answers."""
+    newest: dict[str, LabelEvent] = {}
+    for each in label_events(history):
+        if each.state in (LabelState.COUNTS, LabelState.PENDING):
+            newest.pop(each.event.author, None)
+            newest[each.event.author] = each
+    return list(newest.values())
 
 
 class LabellerLabel(NamedTuple):
@@ -174,10 +207,21 @@ class _HistoryReader:
         self.said: list[LabelEvent] = []
         self._queries: dict[int, _QueryAnswers] = {}
         self._stated: dict[str, LabelEvent] = {}
+        self._adjudicated: LabelEvent | None = None
         before: Event | None = None
         for event in history:
             self._read_event(event, before)
             before = event
+
+    def read(self) -> list[LabelEvent]:
+        """Return the labels; what was adjudicated overrules all others, also later ones."""
+        for each in self.said:
+            if self._adjudicated not in (None, each) and each.state in (
+                LabelState.COUNTS,
+                LabelState.PENDING,
+            ):
+                each.later, each.state = self._adjudicated, LabelState.REPLACED
+        return self.said
 
     def _read_event(self, event: Event, before: Event | None) -> None:
         match event.kind:
@@ -189,6 +233,8 @@ class _HistoryReader:
                 self._read_correction(event, before)
             case EventKind.STATEMENT:
                 self._read_statement(event)
+            case EventKind.ADJUDICATION:
+                self._read_adjudication(event)
 
     def _read_answer(self, event: Event) -> None:
         query = self._queries.setdefault(event.query, _QueryAnswers())
@@ -234,6 +280,13 @@ class _HistoryReader:
             self._add_label(event, LabelKind.RETRACTED, former, LabelState.UNDONE)
         else:
             self._stated[event.author] = self._add_label(event, LabelKind.STATED, former)
+
+    def _read_adjudication(self, event: Event) -> None:
+        former, self._adjudicated = self._adjudicated, None
+        if event.label is None:
+            self._add_label(event, LabelKind.UNDONE, former, LabelState.UNDONE)
+        else:
+            self._adjudicated = self._add_label(event, LabelKind.ADJUDICATED, former)
 
     def _count_together(self, query: _QueryAnswers) -> None:
         """The answers of several labellers count from now on, and what overruled them does not."""

@@ -7,6 +7,7 @@ of `errors`. Nothing of SQLAlchemy or of a driver leaves this package.
 if __name__ != "quercus.storage":  # by another name every class would exist twice
     raise ImportError(f"import quercus.storage, not {__name__}")
 
+from quercus.labelling.adjudication import Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import Amendment, AnswerOutcome, Words
 from quercus.labelling.checks import comment as check_comment
 from quercus.labelling.event import Event, EventKind
@@ -59,6 +60,8 @@ from quercus.storage.urls import is_url, shown_url, without_secrets
 
 __all__ = [
     "Access",
+    "Adjudication",
+    "AdjudicationOutcome",
     "AgendaEntry",
     "AlreadyExists",
     "Amendment",

@@ -17,6 +17,7 @@ KINDS: Final = {
     "undone": "taken back",
     "stated": "stated",
     "retracted": "taken back",
+    "adjudicated": "adjudicated",
 }
 """The kinds of an answer in words; an ordinary one needs none."""
 STATES: Final = {

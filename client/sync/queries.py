@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final, Self
 
@@ -26,10 +26,13 @@ from quercus.client.filters import ANY, Filter
 from quercus.client.labels import LabelEncoder, LabelLike
 from quercus.client.messages import enum_value, filled, message_of, to_duration, to_timestamp
 from quercus.client.query_calls import LONGEST_POLL_S, How, Settlement, WaitPolicy, read_reply
-from quercus.client.resources import model_resource, query_resource
+from quercus.client.resources import instance_resource, model_resource, query_resource
 from quercus.client.results import (
+    AdjudicationReport,
+    Agreement,
     Answer,
     AnswerReport,
+    Dispute,
     Labeller,
     LabellingPolicy,
     Lease,
@@ -429,6 +432,9 @@ class QueryCalls(ModelCalls):
         change a statement.
         """
         labeller = answer.labeller if labeller is None else labeller
+        if answer.kind == "adjudicated":
+            done = self.adjudicate(model, answer.instance, label, labeller=labeller, comment=comment)
+            return done.committed_sequence
         if answer.query is None:
             statement = Statement(answer.instance, label, labeller, reliability, comment)
             return self.state(model, [statement]).committed_sequence
@@ -447,12 +453,101 @@ class QueryCalls(ModelCalls):
     ) -> int:
         """Undo an answer that :meth:`answers` yielded; return the number of the newest event."""
         labeller = answer.labeller if labeller is None else labeller
+        if answer.kind == "adjudicated":
+            done = self.undo_adjudication(model, answer.instance, labeller=labeller, comment=comment)
+            return done.committed_sequence
         if answer.query is None:
             statement = Statement(answer.instance, labeller=labeller, comment=comment, retract=True)
             return self.state(model, [statement]).committed_sequence
         name = query_resource(model, answer.query)
         request = filled(query_pb2.UndoAnswerRequest, name=name, labeller=labeller, comment=comment)
         return self._call_and_record(model, request).committed_sequence
+
+    def disputes(
+        self, model: str, classes: Sequence[str] = (), labellers: Sequence[str] = ()
+    ) -> Iterator[Dispute]:
+        """Yield the rows whose labellers name different classes, without their values.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        classes
+            Only disputes in which somebody names one of these classes; none: all.
+        labellers
+            Only disputes in which one of these labellers takes part; none: all.
+        """
+        names = self._fetch_classes(model)
+        request = filled(
+            query_pb2.ListDisputesRequest,
+            model=model_resource(model),
+            classes=classes,
+            labellers=labellers,
+            page_size=1000,
+        )
+        listed = self._list(
+            request, lambda page: [Dispute.from_message(each, names) for each in page.disputes]
+        )
+        with closing(listed) as found:
+            for dispute in found:
+                yield dispute
+
+    def get_dispute(self, model: str, instance: str) -> Dispute:
+        """Return the labels of one row by labeller, in dispute or not, with its values and display."""
+        request = filled(query_pb2.GetDisputeRequest, name=instance_resource(model, instance))
+        return Dispute.from_message(self._call(request), self._fetch_classes(model))
+
+    def adjudicate(
+        self, model: str, instance: str, label: LabelLike, *, labeller: str = "", comment: str = ""
+    ) -> AdjudicationReport:
+        """Decide between the labellers of a row: your label overrules theirs, which stay in the history.
+
+        The labelling policy, or a token with the role corrector, allows it. No budget is spent.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        instance
+            Id of the row.
+        label
+            What holds; see :meth:`answer`.
+        labeller
+            Who decides. If omitted with a token, the token's name.
+        comment
+            Kept with it.
+        """
+        request = filled(
+            query_pb2.AdjudicateRequest,
+            name=instance_resource(model, instance),
+            labeller=labeller,
+            label=LabelEncoder(self._fetch_classes(model)).encode_label(label),
+            comment=comment,
+        )
+        return self._adjudicate(model, request)
+
+    def undo_adjudication(
+        self, model: str, instance: str, *, labeller: str = "", comment: str = ""
+    ) -> AdjudicationReport:
+        """Take back what was adjudicated about a row: the labels of its labellers hold again."""
+        request = filled(
+            query_pb2.AdjudicateRequest,
+            name=instance_resource(model, instance),
+            labeller=labeller,
+            retract=True,
+            comment=comment,
+        )
+        return self._adjudicate(model, request)
+
+    def _adjudicate(self, model: str, request: query_pb2.AdjudicateRequest) -> AdjudicationReport:
+        report = AdjudicationReport.from_message(self._call(request))
+        self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
+        return report
+
+    def agreement(self, model: str) -> Agreement:
+        """Return how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
+        request = filled(query_pb2.GetAgreementRequest, model=model_resource(model))
+        return Agreement.from_message(self._call(request))
 
     def labellers(self, model: str) -> list[Labeller]:
         """Return the statistics of each labeller of a model, in order of name."""

@@ -11,7 +11,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.belief.label import contour
+from quercus.labelling.disputes import named_classes
 from quercus.labelling.history import (
     LabelEvent,
     LabelKind,
@@ -204,13 +204,7 @@ def encode_answer(
 
 def most_plausible_classes(event: Event, frame: Frame) -> frozenset[str]:
     """Return the most plausible classes of the label of an event; none if it has no label or a vacuous one."""
-    if event.label is None:
-        return frozenset()
-    said = contour(stored_label(event.label, frame.size), frame.size)
-    top = said == said.max()
-    if top.all():
-        return frozenset()
-    return frozenset(name for name, wanted in zip(frame.classes, top, strict=True) if wanted)
+    return frozenset(frame.classes[k] for k in named_classes(event, frame.size))
 
 
 def _known_number(number: int, field: str, i: int, most: int) -> int:

@@ -27,6 +27,7 @@ T = TypeVar(
     pb.RefuseQueryResponse,
     pb.CorrectAnswerResponse,
     pb.UndoAnswerResponse,
+    pb.AdjudicateResponse,
     instance_pb2.StateEvidenceResponse,
 )
 

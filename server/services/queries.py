@@ -12,7 +12,7 @@ from quercus.labelling.crowds.labellers import Crowd
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller, labeller_of
 from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
-from quercus.server.labelling import answer_pages, answering, leasing, neighbours
+from quercus.server.labelling import answer_pages, answering, disputes, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
     encode_labeller,
     encode_policy,
@@ -164,6 +164,22 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         """Send what labellers said, an item each."""
         async for answer in answer_pages.stream_answers(self._core, request, _visible_labeller()):
             yield answer
+
+    async def ListDisputes(self, request: pb.ListDisputesRequest, context: Any) -> pb.ListDisputesResponse:
+        """Return a page of disputes."""
+        return await disputes.list_disputes(self._core, request)
+
+    async def GetDispute(self, request: pb.GetDisputeRequest, context: Any) -> pb.Dispute:
+        """Return the labels of one instance."""
+        return await disputes.get_dispute(self._core, request)
+
+    async def Adjudicate(self, request: pb.AdjudicateRequest, context: Any) -> pb.AdjudicateResponse:
+        """Decide between the labellers of an instance."""
+        return await disputes.adjudicate(self._core, request, labeller_of(request.labeller))
+
+    async def GetAgreement(self, request: pb.GetAgreementRequest, context: Any) -> pb.Agreement:
+        """Return how far the labellers agree."""
+        return await disputes.get_agreement(self._core, request)
 
     async def ListLabellers(self, request: pb.ListLabellersRequest, context: Any) -> pb.ListLabellersResponse:
         """Return what each labeller did."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling import checks
-from quercus.labelling.event import EVENT_FIELDS, EventKind
+from quercus.labelling.event import EVENT_FIELDS, UNASKED, EventKind
 from quercus.labelling.row_values import WIDTH, attribute_count
 from quercus.storage.admin.transfer_lines import DISPLAY, check_range
 
@@ -122,7 +122,7 @@ class LogReader:
         elif kind is EventKind.ANSWER:
             self._answered += (query or 0) not in self._several
             self._settled.add(query or 0)
-        elif kind is EventKind.STATEMENT:
+        elif kind in UNASKED:
             self._apart.add(instance)
         elif kind is EventKind.REFUSAL:
             self._refused.add(query or -event["sequence"])

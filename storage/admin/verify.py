@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sqlalchemy import Column, Connection, NullPool, Select, create_engine, exists, func, select
 
 from quercus.belief.errors import InvalidInput
-from quercus.labelling.event import EventKind
+from quercus.labelling.event import UNASKED, EventKind
 from quercus.labelling.lifecycle import QueryState
 from quercus.specification.bounds import check_model_id
 from quercus.storage.admin.transfer import CHUNK, LogValidator, checked_chunks, events_of, learned_pairs
@@ -363,10 +363,10 @@ def _remarks_on_model(connection: Connection, row: AnyRow) -> Iterator[str]:
 
 
 def _faults_of_statements(connection: Connection, row: AnyRow) -> Iterator[str]:
-    """Yield statements that no event with the combined label follows, and statements about no instance."""
+    """Yield statements and adjudications that no event with the combined label follows, or about no instance."""
     joint, mine = (
         log.alias("joint"),
-        (log.c.model_id == row.id, log.c.kind == EventKind.STATEMENT, CONCERNS_INSTANCE),
+        (log.c.model_id == row.id, log.c.kind.in_(sorted(UNASKED)), CONCERNS_INSTANCE),
     )
     same = (joint.c.model_id == row.id, joint.c.instance == log.c.instance, joint.c.query.is_(None))
     follows = exists().where(*same, joint.c.kind == EventKind.CORRECTION, joint.c.sequence > log.c.sequence)

@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, TypeVar, cast
 
 from quercus.labelling import checks
+from quercus.labelling.adjudication import Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import Amendment, AnswerOutcome, Words
 from quercus.labelling.event import Event
 from quercus.labelling.leasing import InstanceFilter
@@ -14,9 +15,15 @@ from quercus.storage import rows
 from quercus.storage.calls import StoreCalls
 from quercus.storage.grouping import GroupCall, run_group
 from quercus.storage.log import event_log
-from quercus.storage.queries import answers, history, leases, policies, reading, statements
+from quercus.storage.queries import adjudications, answers, history, leases, policies, reading, statements
 from quercus.storage.queries.desk import AnswerRequest, KnownModel, LeaseClaim, LeaseRequest
-from quercus.storage.queries.details import QueryDetails, page_details, read_details, said_details
+from quercus.storage.queries.details import (
+    QueryDetails,
+    page_details,
+    read_details,
+    said_details,
+    shared_details,
+)
 from quercus.storage.queries.leases import Eviction, QueryReturn
 from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, Leased, QueryRecord
@@ -144,6 +151,42 @@ class QueryCalls(StoreCalls):
             return statements.append_statements(
                 connection, model, batch, known, self._clock_of(connection), planned
             )
+
+    def adjudicate(
+        self, model: str, identifier: str, given: Adjudication, known: KnownModel
+    ) -> AdjudicationOutcome:
+        """Decide between the labellers of an instance, or take that back, as an ADJUDICATION event and what holds then.
+
+        Its open query is withdrawn; a leased one stays with its holder, whose answer changes nothing of what
+        holds. The same call again succeeds with the same sequence.
+
+        Raises
+        ------
+        NotFound
+            If the instance is not stored.
+        FailedPrecondition
+            If nobody has labelled it, there is nothing to take back, or this labeller may not decide.
+        ModelReplaced
+            If the model is another one than the known one.
+        """
+        with self._database.write() as connection:
+            return adjudications.append_adjudication(
+                connection, model, identifier, given, known, self._clock_of(connection)
+            )
+
+    def shared_details(self, model: str, after: int, limit: int) -> tuple[QueryDetails, int | None]:
+        """Return the instances that may have labels of several labellers, in the order of their first such event.
+
+        It looks at `limit` events behind the event `after`. Also returned is the event behind which the next instances
+        begin; None: there are no more.
+        """
+        with self._database.read() as connection:
+            return shared_details(connection, model, after, limit, self._clocks.now(connection))
+
+    def newest_shared(self, model: str, limit: int) -> tuple[dict[int, Sequence[Event]], bool]:
+        """Return the instances of the newest `limit` OPINION and STATEMENT events, and whether there are more."""
+        with self._database.read() as connection:
+            return adjudications.newest_shared(connection, model, limit)
 
     def said(self, model: str, look: EventSelection) -> list[Event]:
         """Return the events of labellers, in order."""

@@ -1,7 +1,7 @@
 """The details that are sent with queries and instances, read together from one state of the store."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sqlalchemy import Connection
 
@@ -11,7 +11,7 @@ from quercus.storage import models, rows
 from quercus.storage.clocks import Timestamps
 from quercus.storage.log import event_log
 from quercus.storage.log.displays import displays_of
-from quercus.storage.queries import policies
+from quercus.storage.queries import adjudications, policies
 from quercus.storage.records import EventSelection, ModelRecord
 
 
@@ -64,3 +64,11 @@ def said_details(
     """Return events of labellers, and the details of the instances that they are about."""
     events = event_log.labeller_events(connection, name, look)
     return events, read_details(connection, name, sorted({event.instance for event in events}), now)
+
+
+def shared_details(
+    connection: Connection, name: str, after: int, limit: int, now: Timestamps
+) -> tuple[QueryDetails, int | None]:
+    """Return the details of the instances that several labellers may have labelled; see `adjudications`."""
+    histories, following = adjudications.shared_instances(connection, name, after, limit)
+    return replace(read_details(connection, name, [], now), histories=histories), following

@@ -83,7 +83,7 @@ def append_statements(
             "conflicts": row.conflicts + sum(event.conflict for event in planned.joints),
         }
         connection.execute(update(model).where(model.c.id == row.id).values(change))
-    asked = _live_queries(connection, row, [event.instance for event in planned.joints])
+    asked = live_queries(connection, row, [event.instance for event in planned.joints])
     agenda.drop_queries(connection, row, asked, UNASKED, now)
     return StatementOutcome(committed + len(events), stored, len(batch.statements) - stored)
 
@@ -106,7 +106,10 @@ def _plan(
     crowd = (
         _crowd(connection, row, batch, known, places) if policy.reliability is Reliability.ESTIMATED else None
     )
-    return rules.plan(batch.statements, places, said, policy, crowd, known.size, int(row.sequence_committed))
+    return rules.plan(
+        batch.statements, places, said, policy, crowd, known.size, int(row.sequence_committed),
+        permitted=batch.permitted,
+    )  # fmt: skip
 
 
 def _crowd(
@@ -185,7 +188,8 @@ def _not_there(name: str, missing: list[str], count: int) -> NotFound:
     )
 
 
-def _live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
+def live_queries(connection: Connection, row: AnyRow, instances: Sequence[int]) -> list[AnyRow]:
+    """Return the queries about instances that are open or leased."""
     live = select(query).where(query.c.model_id == row.id, query.c.state <= QueryState.LEASED)
     return [
         found

@@ -105,11 +105,13 @@ class _AnswerKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerKind
     ANSWER_KIND_CORRECTED: _AnswerKind.ValueType  # 3
     """Replaces an earlier answer."""
     ANSWER_KIND_UNDONE: _AnswerKind.ValueType  # 4
-    """Takes an answer or a refusal back; without a label."""
+    """Takes an answer, a refusal or an adjudication back; without a label."""
     ANSWER_KIND_STATED: _AnswerKind.ValueType  # 5
     """Stated without a query (StateEvidence)."""
     ANSWER_KIND_RETRACTED: _AnswerKind.ValueType  # 6
     """Takes a statement back; without a label."""
+    ANSWER_KIND_ADJUDICATED: _AnswerKind.ValueType  # 7
+    """Decides between the labellers of the instance (Adjudicate)."""
 
 class AnswerKind(_AnswerKind, metaclass=_AnswerKindEnumTypeWrapper): ...
 
@@ -120,11 +122,13 @@ ANSWER_KIND_REFUSED: AnswerKind.ValueType  # 2
 ANSWER_KIND_CORRECTED: AnswerKind.ValueType  # 3
 """Replaces an earlier answer."""
 ANSWER_KIND_UNDONE: AnswerKind.ValueType  # 4
-"""Takes an answer or a refusal back; without a label."""
+"""Takes an answer, a refusal or an adjudication back; without a label."""
 ANSWER_KIND_STATED: AnswerKind.ValueType  # 5
 """Stated without a query (StateEvidence)."""
 ANSWER_KIND_RETRACTED: AnswerKind.ValueType  # 6
 """Takes a statement back; without a label."""
+ANSWER_KIND_ADJUDICATED: AnswerKind.ValueType  # 7
+"""Decides between the labellers of the instance (Adjudicate)."""
 Global___AnswerKind: _TypeAlias = AnswerKind  # noqa: Y015
 
 class _AnswerState:
@@ -673,6 +677,8 @@ class LeaseQueriesResponse(_message.Message):
         """The policy allows no more answers within this hour."""
         IDLE_HANDS_FULL: LeaseQueriesResponse._Idle.ValueType  # 8
         """This labeller holds as many queries as the policy allows."""
+        IDLE_NOT_ASSIGNED: LeaseQueriesResponse._Idle.ValueType  # 9
+        """The policy names those who may label, and this labeller is none of them."""
 
     class Idle(_Idle, metaclass=_IdleEnumTypeWrapper):
         """The reason why nothing was leased."""
@@ -693,13 +699,15 @@ class LeaseQueriesResponse(_message.Message):
     """The policy allows no more answers within this hour."""
     IDLE_HANDS_FULL: LeaseQueriesResponse.Idle.ValueType  # 8
     """This labeller holds as many queries as the policy allows."""
+    IDLE_NOT_ASSIGNED: LeaseQueriesResponse.Idle.ValueType  # 9
+    """The policy names those who may label, and this labeller is none of them."""
 
     QUERIES_FIELD_NUMBER: _builtins.int
     IDLE_FIELD_NUMBER: _builtins.int
     BUDGET_LEFT_FIELD_NUMBER: _builtins.int
     idle: Global___LeaseQueriesResponse.Idle.ValueType
     """The reason why nothing was leased: `nothing_to_ask`, `all_leased`, `budget_spent`, `growing`, `not_for_you`, `share_spent`,
-    `hour_spent` or `hands_full`; absent if something was.
+    `hour_spent`, `hands_full` or `not_assigned`; absent if something was.
     """
     budget_left: _builtins.int
     """Number of answers that the budget still allows."""
@@ -1700,7 +1708,9 @@ class Answer(_message.Message):
     labeller: _builtins.str
     """Name of the labeller."""
     kind: Global___AnswerKind.ValueType
-    """The action: `answered`, `refused`, `corrected`, `undone`; without a query `stated` and `retracted`."""
+    """The action: `answered`, `refused`, `corrected`, `undone`; without a query `stated` and `retracted`;
+    `adjudicated`: it decides between the labellers of the instance, and overrules them.
+    """
     state: Global___AnswerState.ValueType
     """The current state: it `counts`, is `pending` until its query has all its answers, was `replaced` or `undone`; or it has no
     label (`empty`).
@@ -1812,6 +1822,430 @@ class Answer(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__took) -> _WhichOneofReturnType__took | None: ...
 
 Global___Answer: _TypeAlias = Answer  # noqa: Y015
+
+@_typing.final
+class ListDisputesRequest(_message.Message):
+    """Filters; empty fields exclude nothing."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    LABELLERS_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    page_size: _builtins.int
+    """At most 1,000; 0 means 100. A page may have fewer, or none, and others follow it all the same."""
+    page_token: _builtins.str
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Disputes in which somebody names one of these classes as most plausible."""
+
+    @_builtins.property
+    def labellers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Disputes in which one of these labellers takes part."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        labellers: _abc.Iterable[_builtins.str] | None = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["classes", b"classes", "labellers", b"labellers", "model", b"model", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDisputesRequest: _TypeAlias = ListDisputesRequest  # noqa: Y015
+
+@_typing.final
+class ListDisputesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DISPUTES_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    @_builtins.property
+    def disputes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Dispute]:
+        """Without values and display."""
+
+    def __init__(
+        self,
+        *,
+        disputes: _abc.Iterable[Global___Dispute] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["disputes", b"disputes", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListDisputesResponse: _TypeAlias = ListDisputesResponse  # noqa: Y015
+
+@_typing.final
+class GetDisputeRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDisputeRequest: _TypeAlias = GetDisputeRequest  # noqa: Y015
+
+@_typing.final
+class Dispute(_message.Message):
+    """An instance, and the labels that its labellers gave."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    DISPUTED_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    CONTOUR_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    DISPLAY_FIELD_NUMBER: _builtins.int
+    instance: _builtins.str
+    """Id of the instance.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
+    disputed: _builtins.bool
+    """Whether two labels that stand name different classes."""
+    @_builtins.property
+    def labels(self) -> _containers.RepeatedCompositeFieldContainer[Global___DisputeLabel]:
+        """The newest label of each labeller, oldest first, also those that an adjudication overrules; and the adjudication that stands,
+        as the last.
+        """
+
+    @_builtins.property
+    def contour(self) -> _values_pb2.Contour:
+        """Plausibility of each class by all that is known of the instance."""
+
+    @_builtins.property
+    def values(self) -> _values_pb2.NamedRow:
+        """Values of the instance by attribute; only of one that was asked for by name."""
+
+    @_builtins.property
+    def display(self) -> _display_pb2.Display:
+        """Items pushed beside it; only of one that was asked for by name."""
+
+    def __init__(
+        self,
+        *,
+        instance: _builtins.str = ...,
+        disputed: _builtins.bool = ...,
+        labels: _abc.Iterable[Global___DisputeLabel] | None = ...,
+        contour: _values_pb2.Contour | None = ...,
+        values: _values_pb2.NamedRow | None = ...,
+        display: _display_pb2.Display | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "values", b"values"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "disputed", b"disputed", "instance", b"instance", "labels", b"labels", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Dispute: _TypeAlias = Dispute  # noqa: Y015
+
+@_typing.final
+class DisputeLabel(_message.Message):
+    """The label of a labeller, beside those of others."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    CONTOUR_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    RELIABILITY_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    TOOK_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Number of its event in the log."""
+    labeller: _builtins.str
+    """Name of the labeller."""
+    kind: Global___AnswerKind.ValueType
+    """The action: `answered`, `corrected`, `stated`, or `adjudicated`."""
+    state: Global___AnswerState.ValueType
+    """The current state: it `counts`, is `pending` until its query has all its answers, or was `replaced` by an adjudication."""
+    text: _builtins.str
+    """The label in words, as in `Answer`."""
+    reliability: _builtins.float
+    """The reliability with which it counts."""
+    comment: _builtins.str
+    """The labeller's comment."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was stored (UTC)."""
+
+    @_builtins.property
+    def contour(self) -> _values_pb2.Contour:
+        """Plausibility of each class by this label."""
+
+    @_builtins.property
+    def took(self) -> _duration_pb2.Duration:
+        """The labeller's time; absent if unknown."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        labeller: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        kind: Global___AnswerKind.ValueType = ...,
+        state: Global___AnswerState.ValueType = ...,
+        contour: _values_pb2.Contour | None = ...,
+        text: _builtins.str = ...,
+        reliability: _builtins.float = ...,
+        comment: _builtins.str = ...,
+        took: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_took", b"_took", "contour", b"contour", "create_time", b"create_time", "took", b"took"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_took", b"_took", "comment", b"comment", "contour", b"contour", "create_time", b"create_time", "kind", b"kind", "labeller", b"labeller", "reliability", b"reliability", "sequence", b"sequence", "state", b"state", "text", b"text", "took", b"took"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__took: _TypeAlias = _typing.Literal["took"]  # noqa: Y015
+    _WhichOneofArgType__took: _TypeAlias = _typing.Literal["_took", b"_took"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__took) -> _WhichOneofReturnType__took | None: ...
+
+Global___DisputeLabel: _TypeAlias = DisputeLabel  # noqa: Y015
+
+@_typing.final
+class AdjudicateRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    RETRACT_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}/instances/{id}, with the id percent-encoded: %2F for /"""
+    labeller: _builtins.str
+    """Who decides; 1 to 100 characters. With tokens: the token's name."""
+    retract: _builtins.bool
+    """Takes the decision back that stands: the labels of the labellers hold again. Without a label."""
+    comment: _builtins.str
+    """At most 2,000 characters."""
+    @_builtins.property
+    def label(self) -> _values_pb2.Label:
+        """What holds."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        label: _values_pb2.Label | None = ...,
+        retract: _builtins.bool = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["label", b"label"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "label", b"label", "labeller", b"labeller", "name", b"name", "retract", b"retract"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdjudicateRequest: _TypeAlias = AdjudicateRequest  # noqa: Y015
+
+@_typing.final
+class AdjudicateResponse(_message.Message):
+    """A committed adjudication."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CONFLICT_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
+    committed_sequence: _builtins.int
+    """Newest committed sequence number of the model after it."""
+    conflict: _builtins.bool
+    """The decision contradicts the pushed label totally."""
+    model_uid: _builtins.str
+    """Uid of the model whose log has it."""
+    def __init__(
+        self,
+        *,
+        committed_sequence: _builtins.int = ...,
+        conflict: _builtins.bool = ...,
+        model_uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "conflict", b"conflict", "model_uid", b"model_uid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AdjudicateResponse: _TypeAlias = AdjudicateResponse  # noqa: Y015
+
+@_typing.final
+class GetAgreementRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetAgreementRequest: _TypeAlias = GetAgreementRequest  # noqa: Y015
+
+@_typing.final
+class Agreement(_message.Message):
+    """How far the labellers of a model agree. Each counts by the newest label of their own, also where it was overruled. A label
+    counts in `alpha`, pairs and confusions where it has one most plausible class.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SHARED_FIELD_NUMBER: _builtins.int
+    DISPUTED_FIELD_NUMBER: _builtins.int
+    ADJUDICATED_FIELD_NUMBER: _builtins.int
+    ALPHA_FIELD_NUMBER: _builtins.int
+    ALPHA_ROWS_FIELD_NUMBER: _builtins.int
+    ALPHA_LABELS_FIELD_NUMBER: _builtins.int
+    PAIRS_FIELD_NUMBER: _builtins.int
+    CONFUSIONS_FIELD_NUMBER: _builtins.int
+    IS_PARTIAL_FIELD_NUMBER: _builtins.int
+    shared: _builtins.int
+    """Rows with labels of two or more labellers."""
+    disputed: _builtins.int
+    """Those in dispute now: two labels that stand have no most plausible class in common."""
+    adjudicated: _builtins.int
+    """Those that somebody has adjudicated."""
+    alpha: _builtins.float
+    """Krippendorff's alpha for nominal data: 1 perfect agreement, 0 that of chance; absent where it is not defined."""
+    alpha_rows: _builtins.int
+    """Rows for which two or more labellers name one class."""
+    alpha_labels: _builtins.int
+    """Their labels."""
+    is_partial: _builtins.bool
+    """Whether there are more labels than the 20,000 newest that were counted."""
+    @_builtins.property
+    def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerPair]:
+        """Pairs of labellers, those with the most rows first; at most 1,000."""
+
+    @_builtins.property
+    def confusions(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerConfusion]:
+        """What each labeller names, against what holds; in order of name, at most 200."""
+
+    def __init__(
+        self,
+        *,
+        shared: _builtins.int = ...,
+        disputed: _builtins.int = ...,
+        adjudicated: _builtins.int = ...,
+        alpha: _builtins.float | None = ...,
+        alpha_rows: _builtins.int = ...,
+        alpha_labels: _builtins.int = ...,
+        pairs: _abc.Iterable[Global___LabellerPair] | None = ...,
+        confusions: _abc.Iterable[Global___LabellerConfusion] | None = ...,
+        is_partial: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "alpha", b"alpha"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "adjudicated", b"adjudicated", "alpha", b"alpha", "alpha_labels", b"alpha_labels", "alpha_rows", b"alpha_rows", "confusions", b"confusions", "disputed", b"disputed", "is_partial", b"is_partial", "pairs", b"pairs", "shared", b"shared"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
+    _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__alpha) -> _WhichOneofReturnType__alpha | None: ...
+
+Global___Agreement: _TypeAlias = Agreement  # noqa: Y015
+
+@_typing.final
+class LabellerPair(_message.Message):
+    """How often two labellers name the same class."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_FIELD_NUMBER: _builtins.int
+    SECOND_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    SAME_FIELD_NUMBER: _builtins.int
+    KAPPA_FIELD_NUMBER: _builtins.int
+    first: _builtins.str
+    """The labeller whose name comes first."""
+    second: _builtins.str
+    """The other one."""
+    rows: _builtins.int
+    """Rows for which both name one class."""
+    same: _builtins.int
+    """Those with the same class."""
+    kappa: _builtins.float
+    """Cohen's kappa: 1 perfect agreement, 0 that of chance; absent where chance explains all, as where both name one class only."""
+    def __init__(
+        self,
+        *,
+        first: _builtins.str = ...,
+        second: _builtins.str = ...,
+        rows: _builtins.int = ...,
+        same: _builtins.int = ...,
+        kappa: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_kappa", b"_kappa", "kappa", b"kappa"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_kappa", b"_kappa", "first", b"first", "kappa", b"kappa", "rows", b"rows", "same", b"same", "second", b"second"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__kappa: _TypeAlias = _typing.Literal["kappa"]  # noqa: Y015
+    _WhichOneofArgType__kappa: _TypeAlias = _typing.Literal["_kappa", b"_kappa"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__kappa) -> _WhichOneofReturnType__kappa | None: ...
+
+Global___LabellerPair: _TypeAlias = LabellerPair  # noqa: Y015
+
+@_typing.final
+class LabellerConfusion(_message.Message):
+    """The classes that a labeller named, against those that hold by all that is known of the rows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LABELLER_FIELD_NUMBER: _builtins.int
+    CELLS_FIELD_NUMBER: _builtins.int
+    labeller: _builtins.str
+    """Name of the labeller."""
+    @_builtins.property
+    def cells(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.ConfusionCell]:
+        """Cells with rows, in order."""
+
+    def __init__(
+        self,
+        *,
+        labeller: _builtins.str = ...,
+        cells: _abc.Iterable[_values_pb2.ConfusionCell] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cells", b"cells", "labeller", b"labeller"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LabellerConfusion: _TypeAlias = LabellerConfusion  # noqa: Y015
 
 @_typing.final
 class ListLabellersRequest(_message.Message):
@@ -1972,6 +2406,7 @@ class LabellingPolicy(_message.Message):
     MAX_HELD_FIELD_NUMBER: _builtins.int
     CORRECTIONS_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
+    LABELLERS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; in an update it may be empty, and names no other model than the request."""
     answers_per_query: _builtins.int
@@ -1994,6 +2429,12 @@ class LabellingPolicy(_message.Message):
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tags by which labellers who answer for any model may choose; at most 20."""
 
+    @_builtins.property
+    def labellers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a query when the
+        policy changes may still answer it. Operators state labels for anybody.
+        """
+
     def __init__(
         self,
         *,
@@ -2006,10 +2447,11 @@ class LabellingPolicy(_message.Message):
         max_held: _builtins.int = ...,
         corrections: Global___CorrectionPermission.ValueType = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
+        labellers: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "max_conflict", b"max_conflict", "per_hour", b"per_hour", "per_labeller", b"per_labeller"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "corrections", b"corrections", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "corrections", b"corrections", "labellers", b"labellers", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_conflict: _TypeAlias = _typing.Literal["max_conflict"]  # noqa: Y015
     _WhichOneofArgType__max_conflict: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict"]  # noqa: Y015

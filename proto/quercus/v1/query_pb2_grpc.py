@@ -99,6 +99,26 @@ class QueryServiceStub(object):
                 request_serializer=quercus_dot_v1_dot_query__pb2.StreamAnswersRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_query__pb2.Answer.FromString,
                 _registered_method=True)
+        self.ListDisputes = channel.unary_unary(
+                '/quercus.v1.QueryService/ListDisputes',
+                request_serializer=quercus_dot_v1_dot_query__pb2.ListDisputesRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_query__pb2.ListDisputesResponse.FromString,
+                _registered_method=True)
+        self.GetDispute = channel.unary_unary(
+                '/quercus.v1.QueryService/GetDispute',
+                request_serializer=quercus_dot_v1_dot_query__pb2.GetDisputeRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_query__pb2.Dispute.FromString,
+                _registered_method=True)
+        self.Adjudicate = channel.unary_unary(
+                '/quercus.v1.QueryService/Adjudicate',
+                request_serializer=quercus_dot_v1_dot_query__pb2.AdjudicateRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_query__pb2.AdjudicateResponse.FromString,
+                _registered_method=True)
+        self.GetAgreement = channel.unary_unary(
+                '/quercus.v1.QueryService/GetAgreement',
+                request_serializer=quercus_dot_v1_dot_query__pb2.GetAgreementRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_query__pb2.Agreement.FromString,
+                _registered_method=True)
         self.ListLabellers = channel.unary_unary(
                 '/quercus.v1.QueryService/ListLabellers',
                 request_serializer=quercus_dot_v1_dot_query__pb2.ListLabellersRequest.SerializeToString,
@@ -210,6 +230,38 @@ class QueryServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListDisputes(self, request, context):
+        """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
+        caller with only the labeller role may call it if the policy lets anyone correct.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDispute(self, request, context):
+        """Returns the labels of all labellers of one instance, in dispute or not, with its values and what was pushed beside it. For
+        those who may list disputes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Adjudicate(self, request, context):
+        """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
+        labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
+        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetAgreement(self, request, context):
+        """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def ListLabellers(self, request, context):
         """Returns the statistics of each labeller of a model.
         """
@@ -297,6 +349,26 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     servicer.StreamAnswers,
                     request_deserializer=quercus_dot_v1_dot_query__pb2.StreamAnswersRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_query__pb2.Answer.SerializeToString,
+            ),
+            'ListDisputes': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListDisputes,
+                    request_deserializer=quercus_dot_v1_dot_query__pb2.ListDisputesRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_query__pb2.ListDisputesResponse.SerializeToString,
+            ),
+            'GetDispute': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDispute,
+                    request_deserializer=quercus_dot_v1_dot_query__pb2.GetDisputeRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_query__pb2.Dispute.SerializeToString,
+            ),
+            'Adjudicate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Adjudicate,
+                    request_deserializer=quercus_dot_v1_dot_query__pb2.AdjudicateRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_query__pb2.AdjudicateResponse.SerializeToString,
+            ),
+            'GetAgreement': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetAgreement,
+                    request_deserializer=quercus_dot_v1_dot_query__pb2.GetAgreementRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_query__pb2.Agreement.SerializeToString,
             ),
             'ListLabellers': grpc.unary_unary_rpc_method_handler(
                     servicer.ListLabellers,
@@ -665,6 +737,114 @@ class QueryService(object):
             '/quercus.v1.QueryService/StreamAnswers',
             quercus_dot_v1_dot_query__pb2.StreamAnswersRequest.SerializeToString,
             quercus_dot_v1_dot_query__pb2.Answer.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListDisputes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ListDisputes',
+            quercus_dot_v1_dot_query__pb2.ListDisputesRequest.SerializeToString,
+            quercus_dot_v1_dot_query__pb2.ListDisputesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDispute(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/GetDispute',
+            quercus_dot_v1_dot_query__pb2.GetDisputeRequest.SerializeToString,
+            quercus_dot_v1_dot_query__pb2.Dispute.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Adjudicate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/Adjudicate',
+            quercus_dot_v1_dot_query__pb2.AdjudicateRequest.SerializeToString,
+            quercus_dot_v1_dot_query__pb2.AdjudicateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetAgreement(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/GetAgreement',
+            quercus_dot_v1_dot_query__pb2.GetAgreementRequest.SerializeToString,
+            quercus_dot_v1_dot_query__pb2.Agreement.FromString,
             options,
             channel_credentials,
             insecure,

@@ -60,6 +60,21 @@ class QueryServiceStub:
     """Lists every step of a query, or of all queries of a model, in order."""
     StreamAnswers: _grpc.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]
     """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
+    ListDisputes: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListDisputesRequest, _query_pb2.ListDisputesResponse]
+    """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
+    caller with only the labeller role may call it if the policy lets anyone correct.
+    """
+    GetDispute: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetDisputeRequest, _query_pb2.Dispute]
+    """Returns the labels of all labellers of one instance, in dispute or not, with its values and what was pushed beside it. For
+    those who may list disputes.
+    """
+    Adjudicate: _grpc.UnaryUnaryMultiCallable[_query_pb2.AdjudicateRequest, _query_pb2.AdjudicateResponse]
+    """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
+    labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
+    do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+    """
+    GetAgreement: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetAgreementRequest, _query_pb2.Agreement]
+    """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
     ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
     """Returns the statistics of each labeller of a model."""
     GetLabellingPolicy: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]
@@ -98,6 +113,21 @@ class QueryServiceAsyncStub(QueryServiceStub):
     """Lists every step of a query, or of all queries of a model, in order."""
     StreamAnswers: _aio.UnaryStreamMultiCallable[_query_pb2.StreamAnswersRequest, _query_pb2.Answer]  # type: ignore[assignment]
     """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
+    ListDisputes: _aio.UnaryUnaryMultiCallable[_query_pb2.ListDisputesRequest, _query_pb2.ListDisputesResponse]  # type: ignore[assignment]
+    """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
+    caller with only the labeller role may call it if the policy lets anyone correct.
+    """
+    GetDispute: _aio.UnaryUnaryMultiCallable[_query_pb2.GetDisputeRequest, _query_pb2.Dispute]  # type: ignore[assignment]
+    """Returns the labels of all labellers of one instance, in dispute or not, with its values and what was pushed beside it. For
+    those who may list disputes.
+    """
+    Adjudicate: _aio.UnaryUnaryMultiCallable[_query_pb2.AdjudicateRequest, _query_pb2.AdjudicateResponse]  # type: ignore[assignment]
+    """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
+    labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
+    do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+    """
+    GetAgreement: _aio.UnaryUnaryMultiCallable[_query_pb2.GetAgreementRequest, _query_pb2.Agreement]  # type: ignore[assignment]
+    """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
     ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
     """Returns the statistics of each labeller of a model."""
     GetLabellingPolicy: _aio.UnaryUnaryMultiCallable[_query_pb2.GetLabellingPolicyRequest, _query_pb2.LabellingPolicy]  # type: ignore[assignment]
@@ -211,6 +241,45 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_query_pb2.Answer], _abc.AsyncIterator[_query_pb2.Answer]]:
         """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
+
+    @_abc_1.abstractmethod
+    def ListDisputes(
+        self,
+        request: _query_pb2.ListDisputesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ListDisputesResponse, _abc.Awaitable[_query_pb2.ListDisputesResponse]]:
+        """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
+        caller with only the labeller role may call it if the policy lets anyone correct.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDispute(
+        self,
+        request: _query_pb2.GetDisputeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.Dispute, _abc.Awaitable[_query_pb2.Dispute]]:
+        """Returns the labels of all labellers of one instance, in dispute or not, with its values and what was pushed beside it. For
+        those who may list disputes.
+        """
+
+    @_abc_1.abstractmethod
+    def Adjudicate(
+        self,
+        request: _query_pb2.AdjudicateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.AdjudicateResponse, _abc.Awaitable[_query_pb2.AdjudicateResponse]]:
+        """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
+        labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
+        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+        """
+
+    @_abc_1.abstractmethod
+    def GetAgreement(
+        self,
+        request: _query_pb2.GetAgreementRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.Agreement, _abc.Awaitable[_query_pb2.Agreement]]:
+        """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
 
     @_abc_1.abstractmethod
     def ListLabellers(

@@ -22,9 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from quercus.v1 import options_pb2 as quercus_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17quercus/v1/values.proto\x12\nquercus.v1\"2\n\x0cMassFunction\x12\x12\n\nfocal_sets\x18\x01 \x03(\x06\x12\x0e\n\x06masses\x18\x02 \x03(\x01\"!\n\x07\x43ontour\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\"\x1b\n\x08\x43lassSet\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\"\t\n\x07Vacuous\"\xca\x01\n\x05Label\x12&\n\x07vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12\x14\n\nclass_name\x18\x02 \x01(\tH\x00\x12)\n\tclass_set\x18\x03 \x01(\x0b\x32\x14.quercus.v1.ClassSetH\x00\x12&\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.ContourH\x00\x12(\n\x04mass\x18\x05 \x01(\x0b\x32\x18.quercus.v1.MassFunctionH\x00\x42\x06\n\x04kind\"\x83\x01\n\x08NamedRow\x12\x30\n\x06values\x18\x01 \x03(\x0b\x32 .quercus.v1.NamedRow.ValuesEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.quercus.v1.NamedValue:\x02\x38\x01\"\x9a\x01\n\nNamedValue\x12\x11\n\x07nominal\x18\x01 \x01(\tH\x00\x12\x10\n\x06number\x18\x02 \x01(\x01H\x00\x12\x0f\n\x05other\x18\x05 \x01(\tH\x00\x12*\n\x08nominals\x18\x03 \x01(\x0b\x32\x16.quercus.v1.NominalSetH\x00\x12\"\n\x05range\x18\x04 \x01(\x0b\x32\x11.quercus.v1.RangeH\x00\x42\x06\n\x04kind\"\x1c\n\nNominalSet\x12\x0e\n\x06values\x18\x01 \x03(\t\"\"\n\x05Range\x12\x0b\n\x03low\x18\x01 \x01(\x01\x12\x0c\n\x04high\x18\x02 \x01(\x01\"/\n\tNamedRows\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.quercus.v1.NamedRow\"`\n\x04Rows\x12(\n\x06packed\x18\x01 \x01(\x0b\x32\x16.quercus.v1.PackedRowsH\x00\x12&\n\x05named\x18\x02 \x01(\x0b\x32\x15.quercus.v1.NamedRowsH\x00\x42\x06\n\x04kind\"\x1c\n\nPackedRows\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\xba\x01\n\x06Labels\x12*\n\x0b\x61ll_vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12%\n\x04sets\x18\x02 \x01(\x0b\x32\x15.quercus.v1.SetLabelsH\x00\x12.\n\x08\x63ontours\x18\x03 \x01(\x0b\x32\x1a.quercus.v1.PackedContoursH\x00\x12%\n\x04list\x18\x04 \x01(\x0b\x32\x15.quercus.v1.LabelListH\x00\x42\x06\n\x04kind\"\x1a\n\tSetLabels\x12\r\n\x05masks\x18\x01 \x03(\x04\"(\n\x0ePackedContours\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\".\n\tLabelList\x12!\n\x06labels\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Label\"d\n\x0bUnseenNames\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05names\x18\x03 \x01(\x03\x12\x10\n\x08\x65xamples\x18\x04 \x03(\t\x12\x13\n\x0brows_beyond\x18\x05 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17quercus/v1/values.proto\x12\nquercus.v1\x1a\x18quercus/v1/options.proto\"2\n\x0cMassFunction\x12\x12\n\nfocal_sets\x18\x01 \x03(\x06\x12\x0e\n\x06masses\x18\x02 \x03(\x01\"!\n\x07\x43ontour\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\"\x1b\n\x08\x43lassSet\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\"\t\n\x07Vacuous\"\xca\x01\n\x05Label\x12&\n\x07vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12\x14\n\nclass_name\x18\x02 \x01(\tH\x00\x12)\n\tclass_set\x18\x03 \x01(\x0b\x32\x14.quercus.v1.ClassSetH\x00\x12&\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.ContourH\x00\x12(\n\x04mass\x18\x05 \x01(\x0b\x32\x18.quercus.v1.MassFunctionH\x00\x42\x06\n\x04kind\"\x83\x01\n\x08NamedRow\x12\x30\n\x06values\x18\x01 \x03(\x0b\x32 .quercus.v1.NamedRow.ValuesEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.quercus.v1.NamedValue:\x02\x38\x01\"\x9a\x01\n\nNamedValue\x12\x11\n\x07nominal\x18\x01 \x01(\tH\x00\x12\x10\n\x06number\x18\x02 \x01(\x01H\x00\x12\x0f\n\x05other\x18\x05 \x01(\tH\x00\x12*\n\x08nominals\x18\x03 \x01(\x0b\x32\x16.quercus.v1.NominalSetH\x00\x12\"\n\x05range\x18\x04 \x01(\x0b\x32\x11.quercus.v1.RangeH\x00\x42\x06\n\x04kind\"\x1c\n\nNominalSet\x12\x0e\n\x06values\x18\x01 \x03(\t\"\"\n\x05Range\x12\x0b\n\x03low\x18\x01 \x01(\x01\x12\x0c\n\x04high\x18\x02 \x01(\x01\"/\n\tNamedRows\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.quercus.v1.NamedRow\"`\n\x04Rows\x12(\n\x06packed\x18\x01 \x01(\x0b\x32\x16.quercus.v1.PackedRowsH\x00\x12&\n\x05named\x18\x02 \x01(\x0b\x32\x15.quercus.v1.NamedRowsH\x00\x42\x06\n\x04kind\"\x1c\n\nPackedRows\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\xba\x01\n\x06Labels\x12*\n\x0b\x61ll_vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12%\n\x04sets\x18\x02 \x01(\x0b\x32\x15.quercus.v1.SetLabelsH\x00\x12.\n\x08\x63ontours\x18\x03 \x01(\x0b\x32\x1a.quercus.v1.PackedContoursH\x00\x12%\n\x04list\x18\x04 \x01(\x0b\x32\x15.quercus.v1.LabelListH\x00\x42\x06\n\x04kind\"\x1a\n\tSetLabels\x12\r\n\x05masks\x18\x01 \x03(\x04\"(\n\x0ePackedContours\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\".\n\tLabelList\x12!\n\x06labels\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Label\"d\n\x0bUnseenNames\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05names\x18\x03 \x01(\x03\x12\x10\n\x08\x65xamples\x18\x04 \x03(\t\x12\x13\n\x0brows_beyond\x18\x05 \x01(\x03\"@\n\rConfusionCell\x12\x0c\n\x04said\x18\x01 \x01(\r\x12\r\n\x05holds\x18\x02 \x01(\r\x12\x0c\n\x04rows\x18\x03 \x01(\x04:\x04\xaa\xbb\x18\x00\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,40 +34,44 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_NAMEDROW_VALUESENTRY']._loaded_options = None
   _globals['_NAMEDROW_VALUESENTRY']._serialized_options = b'8\001'
-  _globals['_MASSFUNCTION']._serialized_start=39
-  _globals['_MASSFUNCTION']._serialized_end=89
-  _globals['_CONTOUR']._serialized_start=91
-  _globals['_CONTOUR']._serialized_end=124
-  _globals['_CLASSSET']._serialized_start=126
-  _globals['_CLASSSET']._serialized_end=153
-  _globals['_VACUOUS']._serialized_start=155
-  _globals['_VACUOUS']._serialized_end=164
-  _globals['_LABEL']._serialized_start=167
-  _globals['_LABEL']._serialized_end=369
-  _globals['_NAMEDROW']._serialized_start=372
-  _globals['_NAMEDROW']._serialized_end=503
-  _globals['_NAMEDROW_VALUESENTRY']._serialized_start=434
-  _globals['_NAMEDROW_VALUESENTRY']._serialized_end=503
-  _globals['_NAMEDVALUE']._serialized_start=506
-  _globals['_NAMEDVALUE']._serialized_end=660
-  _globals['_NOMINALSET']._serialized_start=662
-  _globals['_NOMINALSET']._serialized_end=690
-  _globals['_RANGE']._serialized_start=692
-  _globals['_RANGE']._serialized_end=726
-  _globals['_NAMEDROWS']._serialized_start=728
-  _globals['_NAMEDROWS']._serialized_end=775
-  _globals['_ROWS']._serialized_start=777
-  _globals['_ROWS']._serialized_end=873
-  _globals['_PACKEDROWS']._serialized_start=875
-  _globals['_PACKEDROWS']._serialized_end=903
-  _globals['_LABELS']._serialized_start=906
-  _globals['_LABELS']._serialized_end=1092
-  _globals['_SETLABELS']._serialized_start=1094
-  _globals['_SETLABELS']._serialized_end=1120
-  _globals['_PACKEDCONTOURS']._serialized_start=1122
-  _globals['_PACKEDCONTOURS']._serialized_end=1162
-  _globals['_LABELLIST']._serialized_start=1164
-  _globals['_LABELLIST']._serialized_end=1210
-  _globals['_UNSEENNAMES']._serialized_start=1212
-  _globals['_UNSEENNAMES']._serialized_end=1312
+  _globals['_CONFUSIONCELL']._loaded_options = None
+  _globals['_CONFUSIONCELL']._serialized_options = b'\252\273\030\000'
+  _globals['_MASSFUNCTION']._serialized_start=65
+  _globals['_MASSFUNCTION']._serialized_end=115
+  _globals['_CONTOUR']._serialized_start=117
+  _globals['_CONTOUR']._serialized_end=150
+  _globals['_CLASSSET']._serialized_start=152
+  _globals['_CLASSSET']._serialized_end=179
+  _globals['_VACUOUS']._serialized_start=181
+  _globals['_VACUOUS']._serialized_end=190
+  _globals['_LABEL']._serialized_start=193
+  _globals['_LABEL']._serialized_end=395
+  _globals['_NAMEDROW']._serialized_start=398
+  _globals['_NAMEDROW']._serialized_end=529
+  _globals['_NAMEDROW_VALUESENTRY']._serialized_start=460
+  _globals['_NAMEDROW_VALUESENTRY']._serialized_end=529
+  _globals['_NAMEDVALUE']._serialized_start=532
+  _globals['_NAMEDVALUE']._serialized_end=686
+  _globals['_NOMINALSET']._serialized_start=688
+  _globals['_NOMINALSET']._serialized_end=716
+  _globals['_RANGE']._serialized_start=718
+  _globals['_RANGE']._serialized_end=752
+  _globals['_NAMEDROWS']._serialized_start=754
+  _globals['_NAMEDROWS']._serialized_end=801
+  _globals['_ROWS']._serialized_start=803
+  _globals['_ROWS']._serialized_end=899
+  _globals['_PACKEDROWS']._serialized_start=901
+  _globals['_PACKEDROWS']._serialized_end=929
+  _globals['_LABELS']._serialized_start=932
+  _globals['_LABELS']._serialized_end=1118
+  _globals['_SETLABELS']._serialized_start=1120
+  _globals['_SETLABELS']._serialized_end=1146
+  _globals['_PACKEDCONTOURS']._serialized_start=1148
+  _globals['_PACKEDCONTOURS']._serialized_end=1188
+  _globals['_LABELLIST']._serialized_start=1190
+  _globals['_LABELLIST']._serialized_end=1236
+  _globals['_UNSEENNAMES']._serialized_start=1238
+  _globals['_UNSEENNAMES']._serialized_end=1338
+  _globals['_CONFUSIONCELL']._serialized_start=1340
+  _globals['_CONFUSIONCELL']._serialized_end=1404
 # @@protoc_insertion_point(module_scope)

@@ -494,3 +494,33 @@ class UnseenNames(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UnseenNames: _TypeAlias = UnseenNames  # noqa: Y015
+
+@_typing.final
+class ConfusionCell(_message.Message):
+    """A cell of a confusion matrix."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SAID_FIELD_NUMBER: _builtins.int
+    HOLDS_FIELD_NUMBER: _builtins.int
+    ROWS_FIELD_NUMBER: _builtins.int
+    said: _builtins.int
+    """Position of the class that was said or predicted, among the classes of the model."""
+    holds: _builtins.int
+    """Position of the class that holds."""
+    rows: _builtins.int
+    """Number of rows."""
+    def __init__(
+        self,
+        *,
+        said: _builtins.int = ...,
+        holds: _builtins.int = ...,
+        rows: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holds", b"holds", "rows", b"rows", "said", b"said"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConfusionCell: _TypeAlias = ConfusionCell  # noqa: Y015

@@ -1,0 +1,53 @@
+"""Disputes and the agreement of labellers in tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from quercus.client.results import Agreement, Dispute
+from quercus.view.answers import moment_text
+from quercus.view.disputes import agreement_rows, confusion_table, pair_rows, sureness_text
+from quercus.view.terminal.models import pairs_table
+
+
+def disputes_table(disputes: Sequence[Dispute]) -> Table:
+    """Return a line for each label of each row in dispute."""
+    table = Table(box=None, pad_edge=False)
+    for title in ("row", "labeller", "label"):
+        table.add_column(title, overflow="fold")
+    table.add_column("how sure")
+    table.add_column("when (UTC)", no_wrap=True)
+    table.add_column("")
+    for dispute in disputes:
+        for place, each in enumerate(dispute.labels):
+            row = "" if place else dispute.instance
+            table.add_row(
+                row, each.labeller, each.text, sureness_text(each), moment_text(each.at), each.comment
+            )
+    return table
+
+
+def agreement_page(agreement: Agreement, classes: Sequence[str]) -> RenderableType:
+    """Return the figures over all, the pairs, and the confusion matrix of each labeller."""
+    parts: list[RenderableType] = [pairs_table(agreement_rows(agreement))]
+    if agreement.pairs:
+        pairs = Table("pair", box=None, pad_edge=False)
+        for title in ("rows", "same", "", "Cohen's kappa"):
+            pairs.add_column(title, justify="right")
+        for first, second, rows, same, share, kappa in pair_rows(agreement):
+            pairs.add_row(f"{first} and {second}", f"{rows:,}", f"{same:,}", share, kappa)
+        parts += [Text(), pairs]
+    for each in agreement.confusions:
+        found = confusion_table(each.cells, classes)
+        head = f"{each.labeller} against what holds: {found.right:,} of {found.count:,} rows the same"
+        matrix = Table("holds", box=None, pad_edge=False)
+        for name in (*(f"said {name}" for name in found.classes), "of these said"):
+            matrix.add_column(name, justify="right", overflow="fold")
+        for name, counts, recall in found.rows:
+            matrix.add_row(name, *(f"{count:,}" for count in counts), recall)
+        parts += [Text(), Text(head), matrix]
+    return Group(*parts)
