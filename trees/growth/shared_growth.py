@@ -1,4 +1,4 @@
-"""Trees over codes whose rows may go down several branches, in parts (theory §16): grown anew at each look.
+"""Trees over codes whose rows may go down several branches, in parts (theory §14): grown anew at each look.
 
 A cell that is uncertain allows several codes. The weight of its row is shared among them in proportion to the rows of
 the node whose code is one of them, so every new row changes the weights of all uncertain ones, and with them the counts

@@ -1,4 +1,4 @@
-"""Rows whose uncertain cells let them go down several branches: the part of each that goes down which (theory §16).
+"""Rows whose uncertain cells let them go down several branches: the part of each that goes down which (theory §14).
 
 A cell is a set of values or a range. Its row goes down every branch that one of these values takes, in proportion to
 the weight of the rows of the node whose known value is one of them (C4.5's rule for missing values, over the allowed

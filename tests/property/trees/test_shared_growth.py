@@ -1,4 +1,4 @@
-"""Trees that follow a log whose rows have uncertain cells (theory §16): increment, batch and the plain way agree."""
+"""Trees that follow a log whose rows have uncertain cells (theory §14): increment, batch and the plain way agree."""
 
 from itertools import pairwise
 
