@@ -103,7 +103,7 @@ class ModelSchema:
 
     @cached_property
     def refusal_of_uncertain(self) -> str:
-        """Why the learner takes no row with an uncertain value, in words; empty: it takes them."""
+        """Reason of the learner to refuse rows with uncertain values, in words; empty: there is none."""
         from quercus.server.wire.plugins import decode_algorithm  # noqa: PLC0415 - for the rare rows that need it
 
         try:

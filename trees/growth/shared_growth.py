@@ -29,8 +29,9 @@ from quercus.trees.growth.batch import (
 )
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.sample import Sample
+from quercus.trees.learners.cells import ColumnParts
 from quercus.trees.learners.evidential import evidential_prediction, node_counts, node_weight, sample_weights
-from quercus.trees.learners.sharing import LEAST_PART, ColumnParts
+from quercus.trees.learners.sharing import LEAST_PART
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.choice import Choices, CountedEntropies, SplitCells, choose_splits
