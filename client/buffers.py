@@ -242,7 +242,7 @@ class File(Memory):
         lines = [
             {
                 "id": each.id,
-                "values": {name: json_of(value) for name, value in each.values.items()},
+                "values": each.values and {name: json_of(value) for name, value in each.values.items()},
                 "label": None if each.label is None else write_label(each.label),
                 "reason": each.reason,
             }

@@ -306,7 +306,7 @@ class _ColumnJudge:
         ranges = [text for text in texts if is_range(text)]
         if seen.numbers and ranges and self._name not in self._choices.attributes:
             if len(ranges) == len(texts):
-                self._say("uncertain", f"{shown(ranges[0])} is a range: {IN_PARTS}", "", ranges[0])
+                self._say("range", f"{shown(ranges[0])} is a range: {IN_PARTS}", "", ranges[0])
                 return "number"
             other = next(text for text in texts if not is_range(text))
             reason = f"{shown(other)} is neither a number nor a range, and {shown(ranges[0])} is a range"
@@ -359,7 +359,7 @@ class _ColumnJudge:
                 return True
         for text in joined:
             if isinstance(set_in(text, spellings), frozenset):
-                self._say("uncertain", f"{shown(text)} is one of several values: {IN_PARTS}", "", text)
+                self._say("set", f"{shown(text)} is one of several values: {IN_PARTS}", "", text)
                 return False
         for text, parts in joined.items():
             if not names.isdisjoint(map(canonical_text, parts)):

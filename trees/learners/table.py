@@ -175,7 +175,8 @@ class Table:
         counted = np.ones(len(contours)) if weights is None else _fresh_numbers(weights, "weights")
         parts: Mapping[tuple[int, int], tuple[Range, ...]] = {}
         if isinstance(values, UncertainValues):
-            values, parts = values.values, values.parts
+            parts = values.parts
+            values = values.values
         return cls(_fresh_numbers(values, "values"), tuple(attributes), contours, counted, given, parts)
 
     def __len__(self) -> int:
