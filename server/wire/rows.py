@@ -212,18 +212,17 @@ def _decode_named(
     names = {column.name: k for k, column in enumerate(schema.columns)}
     required = [column for column in schema.columns if not column.missing]
 
-    def uncertain_ranges(
-        value: values_pb2.NamedValue, names_of: _Names, field: str
-    ) -> tuple[Range, ...] | None:
-        ranges = _uncertain_ranges(value, names_of.column, field, learn)
-        if ranges is None or not learn:
-            return ranges
+    def learned_ranges(
+        value: values_pb2.NamedValue, names_of: _Names, field: str, ranges: tuple[Range, ...]
+    ) -> tuple[Range, ...]:
+        """Return the ranges of a value of a row to learn from: a set teaches its names as single ones do."""
         if schema.refusal_of_uncertain:
             raise InvalidInput(field, schema.refusal_of_uncertain)
         if names_of.column.values is None:
             return ranges
-        # a set teaches its names as single ones do
         texts = dict.fromkeys(names_of.spellings.name(name) for name in value.nominals.values)
+        if not texts.keys().isdisjoint({"", NOTHING}) and names_of.column.index_of(NOTHING) is None:
+            raise InvalidInput(field, "is a set with a missing value: name its values, or give no value")
         numbers = {float(names_of.index_of(text, field, sizes, learn=True)) for text in texts}
         return tuple((number, number) for number in sorted(numbers))
 
@@ -246,8 +245,10 @@ def _decode_named(
         for k in sorted(names[name] for name in row.values):
             column = schema.columns[k]
             field = f"rows[{i}].{column.name}"
-            ranges = uncertain_ranges(row.values[column.name], known[k], field)
+            ranges = _uncertain_ranges(row.values[column.name], column, field, learn)
             if ranges:
+                if learn:
+                    ranges = learned_ranges(row.values[column.name], known[k], field, ranges)
                 strange = [
                     name for name in row.values[column.name].nominals.values if column.index_of(name) is None
                 ]

@@ -74,6 +74,7 @@ def _ends(value: Between) -> tuple[float, float]:
     ("row", "message"),
     [
         ({"sky": set(), "wind": 1.0}, r"sky.*is a set without values"),
+        ({"sky": {"?", None}, "wind": 1.0}, r"sky.*is a set without values"),
         ({"sky": Between(1.0, 2.0), "wind": 1.0}, r"sky.*must be a value or a set of names"),
         ({"sky": "sun", "wind": {"a", "b"}}, r"wind.*must be a value or a Between of numbers"),
         ({"sky": "sun", "wind": Between(2.0, 1.0)}, r"wind.*2.0 to 1.0: the first must be"),
