@@ -178,7 +178,9 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         check_consistent_length(predicted, labels.plausibility_matrix())
         nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values are no matter
         return expected_accuracy(
-            _make_table(nothing, self._columns, labels, None).pignistic, predicted, sample_weight
+            _make_table(UncertainValues(nothing), self._columns, labels, None).pignistic,
+            predicted,
+            sample_weight,
         )
 
     def export_text(self, tree: int = 0, *, depth: int | None = None) -> str:

@@ -23,6 +23,7 @@ WIDTH: Final = 8
 _TAG: Final = 0x7FF5 << 48
 _TAGGED: Final = np.uint64(0x7FF5)
 _HEAD: Final = struct.Struct("<Q")
+_MISSING: Final = np.array([np.nan], "<f8").tobytes()
 _CELL: Final = struct.Struct("<II")
 
 
@@ -71,6 +72,23 @@ def attribute_count(row: bytes) -> int:
             "values", f"have {len(row)} bytes, too few for uncertain values of {count} attributes"
         )
     return count
+
+
+def widened_row(row: bytes, count: int) -> bytes:
+    """Return a stored row with `count` attributes, of which those that it has not are missing.
+
+    Examples
+    --------
+    >>> (packed,) = pack_rows(np.array([[np.nan]]), {(0, 0): ((2.0, 9.0),)})
+    >>> unpack_row(widened_row(packed, 2))
+    (array([nan, nan]), {0: ((2.0, 9.0),)})
+    """
+    had = attribute_count(row)
+    more = _MISSING * (count - had)
+    if had * WIDTH == len(row):
+        return row + more
+    at = WIDTH * (1 + had)
+    return _HEAD.pack(_TAG | count) + row[WIDTH:at] + more + row[at:]
 
 
 def unpack_rows(rows: Sequence[bytes]) -> tuple[Floats, dict[tuple[int, int], tuple[Range, ...]]]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
+from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.specification.attributes import other_names
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings
@@ -92,6 +93,7 @@ class ModelSchema:
     frame : classes of the model.
     uid : tells the same to clients.
     learner : the learner, a serialised ``quercus.v1.Plugin``.
+    shapes : shapes of the log, of which the newest is that of the columns and the frame.
     """
 
     model: str
@@ -99,6 +101,7 @@ class ModelSchema:
     columns: tuple[AttributeColumn, ...]
     frame: Frame
     uid: str = ""
+    shapes: Shapes = NEVER_EXTENDED
     learner: bytes = field(default=b"", repr=False)
 
     @cached_property
@@ -106,10 +109,17 @@ class ModelSchema:
         """Reason of the learner to refuse rows with uncertain values, in words; empty: there is none."""
         from quercus.server.wire.plugins import decode_algorithm  # noqa: PLC0415 - for the rare rows that need it
 
+        if not self.learner:  # of no stored model
+            return ""
         try:
             return decode_algorithm(model_pb2.Plugin.FromString(self.learner)).refusal_of_uncertain
         except InvalidInput as error:
             return f"is uncertain, and whether the learner takes that is not known: {error.reason}"
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The key, and how often the model was extended: what is encoded for one of them fits no other."""
+        return self.key, self.shapes.extensions
 
     @cached_property
     def nominal_counts(self) -> tuple[tuple[int, int], ...]:
@@ -148,4 +158,5 @@ class ModelSchema:
             for k, attribute in enumerate(message.attributes)
         )
         learner = message.algorithm.SerializeToString(deterministic=True)
-        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid, learner)
+        frame = Frame(tuple(message.classes))
+        return cls(record.name, record.key, columns, frame, record.uid, record.shapes, learner)

@@ -7,6 +7,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, UNASKED, EventKind
 from quercus.labelling.row_values import WIDTH, attribute_count
+from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.admin.transfer_lines import DISPLAY, check_range
 
 # The fields that each kind of events has always, and those that it may have.
@@ -27,12 +28,15 @@ class LogReader:
 
     Parameters
     ----------
+    shapes : Shapes
+        How many attributes and classes its events have.
     is_unique : bool
         The database holds that each id occurs once; they need not be remembered.
     """
 
-    def __init__(self, *, is_unique: bool = False) -> None:
+    def __init__(self, shapes: Shapes = NEVER_EXTENDED, *, is_unique: bool = False) -> None:
         self._is_unique = is_unique
+        self._shapes = shapes
         self.sequence = 0
         self.specification: bytes | None = None
         """The newest that an event has."""
@@ -101,6 +105,8 @@ class LogReader:
             size = WIDTH * attribute_count(event["values"])
         except InvalidInput:
             raise InvalidInput(where, f"has values of {len(event['values'])} bytes, must be 8 each") from None
+        if self._shapes.extensions:
+            self._width = WIDTH * self._shapes.shape_of(event["sequence"]).attributes
         self._width = self._width or size
         if size != self._width:
             raise InvalidInput(where, f"has values of {size} bytes, must be {self._width} as those before")
