@@ -540,7 +540,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Guess:
-    """What the newest tree says of a row.
+    """The guess of the newest tree about a row.
 
     Attributes
     ----------
@@ -578,7 +578,7 @@ class Instance:
     display
         Items pushed beside it, if the call asks for one row.
     guess
-        What the newest tree says of it, if the call asks for that.
+        The guess of the newest tree, if the call asks for that.
     """
 
     id: str

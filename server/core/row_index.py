@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import contour
+from quercus.labelling.disputes import is_disputed
 from quercus.labelling.event import Event
 from quercus.labelling.history import (
     LabelState,
     known_contour,
     label_events,
-    labels_by_labeller,
     stored_label,
 )
 from quercus.server.wire.errors import Unavailable
@@ -72,7 +72,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Said:
-    """What labellers said of a row: who, whether they contradict each other, and the newest event."""
+    """The labellers of a row: who they are, whether they contradict each other, and the newest event."""
 
     labellers: frozenset[str]
     is_disputed: bool
@@ -100,7 +100,7 @@ class _Columns:
 
 @dataclass(slots=True)
 class Guesses:
-    """What one version of the tree says of the first rows; when that was found, and how long it took."""
+    """The guesses of one version of the tree about the first rows; when they were made, and how long that took."""
 
     classifier: TreeClassifier
     klass: NDArray[np.int64]
@@ -121,6 +121,7 @@ class RowIndex:
     def __init__(self, store: Store, schema: ModelSchema) -> None:
         self._store = store
         self._model, self.key, self._size = schema.model, schema.key, schema.frame.size
+        self._width = len(schema.columns)
         self._extensions = schema.shapes.extensions
         self._seen = 0  # newest event in it
         self._rows = _Columns.empty()
@@ -188,6 +189,10 @@ class RowIndex:
             None if last is None else (float(keys[last]), int(sequences[last])),
             total,
         )
+
+    def fits(self, schema: ModelSchema) -> bool:
+        """Return whether the model still has the classes and attributes with which the index was begun."""
+        return (self._size, self._width) == (schema.frame.size, len(schema.columns))
 
     # The log
 
@@ -406,21 +411,6 @@ def _read_said(history: Sequence[Event], size: int) -> _Said:
     return _Said(labellers, is_disputed(history, size), history[-1].sequence)
 
 
-def is_disputed(history: Sequence[Event], size: int) -> bool:
-    """Return whether two labels of a row have no most plausible class in common, that of the file among them.
-
-    Parameters
-    ----------
-    history : everything said about the row, oldest first; its INSTANCE event leads.
-    size : number of classes.
-    """
-    labels = [each.label for each in labels_by_labeller(history, size).values()]
-    if history[0].label is not None:
-        labels.append(stored_label(history[0].label, size))
-    tops = [top for label in labels if (top := _top_classes(contour(label, size)))]
-    return any(a & b == 0 for k, a in enumerate(tops) for b in tops[:k])
-
-
 def _has_value(values: NDArray[np.float64], wanted: str, schema: ModelSchema) -> NDArray[np.bool_]:
     """Return which rows have a name that contains a text, or the number that it is."""
     try:
@@ -471,7 +461,9 @@ class RowIndexes:
         return found
 
     def _find(self, wanted: RowSelection, schema: ModelSchema, *rest: Any) -> tuple[RowIndex, Found]:
-        index = self._kept.pop(schema.identity, None) or RowIndex(self._store, schema)
+        index = self._kept.pop(schema.identity, None)
+        if index is None or not index.fits(schema):
+            index = RowIndex(self._store, schema)
         found = index.find(wanted, schema, *rest)
         self._kept[schema.identity] = index
         if len(self._kept) > MAX_INDEXES:

@@ -18,7 +18,9 @@ from quercus.storage import migrate as migrating
 from quercus.storage.admin.backup import back_up
 from quercus.storage.schema import HEAD, REVISION_TABLE
 
-AFTER = f"{int(HEAD) + 1:04}"  # its number
+AFTER = f"{int(HEAD) + 1:04}"
+"""Number of the migration that comes next."""
+
 NEXT = '''
 """A colour of each row that says something, and an index."""
 
@@ -42,7 +44,7 @@ def upgrade() -> None:
 
 @pytest.fixture
 def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make this the version with another migration, `AFTER`, whose text is given."""
+    """Make this the version with another migration, whose text is given."""
 
     def install(text: str) -> None:
         scripts = tmp_path / "migrations"
