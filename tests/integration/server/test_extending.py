@@ -202,9 +202,8 @@ def test_a_server_that_has_not_seen_the_extension_yet_loses_nothing(
             other.extend_model(
                 "ext-two", lambda data, r=request: extension_of(data, r, sizes), f"r{turn}", lambda *_: True
             )
-            (ack,) = api.push(
-                instance_pb2.PushInstancesRequest(model="models/ext-two", rows=rows, ids=[f"late-{turn}"])
-            )
+            late = instance_pb2.PushBatchRequest(model="models/ext-two", rows=rows, ids=[f"late-{turn}"])
+            ack = api.instances.PushBatch(late, timeout=60)  # a stream would read the model first
             assert ack.rows_stored == 1
             statement = instance_pb2.Statement(
                 instance_id=f"late-{turn}", label=values_pb2.Label(vacuous=values_pb2.Vacuous())
