@@ -116,6 +116,10 @@ CorrectionPermission = Literal["own", "anyone", "nobody"]
 CORRECTION_PERMISSION: Final = Words({1: "own", 2: "anyone", 3: "nobody"})
 
 
+CombinationRule = Literal["dempster", "cautious"]
+COMBINATION_RULE: Final = Words({1: "dempster", 2: "cautious"})
+
+
 @dataclass(frozen=True)
 class GrowerMember:
     """One of the growers that share a store.
@@ -1836,7 +1840,7 @@ class LabellingPolicy:
     Attributes
     ----------
     answers_per_query
-        Number of labellers who answer each query, combined by Dempster's rule; 1 to 20, and 0 means 1.
+        Number of labellers who answer each query, whose answers are combined; 1 to 20, and 0 means 1.
     max_conflict
         Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1],
         0.5 by default.
@@ -1857,6 +1861,9 @@ class LabellingPolicy:
     labellers
         Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
         query when the policy changes may still answer it. Operators state labels for anybody.
+    combination
+        How the answers of several labellers are combined: by Dempster's rule (``dempster``, the default), or by the
+        cautious rule where they may have conferred (``cautious``).
     """
 
     answers_per_query: int = 1
@@ -1868,6 +1875,7 @@ class LabellingPolicy:
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
     labellers: tuple[str, ...] = ()
+    combination: CombinationRule = "dempster"
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1882,6 +1890,7 @@ class LabellingPolicy:
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
             tuple(message.labellers),
+            COMBINATION_RULE[message.combination],
         )
 
 

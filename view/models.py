@@ -220,6 +220,10 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
         yield name, "no bound" if bound is None else f"at most {bound:,}"
     yield "answers are corrected", _CORRECTORS[policy.corrections]
     yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
+    yield (
+        "answers are combined",
+        "by Dempster's rule" if policy.combination == "dempster" else "by the cautious rule",
+    )
     yield "tags", ", ".join(policy.tags) or "none"
     yield "who labels", ", ".join(policy.labellers) or "everybody who may"
 

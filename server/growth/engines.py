@@ -461,7 +461,7 @@ class ForestEngine(TreeEngine):
                     self._forest.level = _forest_in(specification).prediction_level
                     self._forest.begin_attributes(attributes)
                 case LabelUpdate(row):
-                    self._forest.replace_contour(row, self._state.contour(row))
+                    self._forest.replace_contour(row, self._state.contour(row), asked=bool(entry.asked))
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of the folded events, with the tree."""
