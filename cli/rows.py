@@ -63,7 +63,7 @@ def rows(
         ),
     ] = None,
     disputed: Annotated[
-        bool, typer.Option("--disputed", help="Only rows with two labels that have no class in common.")
+        bool, typer.Option("--disputed", help="Only rows whose labellers contradict each other.")
     ] = False,
     unexpected: Annotated[
         bool, typer.Option("--unexpected", help="Only rows whose label rules out what the model guesses.")

@@ -87,6 +87,7 @@ ROUTES = [
     Route("/m/{model}/desk", desk.desk),
     Route("/m/{model}/desk/answers.{form}", desk.answers),
     Route("/m/{model}/desk/{act}", desk.desk_action, methods=["POST"]),
+    Route("/m/{model}/extend", model.extend, methods=["POST"]),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
     Route("/m/{model}/tree/find", tree.find),

@@ -20,14 +20,15 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import contour
+from quercus.labelling.disputes import is_disputed
 from quercus.labelling.event import Event
 from quercus.labelling.history import (
     LabelState,
     known_contour,
     label_events,
-    labels_by_labeller,
     stored_label,
 )
+from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.row_filter import RowOrder, RowSelection, Term
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
@@ -71,7 +72,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Said:
-    """What labellers said of a row: who, whether they contradict each other, and the newest event."""
+    """The labellers of a row: who they are, whether they contradict each other, and the newest event."""
 
     labellers: frozenset[str]
     is_disputed: bool
@@ -99,7 +100,7 @@ class _Columns:
 
 @dataclass(slots=True)
 class Guesses:
-    """What one version of the tree says of the first rows; when that was found, and how long it took."""
+    """The guesses of one version of the tree about the first rows; when they were made, and how long that took."""
 
     classifier: TreeClassifier
     klass: NDArray[np.int64]
@@ -120,6 +121,7 @@ class RowIndex:
     def __init__(self, store: Store, schema: ModelSchema) -> None:
         self._store = store
         self._model, self.key, self._size = schema.model, schema.key, schema.frame.size
+        self._extensions = schema.shapes.extensions
         self._seen = 0  # newest event in it
         self._rows = _Columns.empty()
         self._said: dict[int, _Said] = {}  # by position
@@ -194,6 +196,8 @@ class RowIndex:
         end = self._store.get_model(self._model)
         if end.key != self.key:
             raise NotFound("model", self._model, "any more: another has its name")
+        if end.shapes.extensions != self._extensions:  # the next request has an index of its own
+            raise Unavailable(f"model {self._model} was just extended: send it again")
         if end.instance_count > MAX_ROWS:
             raise FailedPrecondition(
                 f"model {self._model} has {end.instance_count:,} rows; at most {MAX_ROWS:,} can be filtered or "
@@ -374,7 +378,7 @@ def guess_classes(
     classifier: TreeClassifier, values: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the likeliest class of rows (n, K), and 1 minus its probability."""
-    found = classifier.model.predict_cells(UncertainValues(values))
+    found = classifier.model.predict_cells(UncertainValues(values).of_first(classifier.width))
     klass = np.asarray(found.klass, np.int64)
     doubt = 1.0 - np.take_along_axis(found.theta, klass[:, None], axis=1)[:, 0]
     return klass, np.clip(doubt, 0.0, 1.0)
@@ -402,21 +406,6 @@ def _read_said(history: Sequence[Event], size: int) -> _Said:
     return _Said(labellers, is_disputed(history, size), history[-1].sequence)
 
 
-def is_disputed(history: Sequence[Event], size: int) -> bool:
-    """Return whether two labels of a row have no most plausible class in common, that of the file among them.
-
-    Parameters
-    ----------
-    history : everything said about the row, oldest first; its INSTANCE event leads.
-    size : number of classes.
-    """
-    labels = [each.label for each in labels_by_labeller(history, size).values()]
-    if history[0].label is not None:
-        labels.append(stored_label(history[0].label, size))
-    tops = [top for label in labels if (top := _top_classes(contour(label, size)))]
-    return any(a & b == 0 for k, a in enumerate(tops) for b in tops[:k])
-
-
 def _has_value(values: NDArray[np.float64], wanted: str, schema: ModelSchema) -> NDArray[np.bool_]:
     """Return which rows have a name that contains a text, or the number that it is."""
     try:
@@ -441,7 +430,7 @@ class RowIndexes:
         self._store = store
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="quercus-rows")
         self._judges = ThreadPoolExecutor(1, thread_name_prefix="quercus-doubt")
-        self._kept: dict[int, RowIndex] = {}
+        self._kept: dict[tuple[int, int], RowIndex] = {}  # by identity of the schema
         self._judging: set[asyncio.Future[None]] = set()
 
     async def find(
@@ -467,9 +456,9 @@ class RowIndexes:
         return found
 
     def _find(self, wanted: RowSelection, schema: ModelSchema, *rest: Any) -> tuple[RowIndex, Found]:
-        index = self._kept.pop(schema.key, None) or RowIndex(self._store, schema)
+        index = self._kept.pop(schema.identity, None) or RowIndex(self._store, schema)
         found = index.find(wanted, schema, *rest)
-        self._kept[schema.key] = index
+        self._kept[schema.identity] = index
         if len(self._kept) > MAX_INDEXES:
             del self._kept[next(iter(self._kept))]
         return index, found

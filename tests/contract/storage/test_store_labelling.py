@@ -14,6 +14,7 @@ from quercus.belief.mass import MassFunction
 from quercus.labelling.crowds.labellers import crowd_of
 from quercus.labelling.errors import UnreadableLabel
 from quercus.labelling.leasing import LONGEST_HOLD_S
+from quercus.labelling.policy import Combination
 from quercus.storage import (
     Amendment,
     AnswerRequest,
@@ -378,6 +379,7 @@ def test_a_policy_is_kept_and_checked(asking):
         Corrections.ANYONE,
         ("x-ray", "urgent"),
         ("ann", "Björn B."),
+        Combination.CAUTIOUS,
     )
     asking.set_policy("m", policy)
     assert asking.policy("m") == policy
@@ -419,7 +421,7 @@ def test_only_those_whom_the_policy_names_are_asked(asking):
     answer(asking, held)
     asking.set_policy("m", Policy())
     assert asking.get_model("m").times_opened > before  # who waits is asked again
-    assert len(numbers(asking, "carl", 1)) == 1
+    assert len(numbers(asking, "Ann", 1)) == 1
 
 
 def test_the_share_of_a_labeller(asking, clock, helper):
