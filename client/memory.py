@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from quercus.client.classifications import classify_rows
@@ -61,11 +61,13 @@ class RowFormat:
     ----------
     specification, uid
         Specification and uid of the model.
+    former
+        See `RowEncoder`.
     """
 
-    def __init__(self, specification: Specification, uid: str = "") -> None:
-        self.specification, self.uid = specification, uid
-        self._encoder = RowEncoder(specification, uncertain=True)
+    def __init__(self, specification: Specification, uid: str = "", former: Sequence[int] = ()) -> None:
+        self.specification, self.uid, self.former = specification, uid, former
+        self._encoder = RowEncoder(specification, uncertain=True, former=former)
 
     def classify_requests(
         self,
@@ -75,6 +77,7 @@ class RowFormat:
         *,
         want_paths: bool = False,
         want_masses: bool = False,
+        coverage: float | None = None,
     ) -> Iterator[classify_pb2.ClassifyRequest]:
         """Yield as few requests as the message limit allows; see `Client.classify`."""
         attributes, classes = len(self.specification.attributes), len(self.specification.classes)
@@ -86,6 +89,7 @@ class RowFormat:
                 min_sequence=min_sequence,
                 want_paths=want_paths,
                 want_masses=want_masses,
+                coverage=coverage,
             )
 
 
@@ -107,9 +111,11 @@ class RowFormats:
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 
-    def remember_format(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
+    def remember_format(
+        self, model: str, specification: Specification, uid: str = "", former: Sequence[int] = ()
+    ) -> RowFormat:
         """Remember and return the format."""
-        form = RowFormat(specification, uid)
+        form = RowFormat(specification, uid, former)
         self._known[model] = (self._clock(), form)
         return form
 

@@ -116,6 +116,10 @@ CorrectionPermission = Literal["own", "anyone", "nobody"]
 CORRECTION_PERMISSION: Final = Words({1: "own", 2: "anyone", 3: "nobody"})
 
 
+CombinationRule = Literal["dempster", "cautious"]
+COMBINATION_RULE: Final = Words({1: "dempster", 2: "cautious"})
+
+
 @dataclass(frozen=True)
 class GrowerMember:
     """One of the growers that share a store.
@@ -840,6 +844,103 @@ class AverageConfidence:
 
 
 @dataclass(frozen=True)
+class Extension:
+    """Classes and attributes that a model got after it was made.
+
+    Attributes
+    ----------
+    sequence
+        Sequence number of the event.
+    classes
+        Names of the new classes.
+    attributes
+        Names of the new attributes.
+    """
+
+    sequence: int
+    classes: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Extension) -> Self:
+        """Return the result of a message."""
+        return cls(message.sequence, tuple(message.classes), tuple(message.attributes))
+
+
+@dataclass(frozen=True)
+class AccuracyFall:
+    """The accuracy on the last labels that came after a prediction fell, more than chance explains.
+
+    Attributes
+    ----------
+    before
+        Mean accuracy before.
+    since
+        Mean accuracy since.
+    labels
+        Number of labels since.
+    """
+
+    before: float
+    since: float = 0.0
+    labels: int = 0
+
+    @classmethod
+    def from_message(cls, message: model_pb2.AccuracyFall) -> Self:
+        """Return the result of a message."""
+        return cls(message.before, message.since, message.labels)
+
+
+@dataclass(frozen=True)
+class ChangedAttribute:
+    """An attribute whose values have changed.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    distance
+        Total variation distance of its bins or names from those before: the share of rows that lie elsewhere, 0 to
+        1.
+    """
+
+    name: str
+    distance: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: model_pb2.ChangedAttribute) -> Self:
+        """Return the result of a message."""
+        return cls(message.name, message.distance)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Changes of the recent past.
+
+    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
+
+    Attributes
+    ----------
+    accuracy
+        The accuracy fell; ``None`` if it did not.
+    attributes
+        Attributes whose values differ in the last 500 rows from those of the 2,000 rows before, the most changed
+        first.
+    """
+
+    accuracy: AccuracyFall | None
+    attributes: tuple[ChangedAttribute, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Drift) -> Self:
+        """Return the result of a message."""
+        return cls(
+            AccuracyFall.from_message(message.accuracy) if message.HasField("accuracy") else None,
+            tuple(ChangedAttribute.from_message(each) for each in message.attributes),
+        )
+
+
+@dataclass(frozen=True)
 class Model(ModelAdditions):
     """The current state of a model on the server.
 
@@ -891,6 +992,10 @@ class Model(ModelAdditions):
     asking_stopped
         Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It
         learns and classifies all the same. Empty for all other models.
+    extensions
+        The classes and attributes that came later, the oldest first.
+    drift
+        Changes of the recent past; ``None`` where there are none, and where that is unknown.
     """
 
     name: str
@@ -913,6 +1018,8 @@ class Model(ModelAdditions):
     other_names: Mapping[str, int] = field(default_factory=dict)
     growth_stopped: str = ""
     asking_stopped: str = ""
+    extensions: tuple[Extension, ...] = ()
+    drift: Drift | None = None
 
     @classmethod
     def from_message(cls, message: model_pb2.Model) -> Self:
@@ -940,6 +1047,8 @@ class Model(ModelAdditions):
             dict(sorted(message.other_names.items())),
             message.growth_stopped,
             message.asking_stopped,
+            tuple(Extension.from_message(each) for each in message.extensions),
+            Drift.from_message(message.drift) if message.HasField("drift") else None,
         )
 
 
@@ -1731,7 +1840,7 @@ class LabellingPolicy:
     Attributes
     ----------
     answers_per_query
-        Number of labellers who answer each query, combined by Dempster's rule; 1 to 20, and 0 means 1.
+        Number of labellers who answer each query, whose answers are combined; 1 to 20, and 0 means 1.
     max_conflict
         Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1],
         0.5 by default.
@@ -1752,6 +1861,9 @@ class LabellingPolicy:
     labellers
         Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
         query when the policy changes may still answer it. Operators state labels for anybody.
+    combination
+        How the answers of several labellers are combined: by Dempster's rule (``dempster``, the default), or by the
+        cautious rule where they may have conferred (``cautious``).
     """
 
     answers_per_query: int = 1
@@ -1763,6 +1875,7 @@ class LabellingPolicy:
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
     labellers: tuple[str, ...] = ()
+    combination: CombinationRule = "dempster"
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1777,6 +1890,7 @@ class LabellingPolicy:
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
             tuple(message.labellers),
+            COMBINATION_RULE[message.combination],
         )
 
 

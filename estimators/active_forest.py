@@ -18,6 +18,7 @@ from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.specification.strategies import QueryStrategy, chosen_strategy
 from quercus.trees import (
     ActiveForest,
+    Calibration,
     ChosenRow,
     Margin,
     MemoryForest,
@@ -75,20 +76,23 @@ class AskingForestClassifier(AskingClassifier):
         X, y, sample_weight
             See `fit`. New names of nominal values are learned.
         classes
-            The frame, needed with the first batch unless it is a parameter or the batch names all classes.
+            The frame, needed with the first batch unless it is a parameter or the batch names all classes. Later it may
+            name further classes behind those of before: rows whose label says nothing may be of them, all other
+            earlier rows are not. Columns stay as they are.
 
         Raises
         ------
         ValueError
-            If an argument is not as described, or `classes` are others than before.
+            If an argument is not as described, or `classes` do not begin with those of before.
         """
         if not hasattr(self, "model_"):
             frame = self.classes if classes is None else list(classes)
             return self._first_fit(X, y, frame, sample_weight)
-        if classes is not None and list(classes) != self.classes_.tolist():
-            raise ValueError(f"classes are {list(classes)}, were {self.classes_.tolist()} before")
+        known, frame = self.classes_.tolist(), None if classes is None else list(classes)
+        if frame is not None and frame[: len(known)] != known:
+            raise ValueError(f"classes are {frame}, were {known} before: further ones come behind these")
         X = self._validate_rows(X, reset=False)
-        labels = read_labels(y, self.classes_.tolist(), self.missing_label)
+        labels = read_labels(y, frame or known, self.missing_label)
         contours = labels.plausibility_matrix()
         check_consistent_length(X, contours)
         columns = self._columns.with_new_names(X)
@@ -96,7 +100,9 @@ class AskingForestClassifier(AskingClassifier):
         weights = row_weights(sample_weight, values)
         table = repeat_rows(Table.of_contours(values, columns.attributes, contours, weights))
         self._columns = columns  # not before: a batch that is refused leaves no names behind
-        self.model_.observe(table.values, table.contours)
+        if len(labels.classes) > len(known):
+            self.model_, self.classes_ = self.model_.with_classes(len(labels.classes)), labels.classes
+        self.model_.observe(table.values, table.contours, asked=_is_pool(table))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -113,6 +119,15 @@ class AskingForestClassifier(AskingClassifier):
             return super().predict_proba(X)
         return self.model_.theta(self._columns.values(X))
 
+    def calibration(self) -> Calibration:
+        """Return the scores for sets of stated coverage: of `conformalize`, else of the forest's own predictions.
+
+        The forest has predicted rows before it learned their labels (theory §10.8). If unlabelled rows were given
+        beside labelled ones, the latter are taken as chosen, and weighed like all rows.
+        """
+        check_is_fitted(self, "model_")
+        return super().calibration() if self._calibration is not None else self.model_.calibration()
+
     def _first_fit(self, X: Any, y: Any, frame: Sequence[Any] | None, sample_weight: Any) -> Self:
         declared = self.classes
         self.classes = frame
@@ -124,7 +139,7 @@ class AskingForestClassifier(AskingClassifier):
     def _learn_model(self, table: Table) -> MemoryForest:
         table = repeat_rows(table)
         forest = forest_of(self._make_algorithm(), table.attributes, table.size)
-        forest.observe(table.values, table.contours)
+        forest.observe(table.values, table.contours, asked=_is_pool(table))
         return forest
 
     def _columns_of(self, X: Any) -> FittedColumns:
@@ -147,6 +162,11 @@ class AskingForestClassifier(AskingClassifier):
             if return_utilities
             else picked
         )
+
+
+def _is_pool(table: Table) -> bool:
+    """Return whether some rows have no label, so that the others were chosen."""
+    return bool(is_vacuous(table.contours).any())
 
 
 def _pick_utilities(choices: Sequence[ChosenRow], askable: Ints, offset: int, count: int) -> Floats:

@@ -88,7 +88,7 @@ class StatementPlan:
     corrects: bool
 
     def is_overtaken(self, policy: Policy, spoken: Collection[int]) -> bool:
-        """Return whether it is out of date: the policy may forbid it now, or its instances have new labels (`spoken`)."""
+        """Return whether it is out of date: the policy may forbid it now, or its instances were `spoken` of."""
         forbidden = (self.corrects and policy.corrections is Corrections.NOBODY) or not all(
             policy.may_label(event.author) for event in self.fresh
         )
@@ -156,7 +156,7 @@ def plan(
         events.append(event)
         fresh.append(event)
     touched = dict.fromkeys(event.instance for event in fresh)
-    joints = [joint_event(after[instance], size, crowd, 0, 0.0) for instance in touched]
+    joints = [joint_event(after[instance], size, crowd, policy.combination, 0, 0.0) for instance in touched]
     return StatementPlan(committed, frozenset(said), fresh, joints, corrects)
 
 

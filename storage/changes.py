@@ -38,6 +38,8 @@ class Change:
         Now; None: the model was deleted.
     sequence_committed, instance_count : int
         Events of its log, and those of them that are rows.
+    shapes : str or None
+        `quercus.labelling.shapes.Shapes.text` of its log.
     """
 
     number: int
@@ -46,6 +48,7 @@ class Change:
     tree_version: int | None
     sequence_committed: int = 0
     instance_count: int = 0
+    shapes: str | None = None
 
 
 _COUNT_ON = (
@@ -77,6 +80,7 @@ SINCE: Final = Prepared(
         model.c.tree_version,
         func.coalesce(model.c.sequence_committed, 0),
         func.coalesce(model.c.instance_count, 0),
+        model.c.shapes,
     )
     .outerjoin(model, (model.c.id == model_change.c.model_id) & LIVE)
     .where(model_change.c.number > case((_NEWEST.scalar_subquery() >= _SEEN, _SEEN), else_=0))

@@ -113,6 +113,8 @@ model = Table(
     Column("report", LargeBinary),
     # It has an end, and its rows are being removed (see `removal`).
     Column("deleted", Boolean, nullable=False, server_default=false()),
+    # How many attributes and classes its events have, from which on (`quercus.labelling.shapes`); NULL: all the same.
+    Column("shapes", text_type()),
     # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
     # a stranger.
     sqlite_autoincrement=True,
@@ -304,6 +306,7 @@ policy = Table(
     Column("corrections", SmallInteger, nullable=False),
     Column("tags", text_type(), nullable=False),
     Column("labellers", text_type(), nullable=False, server_default=text("''")),
+    Column("combination", SmallInteger, nullable=False, server_default=text("1")),
 )
 
 # Growers that share the store, each for as long as it renews its row (see `growers`).

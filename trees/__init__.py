@@ -40,6 +40,15 @@ if TYPE_CHECKING:
     from quercus.trees.learners.belief_entropy import BeliefEntropy
     from quercus.trees.learners.c45 import C45
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
+    from quercus.trees.learners.conformal import Basis, Calibration, check_coverage
+    from quercus.trees.learners.drift import (
+        RECENT_ROWS,
+        REFERENCE_ROWS,
+        STEP_ROWS,
+        Drift,
+        accuracy_fall,
+        changed_attributes,
+    )
     from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
     from quercus.trees.learners.evidential import Abc45, E2m
     from quercus.trees.learners.forest import FORESTS, Forest, ForestModel, Share, Vote
@@ -89,6 +98,15 @@ _PLACES = {
     "learners.belief_entropy": ["BeliefEntropy"],
     "learners.c45": ["C45"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
+    "learners.conformal": ["Basis", "Calibration", "check_coverage"],
+    "learners.drift": [
+        "RECENT_ROWS",
+        "REFERENCE_ROWS",
+        "STEP_ROWS",
+        "Drift",
+        "accuracy_fall",
+        "changed_attributes",
+    ],
     "learners.entropy_model": ["BeliefEntropyModel", "Rule"],
     "learners.evidential": ["Abc45", "E2m"],
     "learners.forest": ["FORESTS", "Forest", "ForestModel", "Share", "Vote"],
@@ -129,6 +147,9 @@ __all__ = [
     "C45",
     "CHILD",
     "FORESTS",
+    "RECENT_ROWS",
+    "REFERENCE_ROWS",
+    "STEP_ROWS",
     "Abc45",
     "AbsentStrategy",
     "AccuracyBlock",
@@ -136,12 +157,15 @@ __all__ = [
     "Answered",
     "AverageConfidence",
     "Averaging",
+    "Basis",
     "BeliefEntropy",
     "BeliefEntropyModel",
     "Between",
+    "Calibration",
     "ChosenRow",
     "Combine",
     "Corrected",
+    "Drift",
     "E2m",
     "Edges",
     "FlatTree",
@@ -184,7 +208,10 @@ __all__ = [
     "UncertainValues",
     "Value",
     "Vote",
+    "accuracy_fall",
     "branch_names",
+    "changed_attributes",
+    "check_coverage",
     "check_values",
     "count_rows",
     "cut_counts",

@@ -21,6 +21,7 @@ from quercus.specification.class_marks import CLASS_MARKS, OTHER_CLASSES
 from quercus.specification.model import Specification
 from quercus.storage import Snapshot
 from quercus.trees import (
+    Basis,
     Edges,
     FlatTree,
     LearnedModel,
@@ -37,6 +38,11 @@ from quercus.v1 import classify_pb2, tree_pb2
 
 MAX_RESPONSES: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""
+BASIS_VALUES: Final = {
+    Basis.NONE: classify_pb2.COVERAGE_BASIS_UNSPECIFIED,
+    Basis.LABELLED: classify_pb2.COVERAGE_BASIS_LABELLED,
+    Basis.WEIGHTED: classify_pb2.COVERAGE_BASIS_WEIGHTED,
+}
 
 
 def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
@@ -168,6 +174,7 @@ class TreeClassifier:
     classes : the frame.
     model : the model that predicts.
     names : names of the only tree; None if there are several.
+    width : number of attributes that the tree knows; a model that was extended since has more.
     """
 
     key: int
@@ -176,21 +183,23 @@ class TreeClassifier:
     classes: tuple[str, ...]
     model: LearnedModel
     names: TreeNames | None
+    width: int
     _responses: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> TreeClassifier:
         """Build it from a stored tree and the specification, whose declared values give the codes."""
         stored = snapshots.read_classifier(snapshot.data)
+        attributes = specification.attributes[: len(stored.head.attributes)]
         edges: Edges = tuple(
             () if isinstance(declared, Nominal) else tuple(attribute.edges)
-            for declared, attribute in zip(specification.attributes, stored.head.attributes, strict=True)
+            for declared, attribute in zip(attributes, stored.head.attributes, strict=True)
         )
         model = restore_model(
             stored.form,
             stored.columns,
-            specification.attributes,
-            specification.frame.size,
+            attributes,
+            len(stored.head.classes),
             edges,
             specification.algorithm,
         )
@@ -202,10 +211,15 @@ class TreeClassifier:
             classes=tuple(stored.head.classes),
             model=model,
             names=names_of(stored.head, flats[0], 0) if len(flats) == 1 else None,
+            width=len(attributes),
         )
 
     def classify(
-        self, cells: UncertainValues, want_paths: bool = False, want_masses: bool = False
+        self,
+        cells: UncertainValues,
+        want_paths: bool = False,
+        want_masses: bool = False,
+        coverage: float | None = None,
     ) -> classify_pb2.ClassifyResponse:
         """Classify rows.
 
@@ -214,19 +228,23 @@ class TreeClassifier:
         cells : the rows.
         want_paths : whether to return the path of every row, where the model is one tree.
         want_masses : whether to return the mass function of every row, where the model has them.
+        coverage : stated coverage of prediction sets; None: there are none.
 
         Raises
         ------
         InvalidInput
             When paths are wanted of several trees, or a row has too many combinations of values.
         """
+        cells = cells.of_first(self.width)
         values = cells.values
-        if len(values) == 1 and not (want_paths or want_masses or cells.parts or np.isnan(values).any()):
+        is_plain = coverage is None and not (want_paths or want_masses or cells.parts)
+        if len(values) == 1 and is_plain and not np.isnan(values).any():
             return self.classify_row(values[0].tolist())
-        return self._make_response(cells, want_paths, want_masses)
+        return self._make_response(cells, want_paths, want_masses, coverage)
 
     def classify_row(self, row: list[float]) -> classify_pb2.ClassifyResponse:
         """Classify one row of known values (K,); other calls share the response."""
+        row = row[: self.width]
         if self._tree is not None:
             node = self._tree.end_of_row(row)
             response = self._responses.get(node)
@@ -257,7 +275,11 @@ class TreeClassifier:
         return self.model if isinstance(self.model, TreeModel) else None
 
     def _make_response(
-        self, cells: UncertainValues, want_paths: bool = False, want_masses: bool = False
+        self,
+        cells: UncertainValues,
+        want_paths: bool = False,
+        want_masses: bool = False,
+        coverage: float | None = None,
     ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(
@@ -276,6 +298,16 @@ class TreeClassifier:
             plausibility=predicted.plausibility.ravel().tolist(),
             class_sets=self._class_sets(predicted),
         )
+        if coverage is not None:
+            scored = self.model.calibration
+            response.prediction_sets.CopyFrom(
+                classify_pb2.PredictionSets(
+                    class_sets=_class_masks(scored.sets(predicted.theta, coverage)).tolist(),
+                    coverage=coverage,
+                    scores=len(scored.scores),
+                    basis=BASIS_VALUES[scored.basis],
+                )
+            )
         if predicted.nodes is not None:
             response.nodes.extend(predicted.nodes.tolist())
             if want_paths and self.names is not None:

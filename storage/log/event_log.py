@@ -11,13 +11,14 @@ from sqlalchemy import ColumnElement, CompoundSelect, Connection, Select, bindpa
 
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, UNASKED, Event, EventKind
+from quercus.labelling.shapes import widened_event
 from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
 from quercus.storage.inserts import row_insert
 from quercus.storage.json_values import one_of
 from quercus.storage.prepared import Prepared, Write, write_together
 from quercus.storage.records import EventSelection
-from quercus.storage.rows import chunks_of, find_model
+from quercus.storage.rows import chunks_of, find_model, shapes_of
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 MAX_SEQUENCE = 2**62
@@ -59,14 +60,14 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
         .order_by(log.c.sequence)
         .limit(limit)
     )
-    return _as_events(connection.execute(wanted))
+    return _as_events(connection.execute(wanted), row)
 
 
-def others_between(connection: Connection, model_id: int, after: int, last: int) -> list[Event]:
+def others_between(connection: Connection, row: AnyRow, after: int, last: int) -> list[Event]:
     """Events of other kinds than INSTANCE behind `after` and up to `last`, in order."""
-    there = (log.c.model_id == model_id, log.c.sequence > after, log.c.sequence <= last)
+    there = (log.c.model_id == row.id, log.c.sequence > after, log.c.sequence <= last)
     wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
-    return _as_events(connection.execute(wanted))
+    return _as_events(connection.execute(wanted), row)
 
 
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
@@ -74,7 +75,8 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
-    return _as_events(connection.execute(_select_events().where(*mine).order_by(log.c.sequence).limit(limit)))
+    wanted = _select_events().where(*mine).order_by(log.c.sequence).limit(limit)
+    return _as_events(connection.execute(wanted), row)
 
 
 def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[str]:
@@ -106,7 +108,7 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
     wanted = json.dumps([int(instance) for instance in found])
     rows = _SAID.run_for_all(connection, model=row.id, instances=wanted) if found else []
-    for event in sorted(_as_events(rows), key=lambda each: each.sequence):
+    for event in sorted(_as_events(rows, row), key=lambda each: each.sequence):
         found[event.instance].append(event)
     for instance, events in found.items():
         if not events:
@@ -117,12 +119,12 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
 def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event]:
     """The newest OPINION and STATEMENT events, oldest first."""
     checks.at_least("limit", limit, 1)
-    model_id = find_model(connection, name).id
+    row = find_model(connection, name)
     found: list[Event] = []
     for kind in (EventKind.OPINION, EventKind.STATEMENT):  # one by one, so that the index applies
-        mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
+        mine = (log.c.model_id == row.id, log.c.kind == kind, log.c.instance.is_not(None))
         newest = _select_events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
-        found += _as_events(connection.execute(newest))
+        found += _as_events(connection.execute(newest), row)
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
 
@@ -155,9 +157,8 @@ def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]
 def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
     checks.at_least("limit", look.limit, 1)
-    wanted = _select_events().where(
-        log.c.model_id == find_model(connection, name).id, log.c.instance.is_not(None)
-    )
+    row = find_model(connection, name)
+    wanted = _select_events().where(log.c.model_id == row.id, log.c.instance.is_not(None))
     if look.newest_first:
         wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
     else:
@@ -170,7 +171,7 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
         wanted = wanted.where(log.c.created_at < look.until)
     if look.instances is not None:
         wanted = wanted.where(log.c.instance.in_(look.instances))
-    return _as_events(connection.execute(wanted.limit(look.limit)))
+    return _as_events(connection.execute(wanted.limit(look.limit)), row)
 
 
 def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:
@@ -229,9 +230,12 @@ def _said_of() -> CompoundSelect[Any]:
 _SAID = Prepared(_said_of())
 
 
-def _as_events(rows: Iterable[AnyRow]) -> list[Event]:
+def _as_events(rows: Iterable[AnyRow], model: AnyRow) -> list[Event]:
+    """Return events of a model, in its present shape."""
     kinds = {int(kind): kind for kind in EventKind}
-    return [
+    events = [
         Event(row[0], kinds[row[1]], 0 if row[1] == EventKind.SPECIFICATION else row[2], *tuple(row)[3:])
         for row in rows
     ]
+    shapes = shapes_of(model)
+    return [widened_event(event, shapes) for event in events] if shapes.extensions else events

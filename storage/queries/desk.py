@@ -48,7 +48,7 @@ from quercus.storage.log.event_log import MAX_SEQUENCE
 from quercus.storage.prepared import Prepared, write_together
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update
-from quercus.storage.rows import lock_model
+from quercus.storage.rows import lock_model, shapes_of
 from quercus.storage.schema import AnyRow, model, policy, query, query_history
 
 ALL_ROWS: Final = 2**31 - 1  # rows
@@ -72,16 +72,25 @@ class KnownModel:
     crowd
         Its labellers, where its policy says that their reliability is estimated. Without one they are estimated while
         the model is locked, which takes long.
+    extensions
+        How often it had been extended, a guard against labels of a smaller frame; None: they fit it as it is.
     """
 
     size: int
     key: int | None = None
     crowd: Crowd | None = None
+    extensions: int | None = None
+
+    def fits(self, row: AnyRow) -> bool:
+        """Return whether the model is the known one, with the classes and attributes that are known."""
+        return self.key in (None, row.id) and self.extensions in (None, shapes_of(row).extensions)
 
     def check_key(self, row: AnyRow) -> None:
-        """Raise `ModelReplaced` if the model is another one."""
-        if self.key not in (None, row.id):
-            raise ModelReplaced(f"model {row.name} was replaced by another of its name")
+        """Raise `ModelReplaced` if the model does not fit."""
+        if not self.fits(row):
+            is_same = self.key in (None, row.id)
+            what = "extended" if is_same else "replaced by another of its name"
+            raise ModelReplaced(f"model {row.name} was {what}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import NONE
-from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
+from quercus.trees.memory_forest.codes import Codebook, Codes, later_rows_that_cut, rows_that_cut
 from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered_places
@@ -17,6 +17,7 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.encoding import Parts
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
+NOT_YET, GIVEN, ASKED = 0, 1, 2  # how a row was first labelled
 NEVER = np.iinfo(
     np.int64
 ).max  # number of the rows of which an attribute is the same, as long as it does not vary
@@ -102,9 +103,13 @@ class ForestEvidence(WritableArrays):
         (K,) whether an attribute is nominal.
     size
         Number of classes.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all.
 
     Attributes
     ----------
+    since
+        (K,) how many rows there were before each attribute came; `NEVER` for those that have not come.
     book
         The codes that were asked for last.
     completions
@@ -114,16 +119,21 @@ class ForestEvidence(WritableArrays):
         `NEVER` as long as all have.
     """
 
-    def __init__(self, named: Bools, size: int) -> None:
+    def __init__(self, named: Bools, size: int, attributes: int | None = None) -> None:
         self.named = np.asarray(named, dtype=np.bool_)
         self.size = size
+        self.since = np.zeros(len(self.named), np.int64)
+        self.since[attributes:] = 0 if attributes is None else NEVER
+        self._note_starts()
         self.contours = DistinctContours(size)
         self._labelled = LabelledRows()
         self._rows = 0
         self._values = np.empty((FIRST_LENGTH, len(self.named)))
         self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
-        self._cut_by = self._coded = 0
+        self._origin = np.zeros(FIRST_LENGTH, np.uint8)
+        self._cut_by: dict[int, int] = {}
+        self._coded = 0
         self.completions: Completions | None = None
         self.constant_rows = np.full(len(self.named), NEVER)
         self.book = Codebook.of(self._values[:0], self.named, np.empty(0, np.int64))
@@ -140,18 +150,23 @@ class ForestEvidence(WritableArrays):
         labelled: Rows,
         book: Codebook,
         constant_rows: Ints,
+        origin: NDArray[np.uint8],
+        since: Ints,
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
         `values`, `codes` and `labelled` may have room behind their rows: later ones are written there, and to a copy
-        where there is none. `kinds` is copied.
+        where there is none. `kinds` and `origin` are copied.
         """
         found, rows = cls(named, contours.shape[1]), len(kinds)
         found.contours = DistinctContours.of(contours)
         found._labelled = LabelledRows.of(labelled, kinds[labelled[: np.count_nonzero(kinds != UNLABELLED)]])
         found._rows = found._coded = rows
         found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
-        found.book, found._cut_by, found.constant_rows = book, rows_that_cut(rows), constant_rows
+        found._origin = with_room(origin, rows, len(values))
+        found.since, found.constant_rows = since, constant_rows
+        found._note_starts()
+        found.book, found._cut_by = book, found._cutting_rows(rows)
         return found
 
     def __len__(self) -> int:
@@ -168,6 +183,15 @@ class ForestEvidence(WritableArrays):
         return self._kinds[: self._rows]
 
     @property
+    def origin(self) -> NDArray[np.uint8]:
+        """(n,) how the first label of a row came: `ASKED` for, `GIVEN` without, or `NOT_YET`; read only."""
+        return self._origin[: self._rows]
+
+    def restore_origin(self, origin: NDArray[np.uint8]) -> None:
+        """Take for all rows what is known of how they were first labelled."""
+        self._origin[: self._rows] = origin
+
+    @property
     def labelled(self) -> Rows:
         """(T,) the labelled rows, in the order in which they were first labelled; read only."""
         return self._labelled.rows
@@ -176,10 +200,26 @@ class ForestEvidence(WritableArrays):
         """Return the present evidence, which later labels do not change."""
         return EvidenceMoment(self, self._rows, *self._labelled.held_columns())
 
-    def add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts = MappingProxyType({})) -> None:
+    def begin_attributes(self, count: int) -> None:
+        """From now on, rows have the first `count` attributes."""
+        self.since[:count] = np.minimum(self.since[:count], self._rows)
+        self._note_starts()
+
+    def _note_starts(self) -> None:
+        self._starts = [int(since) for since in np.unique(self.since) if since]
+
+    def add_rows(
+        self,
+        values: Floats,
+        kinds: NDArray[np.int32],
+        parts: Parts = MappingProxyType({}),
+        *,
+        asked: bool = False,
+    ) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours.
 
         `parts` are ranges of uncertain values, by row of the log and attribute; `completions` must be there then.
+        `asked`: a strategy chose the labelled ones.
         """
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
@@ -187,8 +227,10 @@ class ForestEvidence(WritableArrays):
             self._values = with_room(self._values, first, room)
             self._codes = with_room(self._codes, first, room)
             self._kinds = with_room(self._kinds, first, room)
+            self._origin = with_room(self._origin, first, room)
         self._values[first:end] = values
         self._kinds[first:end] = kinds
+        self._origin[first:end] = np.where(kinds == UNLABELLED, NOT_YET, ASKED if asked else GIVEN)
         if self.completions is not None and parts:
             self.completions.complete(self._values, first, end, parts)
         self._rows = end
@@ -205,8 +247,8 @@ class ForestEvidence(WritableArrays):
             varies = other.any(axis=0)
             self.constant_rows[same[varies]] = first + other.argmax(axis=0)[varies]
 
-    def replace_contour(self, row: int, kind: int) -> int | None:
-        """Replace the contour of a row.
+    def replace_contour(self, row: int, kind: int, *, asked: bool = False) -> int | None:
+        """Replace the contour of a row; `asked`: a strategy chose it, which counts at its first label.
 
         Returns
         -------
@@ -216,6 +258,8 @@ class ForestEvidence(WritableArrays):
         self._kinds[row] = kind
         if before == UNLABELLED:
             if kind != UNLABELLED:
+                if self._origin[row] == NOT_YET:
+                    self._origin[row] = ASKED if asked else GIVEN
                 self._labelled.append(np.array([row]), np.array([kind], np.int32))
             return None
         if kind == UNLABELLED:
@@ -226,17 +270,24 @@ class ForestEvidence(WritableArrays):
     def codes(self, rows: int | None = None) -> Codes:
         """Return the codes of the first `rows` rows, or all, in the `book` that their number calls for; read only."""
         rows = self._rows if rows is None else rows
-        cut_by, varying = rows_that_cut(rows), np.flatnonzero(self.constant_rows < rows)
+        cut_by, varying = self._cutting_rows(rows), np.flatnonzero(self.constant_rows < rows)
         if cut_by == self._cut_by and len(varying) != len(self.book.varying):
             self.book = replace(self.book, varying=varying)
         if cut_by != self._cut_by:
-            self.book = Codebook.of(self._values[:cut_by], self.named, varying)
+            pairs = zip(self._values.T, self.since.tolist(), strict=True)
+            columns = (column[since : cut_by[since]] for column, since in pairs)
+            self.book = Codebook.of_columns(columns, self.named, varying)
             self._cut_by, self._coded = cut_by, 0
             self._codes = np.empty_like(self._codes)  # who holds the old ones keeps them
         if rows > self._coded:
             self._codes[self._coded : rows] = self.book.codes(self._values[self._coded : rows])
             self._coded = rows
         return self._codes[:rows]
+
+    def _cutting_rows(self, rows: int) -> dict[int, int]:
+        """Return where the rows end that set the cuts, of the first `rows` rows, by the row where they begin."""
+        later = {since: since + later_rows_that_cut(max(0, rows - since)) for since in self._starts}
+        return later | {0: rows_that_cut(rows)}
 
 
 @dataclass(frozen=True, eq=False)

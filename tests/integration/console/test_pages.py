@@ -157,12 +157,17 @@ def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
     assert "It is one of yes, no" in either or "It is " in either
     known = ann.form(page, {"low-0": "9", "value-1": "red"}).text
     assert "never seen" not in known
+    assert "<h3>Prediction set</h3>" in known
+    assert '<option value="0.9" selected>90 %' in known
+    assert "Sets of 95 %: " in ann.form(page, {"low-0": "9", "coverage": "0.95"}).text
     strange = ann.form(page, {"low-0": "9", "value-1": "Red"}).text
     assert "colour: the model has never seen the name Red." in strange
     for given, says in (
         ({"low-0": "x"}, "size: is &#39;x&#39;, must be a number"),
         ({"low-0": "2", "high-0": "1"}, "must be in rising order"),
         ({"low-0": "inf"}, "must be a number"),
+        ({"low-0": "1", "coverage": "2"}, "coverage: is 2, must lie in (0, 1)"),
+        ({"low-0": "1", "coverage": "x"}, "coverage"),
     ):
         answer = ann.form(page, given)
         assert (answer.status, says in answer.text) == (400, True), answer.text[-3000:]
@@ -262,3 +267,23 @@ def test_an_upload_of_more_than_128_mib_is_refused(ann: Visitor) -> None:
     )
     assert answer.status == 413
     assert "134,217,728" in answer.text
+
+
+def test_a_model_gets_further_classes_and_attributes_from_its_page(ann: Visitor, client: Client) -> None:
+    name = "c-later"
+    client.create_model(name, Specification([Numeric("size")], ["yes", "no"], budget=9))
+    page = ann.get(f"/m/{name}").text
+    (request_id,) = re.findall(r'name="request_id" value="(\w+)"', page)
+    form = {"classes": "rust", "attributes": "humidity:number\nwind:west,east", "request_id": request_id}
+    wrong = ann.form(f"/m/{name}/extend", form | {"attributes": "humidity"})
+    assert wrong.status == 400
+    assert "NAME:number" in wrong.text
+    assert ">humidity</textarea>" in wrong.text  # what was typed is still there
+    for _ in range(2):  # somebody presses the button twice
+        assert ann.form(f"/m/{name}/extend", form).status == 303
+    model = client.get_model(name)
+    assert model.specification.classes == ("yes", "no", "rust")
+    assert [each.name for each in model.specification.attributes] == ["size", "humidity", "wind"]
+    assert "Class rust and attributes humidity, wind came with event 1." in ann.get(f"/m/{name}").text
+    again = ann.form(f"/m/{name}/extend", form | {"request_id": "other"})
+    assert (again.status, "rust" in again.text) == (400, True)
