@@ -2059,7 +2059,7 @@ class RowPrediction:
     at
         When that event was stored (UTC).
     class_name
-        The first class.
+        The class that is most probable; empty if several are.
     theta
         Probability of each class.
     class_set

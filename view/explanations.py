@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from quercus.client.results import RowChange, RowExplanation, RowPrediction
 from quercus.client.shown import guess_in
 from quercus.specification.conditions import merge_conditions
+from quercus.specification.shares import percent_text
 from quercus.view.answers import answer_text
 from quercus.view.queries import shares_text
 from quercus.view.words import counted
@@ -28,14 +29,25 @@ def conditions_of(prediction: RowPrediction, nominal: Collection[str]) -> list[s
 
 
 def prediction_text(prediction: RowPrediction, classes: Sequence[str]) -> str:
-    """Return the foremost classes of a prediction with their shares.
+    """Return the foremost classes of a prediction with their shares, or that it has none.
 
     Examples
     --------
     >>> from datetime import UTC, datetime
     >>> prediction_text(RowPrediction(1, datetime.now(UTC), "oak", (0.75, 0.25)), ("oak", "ash"))
     'oak (75 %), then ash (25 %)'
+    >>> prediction_text(RowPrediction(1, datetime.now(UTC), "", (0.5, 0.5)), ("oak", "ash"))
+    'oak or ash, equally likely (50 % each)'
+    >>> prediction_text(RowPrediction(1, datetime.now(UTC), "", (0.25,) * 4), ("oak", "ash", "elm", "fir"))
+    'any class, all equally likely (25 % each)'
     """
+    if not prediction.class_name:
+        highest = max(prediction.theta)
+        top = [name for name, share in zip(classes, prediction.theta, strict=True) if share >= highest - 1e-9]
+        each = f"equally likely ({percent_text(highest)} each)"
+        if len(top) == len(classes) > 2:
+            return f"any class, all {each}"
+        return f"{', '.join(top[:-1])} or {top[-1]}, {each}"
     return shares_text(classes, prediction.theta)
 
 
@@ -79,7 +91,7 @@ def effect_text(
     """
     now = prediction_text(after, classes)
     if before.class_name != after.class_name:
-        return f"{before.class_name} became {now}"
+        return f"{before.class_name} became {now}" if before.class_name else f"now {now}"
     where = " and ".join(conditions_of(after, nominal))
     return f"still {now}, now {f'where {where}' if where else 'in a tree of a single leaf'}"
 
@@ -107,13 +119,13 @@ def changes_head(explanation: RowExplanation) -> str:
     >>> from datetime import UTC, datetime
     >>> said = RowPrediction(1, datetime.now(UTC), "oak", (1.0, 0.0))
     >>> [changes_head(RowExplanation(("oak", "ash"), said, said, change_count=n)) for n in (0, 300)]
-    ['Nothing has changed it since.', '300 changes since, the last 0 of them']
+    ['Nothing has changed it since then.', '300 changes since then; the last 0 of them:']
     """
     count, shown = explanation.change_count, len(explanation.changes)
     if not count:
-        return "Nothing has changed it since."
-    head = f"{counted(count, 'change')} since"
-    return head if count == shown else f"{head}, the last {shown} of them"
+        return "Nothing has changed it since then."
+    head = f"{counted(count, 'change')} since then"
+    return f"{head}:" if count == shown else f"{head}; the last {shown} of them:"
 
 
 def seen_text(shown: str, classes: Sequence[str]) -> str:

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from quercus.labelling.history import LabelEvent, label_events, reported_label
+from quercus.labelling.history import LabelEvent, label_events, reported_label, stored_cells
 from quercus.server.growth.engines import GrownTrees, TreeEngine, learns_again, tree_engine
 from quercus.server.growth.relearning import RelearningEngine, ReplacedError
 from quercus.server.labelling.answer_pages import encode_answer
@@ -36,6 +36,8 @@ MAX_ANSWERS: Final = 2_000
 """Answers between then and now that are tried, each by a model grown up to it."""
 MAX_CHANGES: Final = 200
 """Changes that are returned."""
+TIE: Final = 1e-9
+"""Probabilities that differ by less are equal: the model then has no first class."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +104,8 @@ def explain_row(store: Store, task: ReplayTask) -> pb.ExplainRowResponse:
     log = _Log.read(store, task)
     schema = ModelSchema.read(store, task.model)
     history = store.history(task.model, [task.instance])[task.instance]
-    row = UncertainValues(np.frombuffer(history[0].values or b"", "<f8").astype(np.float64)[None])
+    values, ranges = stored_cells(history[0])
+    row = UncertainValues(values[None], {(0, k): each for k, each in ranges.items()})
 
     def say(grown: GrownTrees, as_of: int) -> _Said:
         return _say(grown, row, as_of, task.key, specification)
@@ -254,7 +257,8 @@ def _say(
     classifier = TreeClassifier.of(key, Snapshot(0, as_of, grown.encode(), 0.0), grown.specification)
     answer = classifier.classify(row, want_paths=classifier.names is not None)
     steps = answer.paths[0].steps if answer.paths else ()
-    klass = specification.frame.classes[answer.class_indices[0]]
+    likeliest = np.flatnonzero(np.asarray(answer.theta) >= max(answer.theta) - TIE)
+    klass = specification.frame.classes[answer.class_indices[0]] if len(likeliest) == 1 else ""
     message = pb.RowPrediction(
         as_of=as_of,
         class_name=klass,
@@ -296,13 +300,18 @@ class _Log:
     def parts_between(self, after: int, last: int) -> list[InstanceColumns | Event]:
         """Return the events behind `after` and up to `last`."""
         found: list[InstanceColumns | Event] = []
-        for at in range(max(0, bisect_right(self._starts, after) - 1), bisect_right(self._starts, last)):
-            part = self.parts[at]
+        begun = max(0, bisect_right(self._starts, after) - 1)
+        for part in self.parts[begun : bisect_right(self._starts, last)]:
             if isinstance(part, InstanceColumns):
                 begin, end = max(0, after + 1 - part.first), min(len(part.labels), last + 1 - part.first)
                 if begin < end:
+                    parts = {
+                        (at - begin, k): ranges for (at, k), ranges in part.parts.items() if begin <= at < end
+                    }
                     found.append(
-                        InstanceColumns(part.first + begin, part.values[begin:end], part.labels[begin:end])
+                        InstanceColumns(
+                            part.first + begin, part.values[begin:end], part.labels[begin:end], parts
+                        )
                     )
             elif part.sequence > after:
                 found.append(part)

@@ -527,7 +527,7 @@ class RowPrediction(_message.Message):
     as_of: _builtins.int
     """Number of the last event of the log that it contains."""
     class_name: _builtins.str
-    """The first class."""
+    """The class that is most probable; empty if several are."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When that event was stored (UTC)."""

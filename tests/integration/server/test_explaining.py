@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from quercus.client import (
+    Between,
     Client,
     FailedPrecondition,
     InvalidArgument,
@@ -22,6 +23,7 @@ from quercus.client import (
     Specification,
     Statement,
 )
+from quercus.labelling.history import stored_cells
 from quercus.server.gate import access
 from quercus.server.growth import replaying, replays
 from quercus.server.growth.engines import learns_again, tree_engine
@@ -60,6 +62,7 @@ def fill(client: Client, model: str, algorithm: Any) -> None:
         for x, w in zip(rng.random(ROWS), rng.random(ROWS) < 0.5, strict=True)
     ]
     labels: list[str | None] = ["yes" if x > 0.5 or wind == "weak" else "no" for x, wind in cells]
+    cells[10] = [Between(0.2, 0.6), frozenset({"weak", "strong"})]
     for k in range(0, ROWS, 6):
         ids = [f"r{row}" for row in range(k, k + 6)]
         given = [label if row % 3 == 0 else None for row, label in enumerate(labels[k : k + 6], k)]
@@ -79,12 +82,12 @@ def said_from_scratch(store: Store, model: str, sequence: int, row: str) -> Said
     engine.fold_events(store.read_log(model, 0, rows=sequence).parts)
     data = engine.grown_trees(store.vocabulary(model)).encode()
     classifier = TreeClassifier.of(record.key, Snapshot(1, sequence, data, 0.0), specification)
-    (event, *_) = store.get_instance(model, row)
-    found = classifier.classify(
-        UncertainValues(np.frombuffer(event.values or b"", "<f8")[None]), classifier.names is not None
-    )
+    values, ranges = stored_cells(store.get_instance(model, row)[0])
+    cells = UncertainValues(values[None], {(0, k): each for k, each in ranges.items()})
+    found = classifier.classify(cells, classifier.names is not None)
     path = tuple((step.attribute, step.value) for each in found.paths for step in each.steps)
-    return CLASSES[found.class_indices[0]], path
+    low, high = sorted(found.theta)
+    return CLASSES[found.class_indices[0]] if high > low + 1e-9 else "", path
 
 
 def replayed(store: Store, model: str, row: str, then: int) -> RowExplanation:
@@ -132,6 +135,8 @@ def test_changes_are_those_of_models_grown_from_scratch_at_every_event(
         if each.answer is None:
             assert all(kinds[at] in rows for at in range(each.first_sequence, each.sequence + 1))
     assert found.change_count == len(found.changes)
+    uncertain = told(replayed(store, name, "r10", last // 2))
+    assert uncertain == {at: said_from_scratch(store, name, at, "r10") for at in uncertain}
     # the one who said it, and what the model said just before
     mine = [(each.answer.labeller, each.answer.text) for each in found.answers]
     assert mine
