@@ -54,9 +54,7 @@ def render_request(
 
 def explain_request(model: str, instance: str, at: int | datetime | None) -> tree_pb2.ExplainRowRequest:
     """Return the request of ExplainRow."""
-    return filled(
-        tree_pb2.ExplainRowRequest,
-        name=instance_resource(model, instance),
-        sequence=at if isinstance(at, int) else None,
-        time=to_timestamp(at) if isinstance(at, datetime) else None,
-    )
+    name = instance_resource(model, instance)
+    if isinstance(at, int):
+        return filled(tree_pb2.ExplainRowRequest, name=name, sequence=at)
+    return filled(tree_pb2.ExplainRowRequest, name=name, time=to_timestamp(at))

@@ -1,4 +1,4 @@
-"""Why the model says of a row what it says: then, now, and which answers changed it; a page that prints."""
+"""The reasons why the model says of a row what it says: then, now, and what changed it; a page that prints."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ TIE: Final = 1e-9
 
 @dataclass(frozen=True)
 class ReplayTask:
-    """What to replay.
+    """A replay that is asked for.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class ReplayTask:
 
 
 class _Said(NamedTuple):
-    """What a model says of the row: all that a change is judged by, and the message."""
+    """The prediction of the row: all that a change is judged by, and the message."""
 
     klass: str
     path: tuple[tuple[str, str], ...]

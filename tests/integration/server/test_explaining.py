@@ -1,4 +1,4 @@
-"""Why a row is predicted as it is: replayed from the log, beside a model grown from scratch at every event."""
+"""Explanations of a row: replayed from the log, beside a model grown from scratch at every event."""
 
 import asyncio
 import time
