@@ -126,7 +126,7 @@ class RowIndex:
         self._seen = 0  # newest event in it
         self._rows = _Columns.empty()
         self._said: dict[int, _Said] = {}  # by position
-        self._values: list[NDArray[np.float64]] | None = []  # None: they are too many to be kept
+        self._cells: list[UncertainValues] | None = []  # None: they are too many to be kept
         self._kept_bytes = 0
         self._guesses: Guesses | None = None
         self._searches: dict[str, _Bools] = {}  # by text, for the first rows
@@ -224,10 +224,10 @@ class RowIndex:
         sequence = np.arange(part.first, part.first + len(part.labels), dtype=np.int64)
         top = np.fromiter(map(self._top_of_label, part.labels), np.uint64, len(part.labels))
         self._kept_bytes += part.values.nbytes
-        if self._values is not None:
-            self._values.append(part.values)
+        if self._cells is not None:
+            self._cells.append(UncertainValues(part.values, part.parts))
             if self._kept_bytes > MAX_KEPT_BYTES:
-                self._values = None
+                self._cells = None
         return _Columns(sequence, top, sequence)
 
     def _top_of_label(self, label: bytes) -> int:
@@ -277,29 +277,30 @@ class RowIndex:
         if len(guesses.klass) == len(self._rows.sequence):
             return
         klass, doubt = [guesses.klass], [guesses.doubt]
-        for values in self._values_from(len(guesses.klass)):
-            guessed = guess_classes(guesses.classifier, values)
+        for cells in self._cells_from(len(guesses.klass)):
+            guessed = guess_classes(guesses.classifier, cells)
             klass.append(guessed[0])
             doubt.append(guessed[1])
         guesses.klass, guesses.doubt = np.concatenate(klass), np.concatenate(doubt)
 
-    def _values_from(self, position: int) -> Iterator[NDArray[np.float64]]:
-        """Yield the values (n, K) of the rows from a position on, piece by piece."""
+    def _cells_from(self, position: int) -> Iterator[UncertainValues]:
+        """Yield the values of the rows from a position on, piece by piece."""
         count = len(self._rows.sequence)
-        if (kept := self._values) is not None:
+        if (kept := self._cells) is not None:
             start = 0
-            for values in kept[:]:
-                if start + len(values) > position:
-                    yield values[max(0, position - start) :]
-                start += len(values)
+            for cells in kept[:]:
+                if start + len(cells) > position:
+                    yield cells.take(np.arange(max(0, position - start), len(cells)))
+                start += len(cells)
             return
         while position < count:
             segment = self._store.read_log(self._model, int(self._rows.sequence[position]) - 1, rows=PIECE)
             for part in segment.parts:
                 if isinstance(part, InstanceColumns) and position < count:
-                    values = part.values[: count - position]
-                    yield values
-                    position += len(values)
+                    cells = UncertainValues(part.values, part.parts)
+                    cells = cells.take(np.arange(min(len(cells), count - position)))
+                    yield cells
+                    position += len(cells)
 
     # The filter
 
@@ -351,7 +352,7 @@ class RowIndex:
         count = len(self._rows.sequence)
         parts = [known]
         start = len(known)
-        parts.extend(_has_value(values, wanted, schema) for values in self._values_from(start))
+        parts.extend(_has_value(cells, wanted, schema) for cells in self._cells_from(start))
         found = np.concatenate(parts)
         if start < count:
             found[start:] |= self._ids_with(wanted, start)
@@ -382,10 +383,10 @@ class RowIndex:
 
 
 def guess_classes(
-    classifier: TreeClassifier, values: NDArray[np.float64]
+    classifier: TreeClassifier, cells: UncertainValues
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the likeliest class of rows (n, K), and 1 minus its probability."""
-    found = classifier.model.predict_cells(UncertainValues(values).of_first(classifier.width))
+    """Return the likeliest class of rows, and 1 minus its probability."""
+    found = classifier.model.predict_cells(cells.of_first(classifier.width))
     klass = np.asarray(found.klass, np.int64)
     doubt = 1.0 - np.take_along_axis(found.theta, klass[:, None], axis=1)[:, 0]
     return klass, np.clip(doubt, 0.0, 1.0)
@@ -413,20 +414,25 @@ def _read_said(history: Sequence[Event], size: int) -> _Said:
     return _Said(labellers, is_disputed(history, size), history[-1].sequence)
 
 
-def _has_value(values: NDArray[np.float64], wanted: str, schema: ModelSchema) -> _Bools:
-    """Return which rows have a name that contains a text, or the number that it is."""
+def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> _Bools:
+    """Return which rows have, or may have, a name that contains a text, or the number that it is."""
     try:
         number: float | None = float(wanted)
     except ValueError:
         number = None
-    found = np.zeros(len(values), bool)
+    values, found = cells.values, np.zeros(len(cells), bool)
+    meant: dict[int, list[float]] = {}
     for k, column in enumerate(schema.columns):
         if column.values is not None:
             named = [i for i, name in enumerate(column.values) if wanted in name.casefold()]
             if named:
                 found |= np.isin(values[:, k], named)
+                meant[k] = [float(index) for index in named]
         elif number is not None:
             found |= values[:, k] == number
+            meant[k] = [number]
+    for (row, k), ranges in cells.parts.items():
+        found[row] |= any(low <= each <= high for low, high in ranges for each in meant.get(k, ()))
     return found
 
 
