@@ -915,9 +915,9 @@ class ChangedAttribute:
 
 @dataclass(frozen=True)
 class Drift:
-    """What has changed lately.
+    """Changes of the recent past.
 
-    It is told for as long as the change lies within the last 1,000 labels or the last 500 rows.
+    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
 
     Attributes
     ----------
@@ -995,7 +995,7 @@ class Model(ModelAdditions):
     extensions
         The classes and attributes that came later, the oldest first.
     drift
-        What has changed in the recent past; ``None`` where nothing has, and where it is unknown.
+        Changes of the recent past; ``None`` where there are none, and where that is unknown.
     """
 
     name: str

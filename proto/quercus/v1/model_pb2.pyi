@@ -607,7 +607,7 @@ class Specification(_message.Message):
 
     @_builtins.property
     def guidance(self) -> Global___Guidance:
-        """What the lead tells labellers: a title, guidelines and example rows. Learning ignores it."""
+        """Guidance of the lead for labellers: a title, guidelines and example rows. Learning ignores it."""
 
     def __init__(
         self,
@@ -674,7 +674,7 @@ Global___Specification: _TypeAlias = Specification  # noqa: Y015
 
 @_typing.final
 class Guidance(_message.Message):
-    """What whoever leads the labelling of a model tells the labellers. A part of the specification that may change at any time."""
+    """Guidance of a lead for the labellers of a model. A part of the specification that may change at any time."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -848,7 +848,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def drift(self) -> Global___Drift:
-        """What has changed in the recent past; absent where nothing has, and where it is unknown."""
+        """Changes of the recent past; absent where there are none, and where that is unknown."""
 
     def __init__(
         self,
@@ -901,7 +901,7 @@ Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
 class Drift(_message.Message):
-    """What has changed lately. It is told for as long as the change lies within the last 1,000 labels or the last 500 rows."""
+    """Changes of the recent past. They are told for as long as they lie within the last 1,000 labels or the last 500 rows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
