@@ -87,7 +87,7 @@ class Shapes:
 
     @property
     def extensions(self) -> int:
-        """How often the model was extended."""
+        """Number of extensions of the model."""
         return max(0, len(self.steps) - 1)
 
     @property

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ JUDGING_SHARE: Final = 4
 """After a tree has judged all rows, the next waits this many times as long as that took."""
 PIECE: Final = 20_000
 """Rows that are read or classified at once."""
+_Bools: TypeAlias = NDArray[np.bool_]
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
@@ -128,7 +129,7 @@ class RowIndex:
         self._cells: list[UncertainValues] | None = []  # None: they are too many to be kept
         self._kept_bytes = 0
         self._guesses: Guesses | None = None
-        self._searches: dict[str, NDArray[np.bool_]] = {}  # by text, for the first rows
+        self._searches: dict[str, _Bools] = {}  # by text, for the first rows
         self._tops: dict[bytes, int] = {}  # by stored label
 
     def find(
@@ -303,42 +304,48 @@ class RowIndex:
 
     # The filter
 
-    def _matches(self, term: Term, schema: ModelSchema) -> NDArray[np.bool_]:
+    def _matches(self, term: Term, schema: ModelSchema) -> _Bools:
         """Return which rows a term holds for, negated or not."""
-        count = len(self._rows.sequence)
+        found: _Bools
         match term.field:
             case "class":
                 bit = np.uint64(1 << schema.frame.classes.index(term.value))
-                return ((self._rows.top & bit) != 0) == (term.operator == "=")
+                found = ((self._rows.top & bit) != 0) == (term.operator == "=")
             case "labelled":
-                return self._rows.top != 0
+                found = self._rows.top != 0
             case "labeller":
-                found = self._said_by(lambda said: term.value in said.labellers, count)
-                return found == (term.operator == "=")
+                found = self._said_by(lambda said: term.value in said.labellers)
+                found = found == (term.operator == "=")
             case "disputed":
-                return self._said_by(lambda said: said.is_disputed, count)
+                found = self._said_by(lambda said: said.is_disputed)
             case "text":
-                return self._search(term.value, schema)
+                found = self._search(term.value, schema)
+            case _:
+                found = self._matches_guess(term, schema)
+        return found
+
+    def _matches_guess(self, term: Term, schema: ModelSchema) -> _Bools:
+        """Return which rows a term about the guess of the tree holds for."""
         if self._guesses is None:
             raise InvalidInput("filter", f"{term.field} needs a tree")
+        found: _Bools
         match term.field:
             case "guess":
-                return (self._guesses.klass == schema.frame.classes.index(term.value)) == (
-                    term.operator == "="
-                )
+                wanted = schema.frame.classes.index(term.value)
+                found = (self._guesses.klass == wanted) == (term.operator == "=")
             case "unexpected":
                 bits = np.uint64(1) << self._guesses.klass.astype(np.uint64)
-                return (self._rows.top != 0) & ((self._rows.top & bits) == 0)
+                found = (self._rows.top != 0) & ((self._rows.top & bits) == 0)
             case _:
-                doubtful: NDArray[np.bool_] = _COMPARED[term.operator](self._guesses.doubt, float(term.value))
-                return doubtful
+                found = _COMPARED[term.operator](self._guesses.doubt, float(term.value))
+        return found
 
-    def _said_by(self, holds: Callable[[_Said], bool], count: int) -> NDArray[np.bool_]:
-        found = np.zeros(count, bool)
+    def _said_by(self, holds: Callable[[_Said], bool]) -> _Bools:
+        found = np.zeros(len(self._rows.sequence), bool)
         found[[place for place, said in self._said.items() if holds(said)]] = True
         return found
 
-    def _search(self, text: str, schema: ModelSchema) -> NDArray[np.bool_]:
+    def _search(self, text: str, schema: ModelSchema) -> _Bools:
         """Return the rows whose id or a name among whose values contains a text, or that have the number it is."""
         wanted = text.casefold()
         known = self._searches.pop(wanted, np.zeros(0, bool))
@@ -354,7 +361,7 @@ class RowIndex:
             del self._searches[next(iter(self._searches))]
         return found
 
-    def _ids_with(self, wanted: str, start: int) -> NDArray[np.bool_]:
+    def _ids_with(self, wanted: str, start: int) -> _Bools:
         found = np.zeros(len(self._rows.sequence) - start, bool)
         at = 0
         while at < len(found):
@@ -407,7 +414,7 @@ def _read_said(history: Sequence[Event], size: int) -> _Said:
     return _Said(labellers, is_disputed(history, size), history[-1].sequence)
 
 
-def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> NDArray[np.bool_]:
+def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> _Bools:
     """Return which rows have, or may have, a name that contains a text, or the number that it is."""
     try:
         number: float | None = float(wanted)

@@ -296,7 +296,7 @@ class TreeEngine:
 
     @property
     def drift(self) -> Drift:
-        """What has changed lately."""
+        """Changes of the recent past."""
         return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
 
     @property
