@@ -325,8 +325,8 @@ def _explained_new_class(model: str) -> Iterator[None]:
         if not isinstance(error.__cause__, UnknownClassError):
             raise
         fail(
-            f"{error}\n  for a class that is new: quercus models update {model} --add-class NAME. Labels that the model "
-            "has exclude it then, unless they say nothing"
+            f"{error}\n  for a class that is new: quercus models update {model} --add-class NAME. Labels that the "
+            "model has exclude it then, unless they say nothing"
         )
 
 

@@ -153,9 +153,8 @@ def merged(
         none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
         paths = () if want_paths else None
         return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)
-    classes = tuple(
-        max((message.classes for message in messages), key=len)
-    )  # trees that grew in between may have more
+    # trees that grew between two requests may have more classes
+    classes = max((tuple(message.classes) for message in messages), key=len)
     rows = [len(m.class_indices) for m in messages]
 
     def column(name: str, kind: type[np.generic]) -> NDArray[Any]:

@@ -1664,7 +1664,7 @@ class AdjudicationReport:
 
 @dataclass(frozen=True)
 class LabellerPair:
-    """How often two labellers name the same class.
+    """The agreement of two labellers: how often they name the same class.
 
     Attributes
     ----------
@@ -1722,7 +1722,7 @@ class LabellerConfusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the labellers of a model agree.
+    """The agreement of the labellers of a model.
 
     Each counts by the newest label of their own, also where it was overruled. A label counts in ``alpha``, pairs
     and confusions where it has one most plausible class.
@@ -1883,8 +1883,8 @@ class LabellingPolicy:
         Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
         query when the policy changes may still answer it. Operators state labels for anybody.
     combination
-        How the answers of several labellers are combined: by Dempster's rule (``dempster``, the default), or by the
-        cautious rule where they may have conferred (``cautious``).
+        Rule that combines the answers of several labellers: Dempster's (``dempster``, the default), or the cautious
+        one where they may have conferred (``cautious``).
     """
 
     answers_per_query: int = 1

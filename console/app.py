@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -123,6 +123,7 @@ def application(config: ConsoleConfig) -> ASGIApp:
         lifespan=lifespan,
         exception_handlers={
             SignInNeeded: _sign_in_first,
+            ClientDisconnect: _nobody_reads,
             errors.QuercusError: _show_failure,
             InvalidInput: _show_failure,
             HTTPException: _show_refusal,
@@ -144,6 +145,11 @@ async def _sign_in_first(request: Request, _: Exception) -> Response:
         return JSONResponse({"error": "sign in again: your answers are kept until then"}, 401)
     query = f"?{request.url.query}" if request.url.query else ""
     return RedirectResponse(f"/sign-in?next={quote(request.url.path + query)}", 303)
+
+
+async def _nobody_reads(_: Request, __: Exception) -> Response:
+    """Answer a browser that is gone: it was closed while it sent a file."""
+    return PlainTextResponse("", 400)
 
 
 async def _show_failure(request: Request, error: Exception) -> Response:

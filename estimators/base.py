@@ -108,7 +108,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         cells = self._columns.cells(X)
         weights = row_weights(sample_weight, cells.values)
         self.classes_ = labels.classes
-        self._calibration = None
+        self._calibration: Calibration | None = None
         self.model_ = self._learn_model(_make_table(cells, self._columns, labels, weights))
         return self
 

@@ -174,8 +174,12 @@ def main() -> None:
             runs = range(options.seeds if count or options.confer else 1)
             parts = [whole.part(count, seed).conferring(options.confer, seed) for seed in runs]
             said = [[method(part) for method in METHODS.values()] for part in parts]
-            brier = np.mean([[part.brier(each) for each in of] for part, of in zip(parts, said, strict=True)], axis=0)
-            found = np.array([[part.right(each) for each in of] for part, of in zip(parts, said, strict=True)])
+            brier = np.mean(
+                [[part.brier(each) for each in of] for part, of in zip(parts, said, strict=True)], axis=0
+            )
+            found = np.array(
+                [[part.right(each) for each in of] for part, of in zip(parts, said, strict=True)]
+            )
             better = int(found[:, :2].mean(axis=0).argmax())
             ahead = found[:, 2] - found[:, better]
             cells = [*found.T, ahead]

@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 from from_zero import Task
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
 from quercus.experiments.datasets import in_folder
 from quercus.trees.memory_forest.asking import choose_rows
@@ -74,15 +74,19 @@ def forest(
 
 
 def random_forest(
-    task: Task, said: DoubtfulAnswers, asking: str, rows_of: Callable[..., tuple]
+    task: Task,
+    said: DoubtfulAnswers,
+    asking: str,
+    rows_of: Callable[..., tuple],
+    kind: type = RandomForestClassifier,
 ) -> list[float]:
     train, test = task.one_hot(task.train), task.one_hot(task.test)
     rng = np.random.default_rng(task.seed)
     free = np.ones(len(train), dtype=bool)
 
-    def fitted(trees: int) -> RandomForestClassifier:
+    def fitted(trees: int) -> RandomForestClassifier | ExtraTreesClassifier:
         rows, classes, weights = rows_of(said, np.flatnonzero(~free))
-        model = RandomForestClassifier(trees, random_state=task.seed)
+        model = kind(trees, random_state=task.seed)
         return model.fit(train[rows], classes, sample_weight=weights)
 
     def by_margin() -> np.ndarray:
@@ -148,11 +152,12 @@ METHODS = {
     "forest, as if certain": lambda *told: forest(*told, lambda said, row: said.sets[row]),
     "RF, forced or plain": lambda *told: random_forest(*told, plain),
     "RF, pignistic": lambda *told: random_forest(*told, pignistic),
+    "ET, pignistic": lambda *told: random_forest(*told, pignistic, ExtraTreesClassifier),
     "RF, weights 2r-1": lambda *told: random_forest(*told, weighed),
 }
 FORESTS = ("forest", "forest, r exactly", "forest, r or wrong", "forest, as if certain")
 OF_WORK = {
-    "sets": ("forest", "RF, forced or plain", "RF, pignistic"),
+    "sets": ("forest", "RF, forced or plain", "RF, pignistic", "ET, pignistic"),
     "mixed": (*FORESTS, "RF, forced or plain", "RF, weights 2r-1"),
     "noise": (*FORESTS, "RF, forced or plain"),
 }

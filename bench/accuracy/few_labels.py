@@ -9,10 +9,9 @@ others are to choose on. Rows are split, and answers given, as in `from_zero.py`
 to ask about, one at a time. Measured is the accuracy on the others after 5, 10, 20, 40 and 60 answers.
 
 Peers choose the row with the least margin, and learn from the answers: `et-margin` (extra-trees: 20 trees choose, 50
-predict), `logistic`, `svm`, `lda` and `spreading` (label spreading over all rows, ten neighbours), all scikit-learn's,
-on standardised numbers and one-hot names. Until there are labels of two classes, and
-more labels than classes, they ask at random.
-"""
+predict), `logistic`, `svm`, `lda` and `spreading` (label spreading over all rows, ten neighbours), all
+scikit-learn's, on standardised numbers and one-hot names. `random` is the forest, told of rows that are drawn. Until
+there are labels of two classes, and more labels than classes, they ask at random."""
 
 import argparse
 import csv
@@ -118,8 +117,20 @@ def spreading(task: Task) -> Iterator[np.ndarray]:
     return smooth_margin(task, learn)
 
 
+def at_random(task: Task) -> Iterator[np.ndarray]:
+    """The forest, told of rows that are drawn."""
+    model = from_zero.untold_forest(task)
+    for answers, row in enumerate(np.random.default_rng(task.seed).permutation(len(task.train)), 1):
+        model.replace_contour(int(row), np.eye(task.size)[task.y[row]])
+        if answers in ANSWERS:
+            yield model.predict(task.test).klass
+        if answers == ANSWERS[-1]:
+            return
+
+
 METHODS: dict[str, Callable[[Task], Iterator[np.ndarray]]] = {
     "forest": forest,
+    "random": at_random,
     "et-margin": lambda task: margin(task, ExtraTreesClassifier),
     "logistic": fitted(lambda: LogisticRegression(max_iter=300)),
     "svm": fitted(SVC),

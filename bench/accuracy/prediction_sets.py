@@ -59,7 +59,7 @@ def labels(y: np.ndarray, size: int, doubtful: bool, rng: np.random.Generator) -
 
 
 class Found:
-    """What was found of the rows of a set."""
+    """The findings about the rows of a set."""
 
     def __init__(self) -> None:
         self.right: list[np.ndarray] = []

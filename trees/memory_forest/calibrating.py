@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.belief.arrays import Bools, Floats
 from quercus.trees.learners.average_confidence import spread_rows
 from quercus.trees.learners.conformal import (
     Basis,
@@ -19,6 +19,7 @@ from quercus.trees.learners.conformal import (
 )
 from quercus.trees.learners.recent_accuracy import BLOCK
 from quercus.trees.memory_forest.evidence import ASKED, ForestEvidence
+from quercus.trees.memory_forest.labelled_rows import Rows
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import BAYES
 from quercus.trees.memory_forest.recent import PIECE
@@ -89,8 +90,8 @@ class FoldedRows:
     """
 
     evidence: ForestEvidence
-    labelled: Ints
-    kinds: Ints
+    labelled: Rows
+    kinds: Rows
     rows: int
     trees: int
     seed: int

@@ -58,7 +58,7 @@ class EndedBlock:
     @property
     def asked(self) -> Bools:
         """(rows,) whether a strategy chose them."""
-        return self.end.evidence.origin[self.rows] == ASKED
+        return np.asarray(self.end.evidence.origin[self.rows] == ASKED)
 
 
 @dataclass(frozen=True, eq=False)

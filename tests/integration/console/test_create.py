@@ -1,6 +1,7 @@
 """Models from files without labels, or with labels of some rows: nothing that somebody labelled is lost unseen."""
 
 import re
+import socket
 from collections.abc import Iterator
 from html import unescape
 from itertools import islice
@@ -435,3 +436,16 @@ def test_a_cell_that_is_no_number_with_a_comma_is_named(ann: Visitor) -> None:
     page = ann.form("/create", fields)
     assert page.status == 400
     assert "size, line 4: 'much' is neither a finite number nor a time" in fault(page)
+
+
+def test_a_page_that_is_closed_while_it_sends_a_file_breaks_nothing(ann: Visitor) -> None:
+    """The fixture of the console fails if it says more than that it was asked."""
+    ann.get("/create")
+    cookie = "; ".join(f"{name}={value}" for name, value in ann.cookies.items())
+    head = (
+        f"POST /create HTTP/1.1\r\nHost: {ann.host}\r\nSec-Fetch-Site: same-origin\r\nCookie: {cookie}\r\n"
+        "Content-Type: multipart/form-data; boundary=b\r\nContent-Length: 100000\r\n\r\n--b"
+    )
+    with socket.create_connection(("127.0.0.1", ann.port)) as connection:
+        connection.sendall(head.encode())
+    assert ann.get("/create").status == 200
