@@ -59,7 +59,7 @@ COMMANDS = {
     "why": (
         "why",
         "why",
-        "Show what a model said of a row, what it says now, and which answers changed that.",
+        "Show what a model said of a row then, what it says now, and which answers changed that.",
     ),
     "disputes": (
         "disputes",
