@@ -20,7 +20,7 @@ from quercus.client import errors
 from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
-from quercus.console.pages import classify, create, history, label, model, models, sign_in, tree
+from quercus.console.pages import classify, create, disputes, history, label, model, models, sign_in, tree
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
 from quercus.view.svg.classes import class_styles
@@ -64,6 +64,9 @@ ROUTES = [
     Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
     Route("/m/{model}", model.model),
+    Route("/m/{model}/disputes", disputes.disputes),
+    Route("/m/{model}/disputes/beside/{item:int}", disputes.media_beside),
+    Route("/m/{model}/disputes/{act}", disputes.decide, methods=["POST"]),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
     Route("/m/{model}/tree/find", tree.find),

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, Protocol
 
-from quercus.client.results import Model, Query
+from quercus.client.results import Model
 from quercus.client.values import Value
 from quercus.specification.attributes import plain_number
-from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem, media_type
+from quercus.specification.display import Display, LinkItem, MediaItem, SeriesItem, TextItem, media_type
 from quercus.specification.presentation import Presentation
 
 MAX_VALUES: Final = 300
@@ -137,15 +137,31 @@ def shown_values(
     return groups, len(views) - len(shown)
 
 
-def shown_items(query: Query, model: Model) -> list[ShownItem]:
-    """Return the items shown beside the values of a query's row: by the model's templates, and its display."""
+class PresentedRow(Protocol):
+    """What is needed of a row to present it: a query has it, and a row in dispute."""
+
+    @property
+    def instance(self) -> str:
+        """Id of the row."""
+
+    @property
+    def values(self) -> Mapping[str, Value]:
+        """Values by attribute."""
+
+    @property
+    def display(self) -> Display:
+        """Items that were pushed beside it."""
+
+
+def shown_items(row: PresentedRow, model: Model) -> list[ShownItem]:
+    """Return the items shown beside the values of a row: by the model's templates, and its display."""
     presentation = model.specification.presentation or Presentation()
     items = []
     for template in presentation.media:
-        url = template.fill_url(query.instance, query.values)
+        url = template.fill_url(row.instance, row.values)
         if url is not None:
             items.append(ShownItem(template.kind, template.title, url=url))
-    for place, item in enumerate(query.display):
+    for place, item in enumerate(row.display):
         match item:
             case TextItem():
                 items.append(ShownItem("text", item.title, item.text, place=place))

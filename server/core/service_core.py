@@ -61,6 +61,7 @@ class ServiceCore:
         self.leasable_models = LeasableModels(store, self.read, self.changes)
         self.fair_queue: FairQueue[Any, Any] = FairQueue()
         self.estimates: Estimates[Any] = Estimates()
+        self.agreements: Estimates[Any] = Estimates()
         self._refresh: asyncio.Task[None] | None = None
         self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
 
@@ -80,6 +81,7 @@ class ServiceCore:
         await self.changes.close()
         await asyncio.to_thread(self._pool.shutdown)
         await asyncio.to_thread(self.estimates.close)
+        await asyncio.to_thread(self.agreements.close)
         await asyncio.to_thread(self.store.close)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
