@@ -17,9 +17,9 @@ from quercus.console.labeller_queue import label_of
 from quercus.console.pages.label import address_of, grid_of_classes, is_picture, text_field
 from quercus.console.web import console_of, read_posted, render_page, session_of
 from quercus.specification.display import MediaItem, media_type
+from quercus.view.confusion import confusion_table
 from quercus.view.disputes import (
     agreement_rows,
-    confusion_table,
     dispute_text,
     likeliest,
     may_decide,

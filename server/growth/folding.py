@@ -226,8 +226,9 @@ class LogFolder:
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
         report = encode_report(
-            self._engine.accuracy, self._engine.is_settled, grown.confidence, grown.other_names
-        )
+            self._engine.accuracy, self._engine.is_settled, grown.confidence, grown.other_names,
+            self._engine.labelled_rows,
+        )  # fmt: skip
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
             fence=self.fence(), report=report,

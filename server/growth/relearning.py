@@ -107,7 +107,12 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
             learner.begin_counting(before)
     grown = learner.grown_trees(store.vocabulary(task.model))
     accuracy = learner.with_new_labels(accuracy_in(record.report))
-    report = encode_report(accuracy, confidence=grown.confidence, other_names=grown.other_names)
+    report = encode_report(
+        accuracy,
+        confidence=grown.confidence,
+        other_names=grown.other_names,
+        labelled_rows=learner.labelled_rows,
+    )
     snapshot = grown.encode()
     return LearnedTrees(snapshot, grown.node_count, report, time.process_time() - started)
 
@@ -120,10 +125,16 @@ class RelearningEngine:
         self._log = LogEvents(specification.frame.size)
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
+        self._heard: set[int] = set()  # rows about which somebody said something
 
     def begin_counting(self, model: LearnedModel | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
         self._judged, self._labelled = model, ~is_vacuous(self._evidence.contours())
+
+    @property
+    def labelled_rows(self) -> int:
+        """Number of rows with a label that says something."""
+        return int(np.count_nonzero(~is_vacuous(self._evidence.contours())))
 
     def with_new_labels(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
         """Return the blocks with the rows labelled since `begin_counting`."""
@@ -136,7 +147,7 @@ class RelearningEngine:
         if not rows.size:
             return blocks
         said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))
-        return count_rows(blocks, said.klass, contours[rows])
+        return count_rows(blocks, said.klass, contours[rows], np.isin(rows, list(self._heard)))
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -151,6 +162,7 @@ class RelearningEngine:
                 case Specification():
                     evidence.specification = entry
                 case LabelUpdate():
+                    self._heard.add(entry.instance)
                     evidence.add_label(entry.instance, entry.reported)
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:

@@ -118,6 +118,7 @@ class ForestEvidence(WritableArrays):
         self._values = np.empty((FIRST_LENGTH, len(self.named)))
         self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
+        self._came_labelled = np.empty(FIRST_LENGTH, np.bool_)
         self._cut_by = self._coded = 0
         self.constant_rows = np.full(len(self.named), NEVER)
         self.book = Codebook.of(self._values[:0], self.named, np.empty(0, np.int64))
@@ -131,6 +132,7 @@ class ForestEvidence(WritableArrays):
         values: Floats,
         codes: Codes,
         kinds: NDArray[np.int32],
+        came_labelled: Bools,
         labelled: Rows,
         book: Codebook,
         constant_rows: Ints,
@@ -138,13 +140,14 @@ class ForestEvidence(WritableArrays):
         """Return the evidence with these columns, all rows coded by `book`.
 
         `values`, `codes` and `labelled` may have room behind their rows: later ones are written there, and to a copy
-        where there is none. `kinds` is copied.
+        where there is none. `kinds` and `came_labelled` are copied.
         """
         found, rows = cls(named, contours.shape[1]), len(kinds)
         found.contours = DistinctContours.of(contours)
         found._labelled = LabelledRows.of(labelled, kinds[labelled[: np.count_nonzero(kinds != UNLABELLED)]])
         found._rows = found._coded = rows
         found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
+        found._came_labelled = with_room(came_labelled, rows, len(values))
         found.book, found._cut_by, found.constant_rows = book, rows_that_cut(rows), constant_rows
         return found
 
@@ -160,6 +163,11 @@ class ForestEvidence(WritableArrays):
     def kinds(self) -> NDArray[np.int32]:
         """(n,) number of each row's contour, `UNLABELLED` where nothing is known; read only."""
         return self._kinds[: self._rows]
+
+    @property
+    def came_labelled(self) -> Bools:
+        """(n,) whether a row had a label when it came; read only."""
+        return self._came_labelled[: self._rows]
 
     @property
     def labelled(self) -> Rows:
@@ -178,8 +186,10 @@ class ForestEvidence(WritableArrays):
             self._values = with_room(self._values, first, room)
             self._codes = with_room(self._codes, first, room)
             self._kinds = with_room(self._kinds, first, room)
+            self._came_labelled = with_room(self._came_labelled, first, room)
         self._values[first:end] = values
         self._kinds[first:end] = kinds
+        self._came_labelled[first:end] = kinds != UNLABELLED
         self._rows = end
         self._note_variation(first)
         informed = np.flatnonzero(kinds != UNLABELLED)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from quercus.belief.arrays import Floats, Ints
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
@@ -49,6 +49,11 @@ class EndedBlock:
         """(rows, l) the contours of its rows at its end."""
         return self.end.evidence.contours.values[self.end.labelled_kinds[self.begun :]]
 
+    @property
+    def asked(self) -> Bools:
+        """(rows,) whether a row came without its label."""
+        return ~self.end.evidence.came_labelled[self.end.labelled[self.begun :]]
+
 
 @dataclass(frozen=True, eq=False)
 class JudgedBlock:
@@ -62,16 +67,19 @@ class JudgedBlock:
         (memories, rows, l) estimates.
     contours
         (rows, l) what was known at its end.
+    asked
+        (rows,) whether a row came without its label.
     """
 
     trees: int
     theta: Floats
     contours: Floats
+    asked: Bools
 
     @classmethod
     def of(cls, judges: Members, block: EndedBlock) -> "JudgedBlock":
         """Return a block as its judges see it."""
-        return cls(judges.tree_count, judges.memory_estimates(block.values), block.contours)
+        return cls(judges.tree_count, judges.memory_estimates(block.values), block.contours, block.asked)
 
 
 class RecentScores:
@@ -270,7 +278,7 @@ def _accuracy_of(judged: JudgedBlock, weights: Floats) -> AccuracyBlock:
         return AccuracyBlock()
     shares = np.bincount(memory_of(judged.trees), weights, len(judged.theta))
     mean = np.einsum("m,mnc->nc", shares, judged.theta)
-    return AccuracyBlock.of(first_most_likely(mean), judged.contours)
+    return AccuracyBlock.of(first_most_likely(mean), judged.contours, judged.asked)
 
 
 def _scores_of(theta: Floats, contours: Floats) -> Floats:

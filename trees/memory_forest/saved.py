@@ -60,6 +60,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "values": evidence.values,
         "codes": evidence.codes(),
         "kinds": evidence.kinds,
+        "came_labelled": evidence.came_labelled,
         "told": labelled,
         **_book_columns("cuts", evidence.book),
         **_book_columns("judge_cuts", judges.book),
@@ -69,6 +70,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "judged_trees": np.array([block.trees for block in judged], np.int64),
         "judged_theta": np.array([block.theta for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
         "judged_contours": np.array([block.contours for block in judged]).reshape(-1, BLOCK, l),
+        "judged_asked": np.array([block.asked for block in judged], np.bool_).reshape(-1, BLOCK),
         **_tree_columns(judges.trees, l),
         "tree_levels": np.array([grove.level for grove in judges.groves], np.float64),
         "constant_rows": evidence.constant_rows,
@@ -92,6 +94,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         values=columns["values"],
         codes=columns["codes"],
         kinds=columns["kinds"],
+        came_labelled=columns["came_labelled"],
         labelled=columns["told"],
         book=_book_of(
             "cuts",
@@ -106,9 +109,11 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
     if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(evidence.labelled):
         raise ValueError(f"{counts} trees and {saved.begun} rows do not fit the forest")
     blocks = zip(
-        columns["judged_trees"].tolist(), columns["judged_theta"], columns["judged_contours"], strict=True
+        columns["judged_trees"].tolist(),
+        *(columns[name] for name in ("judged_theta", "judged_contours", "judged_asked")),
+        strict=True,
     )
-    judged = [JudgedBlock(trees, np.array(a), np.array(b)) for trees, a, b in blocks]
+    judged = [JudgedBlock(trees, *map(np.array, each)) for trees, *each in blocks]
     early = _early_of(evidence, columns, saved.piece_begun, forest)
     forest.continue_from(evidence, RecentScores.of(judges, judged, saved.begun, early))
 
@@ -118,7 +123,10 @@ def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
     none = np.empty(0, np.int64)
     before = None if early.is_over else early.before
     return {
-        "early": np.array([astuple(piece) for piece in early.judged], np.float64).reshape(-1, 4),
+        "early": np.array([astuple(piece)[:6] for piece in early.judged], np.float64).reshape(-1, 6),
+        "early_cells": np.array(
+            [(place, *cell) for place, piece in enumerate(early.judged) for cell in piece.confusion], np.int64
+        ).reshape(-1, 4),
         "early_count": np.array([-1 if early.is_over else 0 if before is None else before.count]),
         "early_told": none if before is None else before.labelled,
         "early_kinds": none.astype(np.int32) if before is None else before.labelled_kinds,
@@ -127,7 +135,16 @@ def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
 
 def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: MemoryForest) -> EarlyPieces:
     early, count = EarlyPieces(forest.recent.early.judges), columns["early_count"].item()
-    early.judged = [AccuracyBlock(int(a), int(b), int(c), d) for a, b, c, d in columns["early"].tolist()]
+    cells = columns["early_cells"].tolist()
+    early.judged = [
+        AccuracyBlock(
+            *(int(rows), int(precise), int(right), expected, int(unasked), unasked_expected),
+            confusion=tuple((said, holds, count) for of, said, holds, count in cells if of == place),
+        )
+        for place, (rows, precise, right, expected, unasked, unasked_expected) in enumerate(
+            columns["early"].tolist()
+        )
+    ]
     early.begun, early.is_over = begun, count < 0
     labelled, kinds = np.array(columns["early_told"]), np.array(columns["early_kinds"])
     _check_range("early_count", columns["early_count"], int(labelled.max(initial=-2)) + 1, len(evidence) + 1)
@@ -252,7 +269,10 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "judged_contours": (blocks, BLOCK, size),
         "tree_counts": (len(columns["tree_counts"]), 3),
         "tree_nodes": (FIELDS, columns["tree_nodes"].shape[-1]),
-        "early": (len(columns["early"]), 4),
+        "judged_asked": (blocks, BLOCK),
+        "came_labelled": (n,),
+        "early": (len(columns["early"]), 6),
+        "early_cells": (len(columns["early_cells"]), 4),
         "early_count": (1,),
         "early_kinds": (len(columns["early_told"]),),
         "tree_opinions": (len(columns["tree_opinions"]), 3, size),
@@ -263,6 +283,13 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     for name, shape in shapes.items():
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
+    cells = columns["early_cells"]
+    for name, numbers, end in (
+        ("early_cells", cells[:, 0], len(columns["early"])),
+        ("early_cells", cells[:, 1:3], size),
+        ("early_cells", cells[:, 3], BLOCK + 1),
+    ):
+        _check_range(name, numbers, 0, end)
     _check_range("kinds", columns["kinds"], UNLABELLED, d)
     constant = columns["constant_rows"]
     _check_range("constant_rows", constant[constant != NEVER], 1, n)

@@ -17,7 +17,15 @@ from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.reports import accuracy_in
 from quercus.specification.attributes import Numeric
-from quercus.storage import Event, EventKind, InstanceColumns, Store
+from quercus.storage import (
+    Event,
+    EventKind,
+    InstanceColumns,
+    KnownModel,
+    Statement,
+    StatementBatch,
+    Store,
+)
 from quercus.trees import AccuracyBlock
 from quercus.v1 import model_pb2
 
@@ -87,7 +95,7 @@ def test_an_answer_counts_once_for_its_row() -> None:
     for sequence, mask in ((22, 3), (23, 2), (24, 1), (25, None), (26, 2)):
         engine.fold_events([correction(sequence, mask)])
         engine.grown_trees({})
-    assert engine.accuracy == (AccuracyBlock(2, 2, 2, 2.0),)
+    assert engine.accuracy == (AccuracyBlock(2, 2, 2, 2.0, confusion=((1, 1, 2),)),)
 
 
 def correction(sequence: int, mask: int | None) -> Event:
@@ -139,3 +147,37 @@ def test_a_model_that_learns_again_judges_the_trees_before(store: Store) -> None
         found = sum(accuracy_in(store.get_model("m").report), AccuracyBlock())
         assert found.rows == expected
     assert found.right > 85
+
+
+@pytest.mark.parametrize("learner", ["abc45", "active-forest", "c45"])
+def test_rows_that_came_labelled_and_answers_are_told_apart(store: Store, learner: str) -> None:
+    """120 rows come labelled, 60 are labelled later; a confusion matrix has every row with one class."""
+    create(store, BINS, to_proto(learner))
+    key = store.get_model("m").key
+    grower = Grower(store, interval_s=0.0)
+
+    def grown() -> AccuracyBlock:
+        if learner != "c45":
+            return grow(grower, store)
+        committed = store.get_model("m").sequence_committed
+        learned = learn_model(store, LearningTask("m", key, committed))
+        store.publish("m", as_of=committed, snapshot=learned.snapshot, agenda=None, report=learned.report)
+        return sum(accuracy_in(learned.report), AccuracyBlock())
+
+    push(store, 60)
+    grown()
+    push(store, 60)
+    first = grown()
+    assert first.rows == first.unasked_rows >= 60
+    assert first.unasked_expected == pytest.approx(first.expected)
+    push(store, 60, told=False)
+    grown()
+    said = [Statement(f"i{120 + k}", "ann", encode(ClassSet(1))) for k in range(60)]
+    store.state("m", StatementBatch("r", said), KnownModel(2))
+    found = grown()
+    assert (found.rows, found.unasked_rows) == (first.rows + 60, first.unasked_rows)
+    assert found.unasked_expected == first.unasked_expected
+    assert sum(count for _, _, count in found.confusion) == found.precise_rows
+    assert sum(count for said_class, holds, count in found.confusion if said_class == holds) == found.right
+    assert sum(count for _, holds, count in found.confusion if holds == 0) >= 60
+    assert model_pb2.GrowthReport.FromString(store.get_model("m").report).accuracy.labelled_rows == 180
