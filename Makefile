@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test test-all compiled-tests docs serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test tests test-all compiled-tests docs serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -46,20 +46,29 @@ checks: $(STAMP)
 
 # Tests wait for other processes, slow ones most of all: more workers than the machine has cores keep the cores busy. Each
 # costs 11 seconds of CPU: it imports all tests, and has servers of its own.
-WAITING = $(if $(SELECTED),1,3)
+WAITING = $(if $(filter-out $(QUICK),$(SELECTED)),3,1)
 WORKERS = $(shell $(BIN)/python -c 'import os; print((os.cpu_count() or 1) + $(WAITING))')
 PYTEST = $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-SELECTED := -m "not slow"
-test: checks ## Run every check, and the tests that every change needs
+QUICK := -m "not slow"
+SELECTED := $(QUICK)
+test: checks tests ## Run every check, and the tests that every change needs
+
+tests: $(STAMP)
 	$(PYTEST) $(SELECTED) $(ARGS)
 
 # For a checkout without bytecode: each worker would compile all tests itself.
 compiled-tests: $(STAMP) ## Compile the tests once, which each worker would do for itself
 	@$(BIN)/python -m pytest --collect-only -q > /dev/null || true
 
-test-all: SELECTED :=
-test-all: test ## Run every check and every test, as continuous integration does
+test-all: SELECTED := -m "not release"
+test-all: checks tests ## Run every check, and every test that is no trial of a release: as continuous integration does
+
+release-tests: $(STAMP) ## Run the tests that are trials of a release: large models, many kills, services of others
+	$(PYTEST) -m release $(ARGS)
+
+laws: $(STAMP) ## Try N=200 cases of every law that Hypothesis tests
+	LAW_EXAMPLES=$(or $(N),200) $(PYTEST) --timeout 1800 tests/property $(ARGS)
 
 wheels: $(STAMP) ## Build a wheel for this Python into dist; cibuildwheel builds those for all platforms
 	$(BIN)/python -m build --wheel --outdir dist .
@@ -106,6 +115,9 @@ cluster-torture: $(STAMP) ## Kill, stop and cut off two servers on one PostgreSQ
 
 fuzz: $(STAMP) ## Feed every RPC N=10000 mutated messages
 	$(BIN)/python tests/support/fuzz.py $(or $(N),10000)
+
+power-cuts: $(STAMP) ## Cut the power N=2000 times in the writes of a server under load, and check that nothing is lost
+	$(BIN)/python tests/support/power_cuts.py $(or $(N),2000)
 
 leases: $(STAMP) ## Let 32 labellers answer N=2000 queries with delays, deaths and clock jumps
 	$(BIN)/python tests/support/leases.py $(or $(N),2000)
@@ -205,16 +217,9 @@ audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the 
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement build/audited.txt
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
 
-# Not `make test-all`: what does not fit the quarter of an hour of continuous integration.
-release-checks: $(STAMP) ## Before a release: floors, kills, faults, lost leases, mutated messages; about two hours
-	$(MAKE) audit
-	$(MAKE) floors
-	$(MAKE) examples
-	$(MAKE) torture N=200
-	$(MAKE) leases N=2000
-	$(MAKE) fuzz N=20000
-	$(MAKE) faults
-	$(MAKE) cluster-torture N=100
+# What does not fit the quarter of an hour of continuous integration: targets above, each of which can be run alone.
+release-checks: $(STAMP) ## Before a release: all trials, about three hours (CHECKS="torture fuzz": some; N=5: small ones)
+	$(BIN)/python tests/support/release_checks.py $(CHECKS)
 
 $(GENERATOR_STAMP):
 	@$(call install,--target $(GENERATOR) --no-deps grpcio-tools==$(GENERATOR_VERSION))

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated
 
 import typer
 from rich.table import Table as RichTable
@@ -18,21 +18,17 @@ from quercus.cli.common import (
     ModelArgument,
     ServerOption,
     SpreadsheetOption,
-    StandardOutput,
     default_labeller,
-    err,
     fail,
     out,
-    print_json,
     report,
 )
 from quercus.cli.completion import complete_labeller
-from quercus.cli.output_files import ENDINGS, format_for, refuse_existing, write_rows
+from quercus.cli.output_files import ENDINGS, chosen_format, write_chosen
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Answer
-from quercus.files import writing
-from quercus.files.writing import Format, OutputTable
+from quercus.files.writing import OutputTable
 from quercus.specification.attributes import Numeric, column_names
 from quercus.specification.written_labels import read_label, write_name
 from quercus.view.answers import answer_text, moment_text, remarks_on
@@ -154,7 +150,7 @@ def answers(
     )  # fmt: skip
     if as_json and output is None and form is None:
         form = "jsonl"
-    chosen = _chosen_format(output, form, values=values, for_spreadsheets=for_spreadsheets, force=force)
+    chosen = chosen_format(output, form, {"--values": values}, for_spreadsheets=for_spreadsheets, force=force)
     with Client(server) as client:
         changed = undo if correct is None else correct[0]
         if changed is not None:
@@ -177,16 +173,7 @@ def answers(
             _show_answers(client, model, wanted, limit or DEFAULT_ANSWERS, has_limit=limit is not None)
         else:
             table = _answer_table(client, model, wanted, limit, with_values=values)
-            if output is not None:
-                count = write_rows(table, output, chosen, for_spreadsheets=for_spreadsheets)
-                if as_json:
-                    print_json({"file": str(output), "answers": count})
-                else:
-                    err.print(f"wrote {count:,} answers to {output}", soft_wrap=True)
-            elif chosen == "csv":
-                writing.write_csv(table, StandardOutput(), for_spreadsheets=for_spreadsheets)
-            else:
-                writing.write_jsonl(table, StandardOutput())
+            write_chosen(table, output, chosen, "answers", for_spreadsheets=for_spreadsheets, as_json=as_json)
 
 
 def _parse_time(text: str | None, flag: str) -> datetime | None:
@@ -203,28 +190,6 @@ def _parse_time(text: str | None, flag: str) -> datetime | None:
             f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
         ) from None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-def _chosen_format(
-    output: Path | None, form: str | None, *, values: bool, for_spreadsheets: bool, force: bool
-) -> Format | None:
-    """Return the format of answers that are written; None: they are shown as a table."""
-    if form is not None and form not in writing.FORMATS:
-        raise typer.BadParameter(f"--format {form!r} is none of {', '.join(writing.FORMATS)}")
-    if output is None and form is None:
-        for_files = {"--values": values, "--for-spreadsheets": for_spreadsheets, "--force": force}
-        for flag, given in for_files.items():
-            if given:
-                raise typer.BadParameter(f"{flag} is for files: give -o FILE or --format")
-        return None
-    chosen = cast(Format, form) if output is None else format_for(output, form)
-    if chosen == "parquet" and output is None:
-        raise typer.BadParameter("--format parquet needs a file: -o FILE")
-    if for_spreadsheets and chosen != "csv":
-        raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
-    if output is not None:
-        refuse_existing(output, force)
-    return chosen
 
 
 def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:

@@ -9,13 +9,14 @@ import typer
 from quercus.cli.common import DEFAULT_SERVER, ServerOption, err, needs_extra, out, warn_of_certificate
 from quercus.cli.options import option, with_options
 from quercus.specification.console import PARAMETERS
+from quercus.specification.hosts import is_loopback
 
 
 def console_options() -> dict[str, Any]:
     """Return the option of each parameter of the console; its environment variable is QUERCUS_CONSOLE_NAME."""
     options: dict[str, Any] = {}
     for name, parameter in PARAMETERS.items():
-        more = {"metavar": "FILE"} if name in ("tls_cert", "tls_key") else {}
+        more = {"metavar": "FILE"} if name in ("tls_cert", "tls_key", "sign_on_users") else {}
         made = option(parameter, envvar=f"QUERCUS_CONSOLE_{name.upper()}", **more)
         options[name] = Annotated[parameter.kind, made]
     return options
@@ -54,6 +55,15 @@ def console(
             "for the browser's address, which the proxy gives in X-Forwarded-For.",
         ),
     ] = None,
+    sign_on_proxy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--sign-on-proxy",
+            metavar="ADDRESS",
+            envvar="QUERCUS_CONSOLE_SIGN_ON_PROXY",
+            help="Address from which the sign-on proxy connects; repeatable. From any other the header does not count.",
+        ),
+    ] = None,
 ) -> None:
     """Label rows, view trees and classify in a browser: run the console until Ctrl-C or SIGTERM.
 
@@ -76,6 +86,7 @@ def console(
         names=tuple(name or ()),
         media=tuple(media or ()),
         trusted_proxies=tuple(trusted_proxy or ()),
+        sign_on_proxies=tuple(sign_on_proxy or ()),
         **options,
     )
     warn_of_certificate(config.tls_cert, config.tls_key)
@@ -84,6 +95,12 @@ def console(
         err.print(
             "warning: anybody who reaches this console may label, if the server asks for no token",
             style="yellow",
+        )
+    if any(is_loopback(each) for each in config.sign_on_proxies):
+        err.print(
+            "warning: the sign-on proxy is on this machine, so any program on it may sign in as any of its users",
+            style="yellow",
+            soft_wrap=True,
         )
     err.print(f"server {config.server}; stop with Ctrl-C or SIGTERM", style="dim", soft_wrap=True)
     out.print(f"console at {console_url(config, listening)}", soft_wrap=True)

@@ -22,6 +22,7 @@ from quercus.client.results import Answer as GivenAnswer
 from quercus.client.results import Query
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.view.answers import CANNOT_TELL
+from quercus.view.terminal.guidance import guidance_parts
 from quercus.view.terminal.queries import (
     MOST_KEYS,
     TERMS_TEXT,
@@ -194,7 +195,7 @@ class TerminalLabeller:
             reply = _REPLIES[command]
             self._echo_answer(reply.value)
             return reply
-        if asked is None and command in {"back", "own_answers", "neighbours"}:
+        if asked is None and command in {"back", "own_answers", "neighbours", "guidelines"}:
             self._print_warning(
                 f"finish this correction first; {keys.commands['skip'][0]} leaves it as it is"
             )
@@ -206,6 +207,7 @@ class TerminalLabeller:
             "own_answers": lambda: None if asked is None else self._change_own_answer(asked),
             "comment": self._read_comment,
             "neighbours": lambda: None if asked is None else self._show_neighbours(asked),
+            "guidelines": lambda: None if asked is None else self._show_guidelines(asked.model),
             "words": lambda: self._console.print(TERMS_TEXT, style="cyan"),
             "help": lambda: self._console.print(help_text(classes), style="cyan"),
         }
@@ -239,6 +241,19 @@ class TerminalLabeller:
             self._console.print(neighbour_list(neighbours))
         else:
             self._print_warning("no row of known class was found")
+
+    def _show_guidelines(self, name: str) -> None:
+        try:
+            model = self._client.get_model(name)
+            examples = self._client.examples(name) if model.specification.guidance is not None else ()
+        except QuercusError as error:
+            self._print_warning(str(error))
+            return
+        parts = list(guidance_parts(model, examples))
+        for each in parts:
+            self._console.print(each)
+        if not parts:
+            self._print_warning("whoever leads this model has written no guidelines yet")
 
     def _change_own_answer(self, asked: Query) -> EditEarlier | None:
         """List own answers and ask for a correction of one; None: nothing is changed."""

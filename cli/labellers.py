@@ -154,6 +154,12 @@ def policy(
             "--tags", metavar="A,B", help="Tags of the model, for quercus label - --tag A; '' removes all."
         ),
     ] = None,
+    labellers: Annotated[
+        str | None,
+        typer.Option(
+            "--labellers", metavar="A,B", help="Labellers who may label the model; '' lets everybody."
+        ),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -167,6 +173,7 @@ def policy(
         quercus policy wine
         quercus policy wine --answers 3 --reliability estimated
         quercus policy wine --per-hour 200 --tags urgent
+        quercus policy wine --labellers ann,bob
     """
     given: dict[str, Any] = {
         "answers_per_query": answers,
@@ -177,6 +184,9 @@ def policy(
         "max_held": max_held,
         "corrections": corrections,
         "tags": None if tags is None else tuple(name.strip() for name in tags.split(",") if name.strip()),
+        "labellers": None
+        if labellers is None
+        else tuple(name.strip() for name in labellers.split(",") if name.strip()),
     }
     changes = {key: value for key, value in given.items() if value is not None}
     for key in {"per_labeller", "per_hour"} & changes.keys():

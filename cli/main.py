@@ -51,6 +51,11 @@ COMMANDS = {
         "answers",
         "Show the answers about a model's rows, with labeller, time and state.",
     ),
+    "rows": (
+        "rows",
+        "rows",
+        "Show the rows of a model, or those that a filter selects: their class, and what the model says.",
+    ),
     "disputes": (
         "disputes",
         "disputes",

@@ -28,7 +28,7 @@ from quercus.cli.common import (
 from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
-from quercus.cli.specfile import read_presentation, read_specification, to_dict
+from quercus.cli.specfile import read_guidance, read_presentation, read_specification, to_dict
 from quercus.client.client import Client
 from quercus.client.places import naming_places
 from quercus.client.results import Model
@@ -181,10 +181,20 @@ def update_model(
             help="How rows are shown to labellers: TOML or JSON, see docs/display.md.",
         ),
     ] = None,
+    guidance: Annotated[
+        Path | None,
+        typer.Option(
+            "--guidance",
+            metavar="FILE",
+            exists=True,
+            dir_okay=False,
+            help="Title, guidelines and examples for labellers: TOML or JSON, see docs/labelling.md.",
+        ),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Change levels, budget, stopping, strategy, pruning or presentation of a model; the grower updates the tree.
+    """Change parameters, budget, strategy, presentation or guidance of a model; the grower updates the tree.
 
     Attributes and classes cannot change: create another model instead.
 
@@ -194,6 +204,8 @@ def update_model(
     """
     if presentation is not None:
         options["presentation"] = read_presentation(presentation)
+    if guidance is not None:
+        options["guidance"] = read_guidance(guidance)
     if not options:
         flags = ", ".join(f"--{field.replace('_', '-')}" for field in CHANGEABLE[:-1])
         raise typer.BadParameter(f"nothing to change: give {flags} or --{CHANGEABLE[-1]}")

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, cast
 
 import typer
 
-from quercus.cli.common import err, fail
+from quercus.cli.common import StandardOutput, err, fail, print_json
 from quercus.client.durable import replace_durably, sync_folder
 from quercus.files import writing
 from quercus.files.errors import NO_ROOM
@@ -41,6 +41,58 @@ def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or gi
     if told is not None and form not in {None, told}:
         raise typer.BadParameter(f"--format {form} contradicts the name {file.name}: omit one of them")
     return cast(Format, told or form)
+
+
+def chosen_format(
+    output: Path | None,
+    form: str | None,
+    for_files: Mapping[str, bool],
+    *,
+    for_spreadsheets: bool,
+    force: bool,
+) -> Format | None:
+    """Return the format of what a command writes; None: it shows a table.
+
+    Parameters
+    ----------
+    output, form
+        The file and the format that were given.
+    for_files
+        Flags that only a file or a format makes sense of, and whether they were given.
+    for_spreadsheets, force
+        Flags of the same kind.
+    """
+    if form is not None and form not in writing.FORMATS:
+        raise typer.BadParameter(f"--format {form!r} is none of {', '.join(writing.FORMATS)}")
+    if output is None and form is None:
+        for flag, given in {**for_files, "--for-spreadsheets": for_spreadsheets, "--force": force}.items():
+            if given:
+                raise typer.BadParameter(f"{flag} is for files: give -o FILE or --format")
+        return None
+    chosen = cast(Format, form) if output is None else format_for(output, form)
+    if chosen == "parquet" and output is None:
+        raise typer.BadParameter("--format parquet needs a file: -o FILE")
+    if for_spreadsheets and chosen != "csv":
+        raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
+    if output is not None:
+        refuse_existing(output, force)
+    return chosen
+
+
+def write_chosen(
+    table: OutputTable, output: Path | None, form: Format, what: str, *, for_spreadsheets: bool, as_json: bool
+) -> None:
+    """Write a table to a file, and report how many rows of what, or to standard output."""
+    if output is not None:
+        count = write_rows(table, output, form, for_spreadsheets=for_spreadsheets)
+        if as_json:
+            print_json({"file": str(output), what: count})
+        else:
+            err.print(f"wrote {count:,} {what} to {output}", soft_wrap=True)
+    elif form == "csv":
+        writing.write_csv(table, StandardOutput(), for_spreadsheets=for_spreadsheets)
+    else:
+        writing.write_jsonl(table, StandardOutput())
 
 
 def refuse_other_ending(option: str, file: Path | None, endings: Sequence[str]) -> None:

@@ -24,7 +24,7 @@ import json
 import tomllib
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +37,14 @@ from quercus.files.errors import FileError
 from quercus.specification import model
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.guidance import ClassExample, Guidance
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES, OVERFLOW
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
 _PLUGINS = ("algorithm", "strategy")
-_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", *_PLUGINS, "presentation")
+_KEYS = ("attributes", "classes", *_OPTIONS, "pruning", *_PLUGINS, "presentation", "guidance")
 _VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
 _ATTRIBUTE_KEYS = ("name", "kind", "values", "bins", "edges", "missing", "cuts", "max_values", "overflow")
@@ -104,6 +105,8 @@ def from_dict(path: Path, content: Any) -> Specification:
                 raise FileError(path, str(error)) from None
     if "presentation" in table:
         options["presentation"] = presentation_of(path, table["presentation"])
+    if "guidance" in table:
+        options["guidance"] = guidance_of(path, table["guidance"])
     attributes = _check_list(path, table["attributes"], "attributes")
     return Specification(
         [_read_attribute(path, each, f"attributes[{i}]") for i, each in enumerate(attributes)],
@@ -115,6 +118,24 @@ def from_dict(path: Path, content: Any) -> Specification:
 def read_presentation(path: Path) -> Presentation:
     """Read a presentation from a ``.toml`` or ``.json`` file: tables ``attributes``, ``series`` and ``media``."""
     return presentation_of(path, _parsed_content(path), "the file")
+
+
+def read_guidance(path: Path) -> Guidance:
+    """Read what labellers are told from a ``.toml`` or ``.json`` file: title, text and a table ``examples``."""
+    return guidance_of(path, _parsed_content(path), "the file")
+
+
+def guidance_of(path: Path, content: Any, where: str = "guidance") -> Guidance:
+    """Return what labellers are told, in the content of a file."""
+    table = _check_table(path, content, where, tuple(each.name for each in fields(Guidance)))
+    known = tuple(each.name for each in fields(ClassExample))
+    examples = []
+    for i, entry in enumerate(_check_list(path, table.get("examples", []), f"examples of {where}")):
+        given = _check_table(path, entry, f"examples[{i}]", known)
+        with _naming_key(path, f"examples[{i}]."):
+            examples.append(ClassExample(**({"class_name": "", "instance": ""} | given)))
+    with _naming_key(path):
+        return Guidance(**(table | {"examples": tuple(examples)}))
 
 
 def presentation_of(path: Path, content: Any, where: str = "presentation") -> Presentation:
@@ -217,6 +238,8 @@ def to_dict(specification: Specification) -> dict[str, Any]:
             options[key] = chosen if isinstance(chosen, str) else dict(chosen)
     if specification.presentation is not None:
         options["presentation"] = _presentation_dict(specification.presentation)
+    if specification.guidance is not None:
+        options["guidance"] = asdict(specification.guidance)
     return {"classes": list(specification.classes), **options, "attributes": attributes}
 
 

@@ -1,12 +1,13 @@
-"""``quercus tokens``: the tokens of a server, and its audit log."""
+"""``quercus tokens``: the tokens of a server, and its audit log, at the store or by the server's calls."""
 
 from __future__ import annotations
 
-from contextlib import nullcontext
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import typer
 from rich.table import Table as RichTable
@@ -27,7 +28,23 @@ from quercus.cli.completion import complete_from, complete_model
 from quercus.cli.output_files import created_privately
 from quercus.cli.stores import StoreOption, opened_store
 from quercus.client.client import Client
+from quercus.client.errors import InvalidArgument, NotFound
 from quercus.client.places import plain_text
+from quercus.client.results import AuditEntry, NewToken, Token
+
+if TYPE_CHECKING:
+    from quercus.storage.access import Access, TokenRecord
+
+AtServerOption = Annotated[
+    str | None,
+    typer.Option(
+        "--server",
+        "-S",
+        metavar="HOST:PORT",
+        help="Ask this server, with your token of an operator for all models, instead of opening its store.",
+        show_default=False,
+    ),
+]
 
 app = typer.Typer(
     no_args_is_help=True, help="Create, list and revoke the tokens of a server's store; show your own."
@@ -74,6 +91,7 @@ def create_token(
         ),
     ] = None,
     store: StoreOption = None,
+    server: AtServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a token and print it once: the store keeps only a digest.
@@ -88,33 +106,32 @@ def create_token(
 
         quercus tokens create ann --role labeller --expires 90d --output ann.token
         quercus tokens create press-7 --role sensor --model press
+        quercus tokens create bob --role labeller --server 127.0.0.1:50051
     """
     lifetime_s = None if expires is None else duration_s("--expires", expires)
-    record = None
-    with opened_store("tokens", store) as opened:
-        from quercus.server.gate.access import issue_token  # noqa: PLC0415  (the server extra)
-
+    made = None
+    with _token_office(store, server) as office:
         try:
             with nullcontext() if token_path is None else created_privately(token_path) as stream:
-                token, record = issue_token(opened.access, name, role, model, lifetime_s)
+                made = office.create_token(name, role, models=model, lifetime_s=lifetime_s)
                 if stream is not None:
-                    stream.write(token + "\n")
-        except InvalidInput as error:
+                    stream.write(made.secret + "\n")
+        except (InvalidInput, InvalidArgument) as error:
             raise typer.BadParameter(plain_text(error)) from None
         except CommandFailure:  # the file cannot be written, and nobody has the token
-            if record is not None:
-                opened.access.revoke_token(record.id)
+            if made is not None:
+                office.revoke_token(made.id)
             raise
-    shown = {"token": token} if token_path is None else {"file": str(token_path)}
+    shown = {"token": made.secret} if token_path is None else {"file": str(token_path)}
     if as_json:
-        print_json(shown | {"id": record.id, "name": name, "expires_at": _iso_time(record.expires_at)})
+        print_json(shown | {"id": made.id, "name": name, "expires_at": _iso_time(made.expires_at)})
         return
-    head = f"token {record.id} of {name}, {', '.join(sorted(record.roles))}"
+    head = f"token {made.id} of {name}, {', '.join(made.roles)}"
     if token_path is not None:
         err.print(f"{head}: wrote {token_path}", style="dim", soft_wrap=True)
         return
     err.print(f"{head}:", style="dim")
-    typer.echo(token)
+    typer.echo(made.secret)
 
 
 @app.command("whoami")
@@ -139,7 +156,9 @@ def whoami(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -
 
 
 @app.command("list")
-def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
+def list_tokens(
+    store: StoreOption = None, server: AtServerOption = None, as_json: JsonOption = False
+) -> None:
     """List the tokens.
 
     The list includes expired and revoked tokens. It has no secrets, since the store keeps none.
@@ -147,31 +166,32 @@ def list_tokens(store: StoreOption = None, as_json: JsonOption = False) -> None:
     Try:
 
         quercus tokens list
+        quercus tokens list --server tls://quercus.example.org:50051
     """
-    with opened_store("tokens", store) as opened:
-        records = opened.access.tokens()
-    now = datetime.now(UTC).timestamp()
+    with _token_office(store, server) as office:
+        tokens = list(office.tokens())
     rows = []
     table = RichTable("id", "name", "roles", "models", "created", "counts", box=None)
-    for record in records:
-        roles, models = sorted(record.roles), None if record.models is None else sorted(record.models)
+    for each in tokens:
+        roles, models = list(each.roles), None if each.models is None else list(each.models)
         rows.append(
             {
-                "id": record.id,
-                "name": record.name,
+                "id": each.id,
+                "name": each.caller,
                 "roles": roles,
                 "models": models,
-                "created_at": _iso_time(record.created_at),
-                "expires_at": _iso_time(record.expires_at),
-                "revoked_at": _iso_time(record.revoked_at),
+                "created_at": _iso_time(each.created_at),
+                "expires_at": _iso_time(each.expires_at),
+                "revoked_at": _iso_time(each.revoked_at),
             }
         )
-        state = "until revoked" if record.expires_at is None else f"until {_minute_text(record.expires_at)}"
-        if not record.is_live(now):
-            state = "expired" if record.revoked_at is None else "revoked"
+        state = "until revoked" if each.expires_at is None else f"until {each.expires_at:%Y-%m-%d %H:%M}"
+        if not each.live:
+            state = "expired" if each.revoked_at is None else "revoked"
         shown = "all" if models is None else ", ".join(models)
-        created = _minute_text(record.created_at)
-        table.add_row(record.id, record.name, ", ".join(roles), shown, created, state)
+        table.add_row(
+            each.id, each.caller, ", ".join(roles), shown, f"{each.created_at:%Y-%m-%d %H:%M}", state
+        )
     none = "no tokens yet; create one with: quercus tokens create NAME --role operator"
     report(as_json, rows, table if rows else none)
 
@@ -185,6 +205,7 @@ def revoke_token(
         ),
     ],
     store: StoreOption = None,
+    server: AtServerOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a token.
@@ -195,44 +216,127 @@ def revoke_token(
 
         quercus tokens revoke 3f9a0c1d2e4b
     """
-    with opened_store("tokens", store) as opened:
-        from quercus.storage.errors import NotFound  # noqa: PLC0415  (the server extra)
-
+    with _token_office(store, server) as office:
         try:
-            opened.access.revoke_token(token_id)
+            office.revoke_token(token_id)
         except NotFound as error:
-            fail(f"{error}; those there are: quercus tokens list")
+            fail(f"{plain_text(error)}; those there are: quercus tokens list")
     report(as_json, {"revoked": token_id}, f"revoked {token_id}")
 
 
 @app.command("audit")
 def audit(
     store: StoreOption = None,
+    server: AtServerOption = None,
     as_json: JsonOption = False,
-    limit: Annotated[int, typer.Option("--newest", min=1, help="Number of newest entries.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--newest", min=1, help="Number of newest entries; of a server at most 1,000.")
+    ] = 50,
 ) -> None:
     """Show the audit log.
 
-    It lists creations, changes and deletions of models with caller and time, and refused attempts.
+    It lists what was done to models and tokens, by whom and when, and refused attempts.
 
     Try:
 
         quercus tokens audit --newest 20
     """
-    with opened_store("tokens", store) as opened:
-        records = opened.access.newest_audit(limit)
+    with _token_office(store, server) as office:
+        found = office.audit(limit)
     entries = []
     table = RichTable("when (UTC)", "who", "action", "target", "outcome", box=None)
-    for each in records:
+    for each in found:
         entry = {"who": each.who, "action": each.action, "target": each.target, "outcome": each.outcome}
         entries.append({"at": _iso_time(each.at), **entry})
-        table.add_row(f"{datetime.fromtimestamp(each.at, UTC):%Y-%m-%d %H:%M:%S}", *entry.values())
+        table.add_row(f"{each.at:%Y-%m-%d %H:%M:%S}", *entry.values())
     report(as_json, entries, table)
 
 
-def _iso_time(seconds: float | None) -> str | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, UTC).isoformat()
+class _TokenOffice(Protocol):
+    """The calls of these commands: the client of a server has them, and a store in its place."""
+
+    def create_token(
+        self,
+        caller: str,
+        roles: Collection[str],
+        *,
+        models: Collection[str] | None,
+        lifetime_s: float | None,
+    ) -> NewToken: ...
+
+    def tokens(self) -> Iterator[Token]: ...
+
+    def revoke_token(self, token_id: str) -> Token | None: ...
+
+    def audit(self, newest: int) -> Sequence[AuditEntry]: ...
 
 
-def _minute_text(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M}"
+class _StoreOffice:
+    """The tokens of a store, as the client shows those of a server."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+
+    def create_token(
+        self,
+        caller: str,
+        roles: Collection[str],
+        *,
+        models: Collection[str] | None,
+        lifetime_s: float | None,
+    ) -> NewToken:
+        from quercus.server.gate.access import issue_token  # noqa: PLC0415  (the server extra)
+
+        secret, record = issue_token(self._access, caller, roles, models, lifetime_s)
+        return NewToken(**vars(_token_of(record)), secret=secret)
+
+    def tokens(self) -> Iterator[Token]:
+        return map(_token_of, self._access.tokens())
+
+    def revoke_token(self, token_id: str) -> None:
+        from quercus.storage.errors import NotFound as NoSuchToken  # noqa: PLC0415  (the server extra)
+
+        try:
+            self._access.revoke_token(token_id)
+        except NoSuchToken as error:
+            raise NotFound(str(error)) from None
+
+    def audit(self, newest: int) -> Sequence[AuditEntry]:
+        return [
+            AuditEntry(_utc(each.at), each.who, each.action, each.target, each.outcome)
+            for each in self._access.newest_audit(newest)
+        ]
+
+
+@contextmanager
+def _token_office(store: str | None, server: str | None) -> Iterator[_TokenOffice]:
+    """Yield where tokens are made and listed: the server that is named, else the store."""
+    if server is not None:
+        if store is not None:
+            raise typer.BadParameter("--store and --server are two ways to the same tokens: give one of them")
+        with Client(server) as client:
+            yield client
+        return
+    with opened_store("tokens", store) as opened:
+        yield _StoreOffice(opened.access)
+
+
+def _token_of(record: TokenRecord) -> Token:
+    return Token(
+        id=record.id,
+        caller=record.name,
+        roles=tuple(sorted(record.roles)),
+        models=None if record.models is None else tuple(sorted(record.models)),
+        created_at=_utc(record.created_at),
+        expires_at=None if record.expires_at is None else _utc(record.expires_at),
+        revoked_at=None if record.revoked_at is None else _utc(record.revoked_at),
+        live=record.is_live(datetime.now(UTC).timestamp()),
+    )
+
+
+def _utc(seconds: float) -> datetime:
+    return datetime.fromtimestamp(0, UTC) + timedelta(microseconds=round(seconds * 1e6))  # as on the wire
+
+
+def _iso_time(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()

@@ -12,7 +12,7 @@ from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.specification.attributes import Nominal, plain_number
 
-_NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "strategy", "presentation"}
+_NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "strategy", "presentation", "guidance"}
 """Fields of a specification that are compared otherwise; how rows are presented is no difference."""
 
 

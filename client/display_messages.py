@@ -9,7 +9,7 @@ from google.protobuf.message import Message
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import invalid
-from quercus.client.messages import message_of
+from quercus.client.messages import filled, message_of
 from quercus.specification.display import (
     Display,
     DisplayItem,
@@ -19,6 +19,7 @@ from quercus.specification.display import (
     TextItem,
     check_items,
 )
+from quercus.specification.guidance import ClassExample, Guidance
 from quercus.specification.presentation import (
     MEDIA_KINDS,
     WITHHOLDABLE,
@@ -27,7 +28,7 @@ from quercus.specification.presentation import (
     Presentation,
     SeriesView,
 )
-from quercus.v1 import display_pb2
+from quercus.v1 import display_pb2, model_pb2
 
 _KINDS: Final[Mapping[str, Any]] = {name: number for number, name in enumerate(MEDIA_KINDS, 1)}
 _KIND_NAMES: Final[Mapping[int, Any]] = {number: name for name, number in _KINDS.items()}
@@ -107,6 +108,19 @@ def presentation_of(message: display_pb2.Presentation) -> Presentation:
             MediaTemplate(_KIND_NAMES[m.kind], m.title, m.url) for m in message.media if m.kind in _KIND_NAMES
         ),
         tuple(part for part in message.withheld if part in WITHHOLDABLE),
+    )
+
+
+def message_of_guidance(given: Guidance) -> model_pb2.Guidance:
+    """Return the message of what labellers are told."""
+    examples = [message_of(model_pb2.ClassExample, each) for each in given.examples]
+    return filled(model_pb2.Guidance, title=given.title, text=given.text, examples=examples)
+
+
+def guidance_of(message: model_pb2.Guidance) -> Guidance:
+    """Return what labellers are told, as the server holds it."""
+    return Guidance(
+        message.title, message.text, tuple(ClassExample(**_fields_of(each)) for each in message.examples)
     )
 
 

@@ -84,6 +84,7 @@ from typing import Any
 
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute
+from quercus.specification.guidance import Guidance
 from quercus.specification.presentation import Presentation
 '''
 SPECIFICATION_EXAMPLES: Final = """
@@ -132,6 +133,7 @@ FORMS: Final[Mapping[str, Form]] = {
     f"{PACKAGE}Pruning": Form("Pruning"),
     f"{PACKAGE}Plugin": Form("str | Mapping[str, Any]"),
     f"{PACKAGE}Presentation": Form("Presentation"),
+    f"{PACKAGE}Guidance": Form("Guidance"),
 }
 """Messages that have a type of their own in Python."""
 BY_CLASS: Final = Form(

@@ -10,9 +10,11 @@ import signal
 import socket
 import ssl
 from collections.abc import Sequence
+from typing import Any
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from quercus.belief.errors import InvalidInput
@@ -20,6 +22,9 @@ from quercus.belief.errors import InvalidInput
 GRACE_S = 3
 MAX_CONNECTIONS = 2_000
 LOOPBACK = ("127.0.0.1", "::1")
+PEER = "quercus.peer"
+"""Key of a connection's other end, host and port, in the scope of a request; no header changes it, unlike `client`."""
+
 MAX_HEADER_BYTES = 16 * 1024
 """Longest headers of a request."""
 
@@ -98,7 +103,7 @@ def serve(
     """
     try:
         settings = uvicorn.Config(
-            application,
+            _with_peer(application, [*LOOPBACK, *trusted_proxies]),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -109,7 +114,7 @@ def serve(
             limit_concurrency=max_connections,
             h11_max_incomplete_event_size=MAX_HEADER_BYTES,
             http=TimedProtocol,
-            forwarded_allow_ips=[*LOOPBACK, *trusted_proxies],
+            proxy_headers=False,  # `_with_peer` reads them
             ssl_certfile=tls_cert or None,
             ssl_keyfile=tls_key or None,
         )
@@ -122,3 +127,14 @@ def serve(
         # uvicorn handles them once it runs, and raises them again when it has ended; one that comes before also ends it
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     server.run(sockets=[listening])
+
+
+def _with_peer(application: ASGIApp, trusted: list[str]) -> ASGIApp:
+    """Return an application that is told the peer of a connection, beside the client that a trusted proxy names."""
+    behind_proxies: Any = ProxyHeadersMiddleware(application, trusted)  # type: ignore[arg-type]
+
+    async def serve_request(scope: Scope, receive: Receive, send: Send) -> None:
+        scope[PEER] = scope.get("client")
+        await behind_proxies(scope, receive, send)
+
+    return serve_request

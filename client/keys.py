@@ -79,6 +79,13 @@ COMMANDS: Final = (
         "Show the rows of known class that are most similar to this one.",
     ),
     Command(
+        "guidelines",
+        "h",
+        "#",
+        "guidelines",
+        "Show the guidelines of this model, and example rows of its classes.",
+    ),
+    Command(
         "zoom",
         "v",
         ".",

@@ -73,6 +73,7 @@ IDLE: Final = Words(
         6: "share_spent",
         7: "hour_spent",
         8: "hands_full",
+        9: "not_assigned",
     },
     unknown="nothing_to_ask",
 )
@@ -292,6 +293,136 @@ class Caller(CallerAdditions):
 
 
 @dataclass(frozen=True)
+class Token:
+    """A token, without its secret.
+
+    Attributes
+    ----------
+    id
+        Its public part, which stands in the token behind ``quercus_``.
+    caller
+        The name of the caller, under which its labels are stored.
+    roles
+        In alphabetical order.
+    models
+        Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
+    created_at
+        When it was made.
+    expires_at
+        When it expires; ``None``: never.
+    revoked_at
+        When it was revoked; ``None``: it was not.
+    live
+        Whether it counts now.
+    """
+
+    id: str
+    caller: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    live: bool = False
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.Token) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.name),
+            message.caller,
+            tuple(message.roles),
+            tuple(message.models) if not message.all_models else None,
+            to_datetime(message.create_time),
+            to_datetime(message.expire_time) if message.HasField("expire_time") else None,
+            to_datetime(message.revoke_time) if message.HasField("revoke_time") else None,
+            message.live,
+        )
+
+
+@dataclass(frozen=True)
+class NewToken:
+    """A new token, with its secret.
+
+    Attributes
+    ----------
+    id
+        Its public part, which stands in the token behind ``quercus_``.
+    caller
+        The name of the caller, under which its labels are stored.
+    roles
+        In alphabetical order.
+    models
+        Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
+    created_at
+        When it was made.
+    expires_at
+        When it expires; ``None``: never.
+    revoked_at
+        When it was revoked; ``None``: it was not.
+    live
+        Whether it counts now.
+    secret
+        The token as its holder shows it. It is not stored, and cannot be read again.
+    """
+
+    id: str
+    caller: str
+    roles: tuple[str, ...]
+    models: tuple[str, ...] | None
+    created_at: datetime
+    expires_at: datetime | None = None
+    revoked_at: datetime | None = None
+    live: bool = False
+    secret: str = field(default="", repr=False)
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.CreateTokenResponse) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.token.name),
+            message.token.caller,
+            tuple(message.token.roles),
+            tuple(message.token.models) if not message.token.all_models else None,
+            to_datetime(message.token.create_time),
+            to_datetime(message.token.expire_time) if message.token.HasField("expire_time") else None,
+            to_datetime(message.token.revoke_time) if message.token.HasField("revoke_time") else None,
+            message.token.live,
+            message.secret,
+        )
+
+
+@dataclass(frozen=True)
+class AuditEntry:
+    """A call that administered the server or a model, or tried to.
+
+    Attributes
+    ----------
+    at
+        When it ended.
+    who
+        The caller.
+    action
+        The call.
+    target
+        The model or the token that it was about; ``server`` for all others, ``unread`` if its message was not read.
+    outcome
+        Its status.
+    """
+
+    at: datetime
+    who: str = ""
+    action: str = ""
+    target: str = ""
+    outcome: str = ""
+
+    @classmethod
+    def from_message(cls, message: admin_pb2.AuditEntry) -> Self:
+        """Return the result of a message."""
+        return cls(to_datetime(message.time), message.who, message.action, message.target, message.outcome)
+
+
+@dataclass(frozen=True)
 class ConfusionCell:
     """A cell of a confusion matrix.
 
@@ -408,6 +539,27 @@ class Evidence:
 
 
 @dataclass(frozen=True)
+class Guess:
+    """What the newest tree says of a row.
+
+    Attributes
+    ----------
+    class_name
+        The likeliest class.
+    doubt
+        1 minus the probability of that class: 0 where the model is sure.
+    """
+
+    class_name: str
+    doubt: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Guess) -> Self:
+        """Return the result of a message."""
+        return cls(message.class_name, message.doubt)
+
+
+@dataclass(frozen=True)
 class Instance:
     """A row with the history of its label.
 
@@ -425,6 +577,8 @@ class Instance:
         True if an answer contradicted the pushed label totally; the answer counts.
     display
         Items pushed beside it, if the call asks for one row.
+    guess
+        What the newest tree says of it, if the call asks for that.
     """
 
     id: str
@@ -433,6 +587,7 @@ class Instance:
     contour: tuple[float, ...] = ()
     conflict: bool = False
     display: Display = ()
+    guess: Guess | None = None
 
     @classmethod
     def from_message(cls, message: instance_pb2.Instance, classes: Sequence[str]) -> Self:
@@ -444,6 +599,7 @@ class Instance:
             tuple(message.contour.plausibilities),
             message.conflict,
             display_of(message.display),
+            Guess.from_message(message.guess) if message.HasField("guess") else None,
         )
 
 
@@ -501,6 +657,42 @@ class LogEvent(LogEventAdditions):
             Evidence.from_message(message.evidence, classes),
             message.conflict,
             row_values(message.values) if message.HasField("values") else None,
+        )
+
+
+@dataclass(frozen=True)
+class Example:
+    """A row that shows what a class is.
+
+    Attributes
+    ----------
+    class_name
+        The class.
+    instance
+        Id of the row.
+    remark
+        What to look at.
+    values
+        Values of the row by attribute.
+    display
+        Items pushed beside the row.
+    """
+
+    class_name: str
+    instance: str = ""
+    remark: str = ""
+    values: Mapping[str, Value] = field(default_factory=dict)
+    display: Display = ()
+
+    @classmethod
+    def from_message(cls, message: instance_pb2.Example) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.class_name,
+            id_of(message.instance),
+            message.remark,
+            row_values(message.values),
+            display_of(message.display),
         )
 
 
@@ -965,7 +1157,8 @@ class Lease:
         The leased queries.
     idle
         The reason why nothing was leased: ``nothing_to_ask``, ``all_leased``, ``budget_spent``, ``growing``,
-        ``not_for_you``, ``share_spent``, ``hour_spent`` or ``hands_full``; ``None`` if something was.
+        ``not_for_you``, ``share_spent``, ``hour_spent``, ``hands_full`` or ``not_assigned``; ``None`` if something
+        was.
     budget_left
         Number of answers that the budget still allows.
     """
@@ -1576,6 +1769,9 @@ class LabellingPolicy:
         Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
     tags
         Tags by which labellers who answer for any model may choose; at most 20.
+    labellers
+        Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
+        query when the policy changes may still answer it. Operators state labels for anybody.
     """
 
     answers_per_query: int = 1
@@ -1586,6 +1782,7 @@ class LabellingPolicy:
     max_held: int = 20
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
+    labellers: tuple[str, ...] = ()
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1599,6 +1796,7 @@ class LabellingPolicy:
             message.max_held,
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
+            tuple(message.labellers),
         )
 
 

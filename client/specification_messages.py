@@ -10,7 +10,12 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.belief.errors import shown
 from quercus.client import algorithms
-from quercus.client.display_messages import message_of_presentation, presentation_of
+from quercus.client.display_messages import (
+    guidance_of,
+    message_of_guidance,
+    message_of_presentation,
+    presentation_of,
+)
 from quercus.client.errors import InvalidArgument, invalid
 from quercus.client.messages import filled
 from quercus.client.resources import model_resource
@@ -18,13 +23,14 @@ from quercus.client.specifications import Specification
 from quercus.specification import parameters
 from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric, Overflow
+from quercus.specification.guidance import Guidance
 from quercus.specification.model import CHANGEABLE
 from quercus.specification.presentation import Presentation
 from quercus.v1 import model_pb2
 from quercus.v1.words import words_of
 
-Change = float | str | Mapping[str, Any] | Pruning | Presentation | None
-_MAY_BE_NONE: Final = ("max_depth", "pruning", "presentation")
+Change = float | str | Mapping[str, Any] | Pruning | Presentation | Guidance | None
+_MAY_BE_NONE: Final = ("max_depth", "pruning", "presentation", "guidance")
 
 _PRUNING = words_of(model_pb2.PruningKind.DESCRIPTOR, parameters.PRUNING_KIND.choices)
 _MISSING = words_of(model_pb2.MissingPolicy.DESCRIPTOR, parameters.MISSING_VALUE.choices)
@@ -134,6 +140,7 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "algorithm": lambda given: algorithms.to_proto(given, "specification.algorithm"),
     "strategy": lambda given: algorithms.to_proto(given, "specification.strategy"),
     "presentation": message_of_presentation,
+    "guidance": message_of_guidance,
 }
 """Fields whose values have messages of their own."""
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
@@ -142,4 +149,5 @@ _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "algorithm": algorithms.from_proto,
     "strategy": algorithms.from_proto,
     "presentation": presentation_of,
+    "guidance": guidance_of,
 }

@@ -9,6 +9,7 @@ from typing import Any
 
 from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute
+from quercus.specification.guidance import Guidance
 from quercus.specification.presentation import Presentation
 
 
@@ -55,6 +56,8 @@ class Specification:
         exists.
     strategy
         The query strategy: a name, or a mapping of a name and parameters; docs/strategies.md names the default.
+    guidance
+        What the lead tells labellers: a title, guidelines and example rows. Learning ignores it.
 
     Examples
     --------
@@ -78,6 +81,7 @@ class Specification:
     ask: str | None = None
     memory_rows: int | None = None
     strategy: str | Mapping[str, Any] | None = None
+    guidance: Guidance | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))

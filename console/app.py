@@ -20,7 +20,20 @@ from quercus.client import errors
 from quercus.client.places import plain_text
 from quercus.console.config import ConsoleConfig
 from quercus.console.guard import RequestGuard
-from quercus.console.pages import classify, create, disputes, history, label, model, models, sign_in, tree
+from quercus.console.pages import (
+    bulk,
+    classify,
+    create,
+    disputes,
+    history,
+    items,
+    label,
+    model,
+    models,
+    sign_in,
+    tokens,
+    tree,
+)
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
 from quercus.view.svg.classes import class_styles
@@ -61,11 +74,18 @@ ROUTES = [
     Route("/m/{model}/label/leave", label.leave, methods=["POST"]),
     Route("/m/{model}/label/beat", label.heartbeat, methods=["POST"]),
     Route("/m/{model}/label/neighbours/{of}/{number:int}", label.neighbours),
+    Route("/m/{model}/label/guidelines/{of}", label.guidelines),
     Route("/m/{model}/label/beside/{of}/{number:int}/{item:int}", label.media_item),
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
+    Route("/m/{model}/items", items.items),
+    Route("/m/{model}/items/row", items.row),
+    Route("/m/{model}/items/say", items.say, methods=["POST"]),
+    Route("/m/{model}/items/beside", items.beside),
+    Route("/m/{model}/items/bulk", bulk.bulk, methods=["POST"]),
+    Route("/m/{model}/items.{form}", items.export),
     Route("/m/{model}", model.model),
     Route("/m/{model}/disputes", disputes.disputes),
-    Route("/m/{model}/disputes/beside/{item:int}", disputes.media_beside),
+    Route("/m/{model}/disputes/beside", disputes.media_beside),
     Route("/m/{model}/disputes/{act}", disputes.decide, methods=["POST"]),
     Route("/m/{model}/tree", tree.tree),
     Route("/m/{model}/tree/node", tree.node),
@@ -74,7 +94,10 @@ ROUTES = [
     Route("/m/{model}/tree.{kind}", tree.drawing),
     Route("/m/{model}/events", tree.events),
     Route("/m/{model}/classify", classify.classify, methods=["GET", "POST"]),
+    Route("/create/progress", create.progress),
     Route("/create", create.create, methods=["GET", "POST"]),
+    Route("/tokens", tokens.tokens, methods=["GET", "POST"]),
+    Route("/tokens/revoke", tokens.revoke, methods=["POST"]),
     Route("/healthz", healthz),
     Route("/static/classes.css", classes),
     Mount("/static", StaticFiles(directory=FOLDER / "static")),
@@ -83,7 +106,7 @@ ROUTES = [
 
 def application(config: ConsoleConfig) -> ASGIApp:
     """Return the application of a console."""
-    console = Console(config)
+    console = Console(config, sign_on=config.sign_on)
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
@@ -103,7 +126,7 @@ def application(config: ConsoleConfig) -> ASGIApp:
         },
     )
     app.state.console = console
-    return RequestGuard(app, config.allowed_names, config.media, config.is_encrypted)
+    return RequestGuard(app, config.allowed_names, config.media, config.is_encrypted, console.sign_on)
 
 
 async def _expire_sessions(sessions: Sessions) -> None:

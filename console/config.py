@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.transport import server_address
+from quercus.console.sign_on import HEADER, RESERVED, BadUserFile, SignOn, plain_address, read_users
 from quercus.specification import console
 from quercus.specification.hosts import is_loopback
 
@@ -32,7 +33,9 @@ class ConsoleConfig:
         Origins from which pages may show pictures and sounds, as in ``https://cam.example``.
     trusted_proxies
         Addresses or networks of reverse proxies; their header X-Forwarded-For names the browser's address.
-    host, port, tls_cert, tls_key, plaintext, access, send_delay_s, lease_s
+    sign_on_proxies
+        Addresses of the sign-on proxy: where its connections come from.
+    host, port, tls_cert, tls_key, plaintext, access, send_delay_s, lease_s, sign_on_header, sign_on_users
         Parameters declared in `quercus.specification.console`.
 
     Raises
@@ -47,12 +50,15 @@ class ConsoleConfig:
     names: tuple[str, ...] = ()
     media: tuple[str, ...] = ()
     trusted_proxies: tuple[str, ...] = ()
+    sign_on_proxies: tuple[str, ...] = ()
     tls_cert: str = ""
     tls_key: str = ""
     plaintext: bool = False
     access: str = console.ACCESS.default
     send_delay_s: float = console.SEND_DELAY_S.default
     lease_s: float = console.LEASE_S.default
+    sign_on_header: str = console.SIGN_ON_HEADER.default
+    sign_on_users: str = console.SIGN_ON_USERS.default
 
     def __post_init__(self) -> None:
         for name, parameter in console.PARAMETERS.items():
@@ -65,7 +71,35 @@ class ConsoleConfig:
             _check_origin(origin)
         for proxy in self.trusted_proxies:
             _check_network(proxy)
+        self._check_sign_on()
         self._check_encryption()
+
+    def _check_sign_on(self) -> None:
+        given = (self.sign_on_header, self.sign_on_users, self.sign_on_proxies)
+        if any(given) and not all(given):
+            raise InvalidInput(
+                "sign_on", "needs all three: --sign-on-header, --sign-on-users and --sign-on-proxy"
+            )
+        if not all(given):
+            return
+        header = self.sign_on_header.lower()
+        if HEADER.fullmatch(header) is None or header in RESERVED or header.startswith(("sec-", "proxy-")):
+            raise InvalidInput(
+                "sign_on_header",
+                f"is {self.sign_on_header[:80]!r}, must be of letters, digits and hyphens, and mean nothing else",
+            )
+        for proxy in self.sign_on_proxies:
+            try:
+                plain_address(proxy)
+            except ValueError:
+                raise InvalidInput(
+                    "sign_on_proxy",
+                    f"is {proxy!r}, must be an address, as in 10.0.0.7; a network is no address",
+                ) from None
+        try:
+            read_users(Path(self.sign_on_users))
+        except BadUserFile as error:
+            raise InvalidInput("sign_on_users", str(error)) from None
 
     def _check_encryption(self) -> None:
         if bool(self.tls_cert) != bool(self.tls_key):
@@ -86,6 +120,13 @@ class ConsoleConfig:
         if not self.names:
             reason = f"name the hosts that browsers may use for {self.host}, as in --name console.example"
             raise InvalidInput("host", reason)
+
+    @property
+    def sign_on(self) -> SignOn | None:
+        """Sign-on by a proxy, if it is switched on."""
+        if not self.sign_on_header:
+            return None
+        return SignOn(self.sign_on_header, self.sign_on_proxies, Path(self.sign_on_users))
 
     @property
     def on_loopback(self) -> bool:

@@ -11,8 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from quercus.console.sign_on import SignOn
+
 MAX_BODY_BYTES = 1024 * 1024
-MAX_UPLOAD_BYTES = 64 * 1024 * 1024
+MAX_UPLOAD_BYTES = 128 * 1024 * 1024
 UPLOADS = frozenset({"/create"})
 """Paths that take a file."""
 MAX_SIGN_IN_BYTES = 16 * 1024
@@ -50,12 +52,22 @@ class RequestGuard:
         Host names that are allowed in the header Host, in lower case.
     media
         Origins of pictures and sounds.
+    https
+        Whether browsers use TLS.
+    sign_on
+        Reads the user from the header of a sign-on proxy; None: no header means anything.
     """
 
     def __init__(
-        self, app: ASGIApp, names: Collection[str], media: Iterable[str] = (), https: bool = False
+        self,
+        app: ASGIApp,
+        names: Collection[str],
+        media: Iterable[str] = (),
+        https: bool = False,
+        sign_on: SignOn | None = None,
     ) -> None:
         self._app, self._names = app, frozenset(names)
+        self._sign_on = sign_on
         self._headers = {
             "Content-Security-Policy": content_policy(media),
             "X-Frame-Options": "DENY",
@@ -78,6 +90,12 @@ class RequestGuard:
         headers = Headers(scope=scope)
         sent = self._with_headers(scope, send)
         fault = self.find_fault(scope["method"], scope["path"], headers)
+        if (
+            fault is None
+            and self._sign_on is not None
+            and (why := self._sign_on.claim_user(scope)) is not None
+        ):
+            fault = (400, why)
         if fault is not None:
             await PlainTextResponse(fault[1] + "\n", fault[0])(scope, receive, sent)
             return

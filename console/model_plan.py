@@ -2,29 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
-from quercus.belief.errors import InvalidInput
+from quercus.belief.errors import InvalidInput, shown
+from quercus.files.displays import DisplayColumn
 from quercus.files.leaks import CLASS, ColumnContent, names_classes, names_sets
-from quercus.files.looking import Choices, ColumnLook, Remark, look_at, look_at_rows
+from quercus.files.looking import (
+    DECIMAL_COMMA,
+    Choices,
+    ColumnLook,
+    Remark,
+    look_at,
+    look_at_rows,
+    written_form,
+)
 from quercus.files.schema import class_column, names_of
 from quercus.files.seen import see_table
-from quercus.files.table import FileTable, listed_names
+from quercus.files.table import FileRecord, FileTable, listed_names
 from quercus.files.words import typed_classes
 from quercus.specification.parameters import MAX_CLASSES
+from quercus.specification.values import finite_number
 from quercus.specification.written_labels import set_parts
 from quercus.view.words import counted
 
 MAX_COLUMNS: Final = 500
-MAX_ROWS: Final = 200_000
+MAX_ROWS: Final = 1_000_000
+SAMPLES: Final = 3
+"""Rows that are shown as a labeller will see them."""
 EXAMPLES: Final = 4
 MAX_SEEN: Final = 4 * MAX_CLASSES
 """Distinct values of a column that are kept; a column with more is taken for no class."""
 LEFT_OUT: Final = "leave out"
-KINDS: Final = ("number", "names", LEFT_OUT)
+COMMA: Final = "number (1,5)"
+SHOWN: Final = {"text": "text", "picture": "image", "series": "series", "link": "link"}
+"""Kinds of columns that labellers see beside the row, and of which no tree learns; the kinds of their items."""
+NUMBERS: Final = ("number", COMMA)
+ATTRIBUTES: Final = (*NUMBERS, "names")
+"""Kinds of columns that become attributes."""
+KINDS: Final = (*ATTRIBUTES, *SHOWN, LEFT_OUT)
+WORDS_OF_TEXT: Final = 5
+"""Mean number of words from which cells are free text."""
+SERIES_LENGTH: Final = 4
+"""Numbers that a cell has at least, if it is a series."""
+_URL: Final = re.compile(r"https?://\S+")
+_PICTURE: Final = re.compile(
+    r"(?:https?://\S+\.(?:png|jpe?g|gif|webp)(?:\?\S*)?|data:image/\S+)", re.IGNORECASE
+)
+_PATH: Final = re.compile(r"[^|<>\"?*]*\.(?:png|jpe?g|gif|webp|bmp|tiff?|wav|mp3|ogg|flac)", re.IGNORECASE)
 KEEP, HIDE, NO_ROWS = "known", "ask", "none"
 LABELS: Final = {
     KEEP: "keep them: they teach the model",
@@ -37,7 +65,8 @@ LABELS: Final = {
 class UploadedColumn:
     """A column: the kind that is guessed, its first values, the number of its cells with a value, distinct values.
 
-    ``remarks`` say what looks wrong in it if it becomes an attribute.
+    ``remarks`` say what looks wrong in it if it becomes an attribute; ``found`` why it is taken for something else
+    than a number or a name.
     """
 
     name: str
@@ -47,6 +76,7 @@ class UploadedColumn:
     values: frozenset[str]
     numeric: bool = False
     remarks: tuple[Remark, ...] = ()
+    found: str = ""
 
     @property
     def open_remarks(self) -> set[str]:
@@ -67,12 +97,13 @@ class UploadedColumn:
 
 @dataclass(frozen=True)
 class FileGuess:
-    """The columns of a file, the likely class column, the number of rows, and what looks wrong in header or rows."""
+    """The columns of a file, the likely class column, the number of rows, what looks wrong in it, and some rows."""
 
     columns: tuple[UploadedColumn, ...]
     class_column: str | None
     rows: int
     doubts: tuple[str, ...] = ()
+    samples: tuple[FileRecord, ...] = ()
 
 
 def guess_file(table: FileTable) -> FileGuess:
@@ -105,21 +136,73 @@ def guess_file(table: FileTable) -> FileGuess:
             *(f"line {each.line} {each.says}." for each in table.doubts),
             *(f"{each.says}. Such rows are not sent, and listed afterwards." for each in look_at_rows(seen)),
         ),
+        tuple(islice(table.whole_rows(), SAMPLES)),
     )
 
 
 def _uploaded_column(look: ColumnLook) -> UploadedColumn:
     seen = look.seen
     doubtful = any(each.outcome == "refused" and each.kind != "uncertain" for each in look.remarks)
+    kind = LEFT_OUT if doubtful or not look.is_attribute else "names" if look.role == "names" else "number"
+    special, found = _special_kind(list(islice(seen.texts, MAX_SEEN)), look.remarks, not seen.numbers)
+    if special:
+        kind = special
     return UploadedColumn(
         seen.name,
-        LEFT_OUT if doubtful or not look.is_attribute else "names" if look.role == "names" else "number",
+        kind,
         ", ".join(cell[:40] for cell in islice(seen.values, EXAMPLES)),
         seen.known,
         frozenset(seen.values if len(seen.values) <= MAX_SEEN else ()),
         seen.is_numeric,
         look.remarks,
+        found,
     )
+
+
+def _special_kind(
+    texts: Sequence[str], remarks: Collection[Remark] = (), is_all: bool = True
+) -> tuple[str, str]:
+    """Return the kind of a column that is neither a number nor a name, and why; twice empty: it is one of these.
+
+    ``texts`` are its cells that are no numbers, and ``is_all`` says that there are no others.
+
+    Examples
+    --------
+    >>> _special_kind(["1,5", "2,25"])[0], _special_kind(["https://a.example/1.png"])[0]
+    ("number (1,5)", "picture")
+    >>> _special_kind(["1 2 3.5 4"])[0], _special_kind(["the pump makes a noise"])[0]
+    ('series', 'text')
+    >>> _special_kind(["img/1.png"])[0], _special_kind(["red", "green"])
+    ('leave out', ('', ''))
+    """
+    if not texts:
+        return "", ""
+    first = shown(texts[0])
+    if written_form(texts) == DECIMAL_COMMA:
+        return (
+            COMMA,
+            f"{first} looks like a number with a decimal comma, and is read as {texts[0].replace(',', '.')}",
+        )
+    if not is_all:
+        return "", ""
+    if all(map(_PICTURE.fullmatch, texts)):
+        return "picture", "holds addresses of pictures, which labellers see"
+    if all(map(_URL.fullmatch, texts)):
+        return "link", "holds addresses, which labellers can open"
+    if all(map(_is_series, texts)):
+        return "series", "holds several numbers in each cell, which labellers see as a curve"
+    if all(map(_PATH.fullmatch, texts)):
+        why = "a browser does not send the files: quercus push --beside does, from their folder"
+        return LEFT_OUT, f"holds paths of files, as {first}; {why}"
+    is_text = any(each.kind == "text" for each in remarks)
+    if is_text or sum(len(text.split()) for text in texts) >= WORDS_OF_TEXT * len(texts):
+        return "text", "holds free text, of which no tree learns; labellers see it beside the row"
+    return "", ""
+
+
+def _is_series(cell: str) -> bool:
+    words = re.split(r"[\s,;]+", cell.strip(" []"))
+    return len(words) >= SERIES_LENGTH and all(finite_number(word) is not None for word in words)
 
 
 def _likely_class(table: FileTable) -> str | None:
@@ -192,7 +275,7 @@ class ModelPlan:
 
     @property
     def kinds(self) -> dict[str, str]:
-        """Kind of each column that is neither class nor id: ``number``, ``names`` or ``leave out``.
+        """Kind of each column that is neither class nor id: one of `KINDS`.
 
         The column of ids is left out.
         """
@@ -201,6 +284,20 @@ class ModelPlan:
             kind = self.given.get(f"kind-{k}", each.kind)
             found[each.name] = LEFT_OUT if each.name == self.id_column else kind
         return {name: kind for name, kind in found.items() if name != self.class_column}
+
+    @property
+    def commas(self) -> frozenset[str]:
+        """The columns of numbers with a decimal comma."""
+        return frozenset(name for name, kind in self.kinds.items() if kind == COMMA)
+
+    def shown_columns(self) -> tuple[DisplayColumn, ...]:
+        """Return the columns that labellers see beside the row."""
+        names, kinds = [each.name for each in self.guess.columns], self.kinds
+        return tuple(
+            DisplayColumn(SHOWN[kind], names.index(name), name)
+            for name, kind in kinds.items()
+            if kind in SHOWN
+        )
 
     @property
     def frame(self) -> tuple[str, ...]:
@@ -228,7 +325,7 @@ class ModelPlan:
         return tuple(
             each.name
             for each in self.guess.columns
-            if kinds.get(each.name) in ("number", "names")
+            if kinds.get(each.name) in ATTRIBUTES
             if each.name.casefold() == CLASS or (frame and looks(each.content, frame))
         )
 
@@ -248,7 +345,13 @@ class ModelPlan:
         for each in self.guess.columns:
             if each.name not in kinds or each.name == self.id_column:
                 continue
+            if each.found:
+                if kinds[each.name] == each.kind:
+                    found.append(f"{each.name}: {each.found}. Choose another kind if that is wrong.")
+                continue
             for remark in each.remarks:
+                if kinds[each.name] in SHOWN:
+                    break
                 if kinds[each.name] != LEFT_OUT and remark.kind in each.open_remarks:
                     found.append(f"{remark.sentence}.")
                 elif kinds[each.name] == LEFT_OUT == each.kind:
@@ -287,8 +390,9 @@ class ModelPlan:
     def _column_lines(self) -> list[str]:
         kinds = self.kinds
         groups: list[tuple[str, Sequence[str]]] = [
-            ("Numbers", [name for name, kind in kinds.items() if kind == "number"]),
+            ("Numbers", [name for name, kind in kinds.items() if kind in NUMBERS]),
             ("Names", [name for name, kind in kinds.items() if kind == "names"]),
+            ("Shown beside the row", [f"{name} ({kind})" for name, kind in kinds.items() if kind in SHOWN]),
             ("Left out", [n for n, kind in kinds.items() if kind == LEFT_OUT and n != self.id_column]),
         ]
         found = [f"{title} ({len(names)}): {listed_names(names)}." for title, names in groups if names]

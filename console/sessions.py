@@ -16,7 +16,8 @@ from quercus.client.results import Caller
 from quercus.console.half_made import ModelMaking
 
 if TYPE_CHECKING:
-    from quercus.client.results import Tree
+    from quercus.client.results import NewToken, Tree
+    from quercus.console.bulk import BulkPlan
     from quercus.console.labeller_queue import LabellerQueue
     from quercus.console.pages.create import Upload
 
@@ -32,20 +33,26 @@ MAX_ADDRESSES = 10_000
 class Session:
     """The session of a signed-in person.
 
-    The token is in the connection alone; ``repr`` shows neither it nor the secret of the forms.
+    The token is in the connection alone; ``repr`` shows neither it nor the secret of the forms. ``user`` is whom the
+    sign-on proxy has named; None: the person has typed a token, or a name.
     """
 
     caller: Caller
     labeller: str
     client: Client = field(repr=False)
     used: float = field(repr=False)
+    user: str | None = None
     form_token: str = field(repr=False, default_factory=lambda: secrets.token_urlsafe(32))
     queues: dict[str, LabellerQueue] = field(repr=False, default_factory=dict)
     streams: int = field(repr=False, default=0)
     flash: str = field(repr=False, default="")
+    new_token: NewToken | None = field(repr=False, default=None)
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
     upload: Upload | None = field(repr=False, default=None)
     decided: dict[str, list[tuple[str, str]]] = field(repr=False, default_factory=dict)
+    bulk: BulkPlan | None = field(repr=False, default=None)
+    bulk_done: BulkPlan | None = field(repr=False, default=None)
+    progress: str = field(repr=False, default="")
     making: ModelMaking = field(repr=False, default_factory=ModelMaking)
     is_closed: bool = field(repr=False, default=False)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from quercus.client.aio import Client
 from quercus.client.keys import aria_shortcut
 from quercus.console.config import ConsoleConfig
 from quercus.console.sessions import FailureThrottle, Session, Sessions
+from quercus.console.sign_on import USER, SignOn
 from quercus.specification.attributes import plain_number
 from quercus.specification.shares import decimal_text, percent_text
 from quercus.view.models import deviation_text
@@ -62,6 +63,7 @@ class Console:
     config: ConsoleConfig
     sessions: Sessions = field(default_factory=Sessions)
     throttle: FailureThrottle = field(default_factory=FailureThrottle)
+    sign_on: SignOn | None = None
 
     @property
     def cookie_name(self) -> str:
@@ -148,10 +150,17 @@ def console_of(request: Request) -> Console:
 
 
 def session_or_none(request: Request) -> Session | None:
-    """Return the session of a request's cookie."""
+    """Return the session of a request's cookie; one of a sign-on proxy is the user's whom the proxy names now."""
     console = console_of(request)
     secret = request.cookies.get(console.cookie_name)
-    return console.sessions.find_session(secret) if secret else None
+    session = console.sessions.find_session(secret) if secret else None
+    return session if session is None or session.user == signed_on_user(request) else None
+
+
+def signed_on_user(request: Request) -> str | None:
+    """Return the user that the sign-on proxy names; None: no proxy does."""
+    user: str | None = request.scope.get(USER)
+    return user
 
 
 def session_of(request: Request) -> Session:
@@ -251,6 +260,20 @@ async def read_posted(request: Request, session: Session) -> dict[str, Any]:
     if not session.accepts_form(secret):
         raise HTTPException(403, "the page is of an earlier session: load it again")
     return content
+
+
+def one_field(given: Mapping[str, Any], name: str) -> str:
+    """Return the one value of a field of a form.
+
+    Raises
+    ------
+    InvalidInput
+        When there is none, or several.
+    """
+    values = given.get(name)
+    if not isinstance(values, list) or len(values) != 1 or not isinstance(values[0], str):
+        raise InvalidInput(name, "is missing, must be one text")
+    return values[0]
 
 
 async def _read_json(request: Request) -> dict[str, Any]:

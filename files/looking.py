@@ -28,6 +28,7 @@ NOT_A_NUMBER: Final = frozenset(
     {"na", "n/a", "nan", "null", "none", "nil", "inf", "-inf", "+inf", "infinity", "-"}
 )
 """Words that programs write into columns of numbers, in lower case. Here a missing value is an empty cell or ?."""
+DECIMAL_COMMA: Final = "is a number with a decimal comma"
 FEW_ROWS: Final = 20
 """In fewer rows, nothing is concluded from cells that differ."""
 NEARLY_ALL: Final = 0.9
@@ -399,7 +400,7 @@ class _ColumnJudge:
     def _judge_written(self) -> bool:
         """Refuse numbers that are written for people, unless there are few: those may be names of steps."""
         seen = self._seen
-        what = _written_form(seen.texts)
+        what = written_form(seen.texts)
         if what is None:
             return False
         first = next(iter(seen.texts))
@@ -497,22 +498,20 @@ class _ColumnJudge:
         self._remarks.append(Remark(kind, self._name, says, advice, "refused", line, error))
 
 
-def _written_form(texts: Iterable[str]) -> str | None:
+def written_form(texts: Iterable[str]) -> str | None:
     """Return how numbers are written for people, if all texts are; None: some are no numbers.
 
     Examples
     --------
-    >>> _written_form(["3,5", "0,25"]), _written_form(["12 %", "7%"])
+    >>> written_form(["3,5", "0,25"]), written_form(["12 %", "7%"])
     ('is a number with a decimal comma', 'is a percentage')
-    >>> _written_form(["1,234", "1,234,567.5"]), _written_form(["12 kg", "7 kg"]), _written_form(["1st", "2nd"])
+    >>> written_form(["1,234", "1,234,567.5"]), written_form(["12 kg", "7 kg"]), written_form(["1st", "2nd"])
     ('is a number with signs between the thousands', 'is a number with a unit', None)
     """
     texts = list(texts)
     if all(_GROUPED.fullmatch(text) or _COMMA.fullmatch(text) for text in texts):
         grouped = all(_GROUPED.fullmatch(text) for text in texts)
-        return (
-            "is a number with signs between the thousands" if grouped else "is a number with a decimal comma"
-        )
+        return "is a number with signs between the thousands" if grouped else DECIMAL_COMMA
     if all(_PERCENT.fullmatch(text) for text in texts):
         return "is a percentage"
     units = [_UNIT.fullmatch(text) for text in texts]

@@ -81,6 +81,8 @@ class FileTable:
         Columns of the file before the first of ``columns``, which are left out.
     doubts
         Things in its header that may not be intended, each with its line.
+    commas
+        Columns whose numbers have a decimal comma: their cells are read with a point in its place.
     """
 
     path: Path
@@ -90,6 +92,7 @@ class FileTable:
     missing: frozenset[str] = frozenset()
     skipped: int = 0
     doubts: tuple[FileDoubt, ...] = ()
+    commas: frozenset[str] = frozenset()
 
     def __iter__(self) -> Iterator[FileRecord]:
         for record in self.with_faults():
@@ -99,11 +102,24 @@ class FileTable:
 
     def with_faults(self) -> Iterator[FileRecord]:
         """Iterate the records, also those with a fault, at which `iter` ends with an error."""
-        if not self.missing:
-            return self.read()
+        records = self.read()
+        if self.missing:
+            records = (
+                replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
+                for record in records
+            )
+        if not self.commas:
+            return records
+        with_comma = [name in self.commas for name in self.names]
         return (
-            replace(record, cells=[None if cell in self.missing else cell for cell in record.cells])
-            for record in self.read()
+            replace(
+                record,
+                cells=[
+                    cell.replace(",", ".") if has_comma and cell is not None else cell
+                    for cell, has_comma in zip(record.cells, with_comma, strict=True)
+                ],
+            )
+            for record in records
         )
 
     def whole_rows(self) -> Iterator[FileRecord]:

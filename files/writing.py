@@ -81,7 +81,9 @@ def open_text(path: Path, *, packed: bool) -> IO[str]:
     return path.open("w", encoding="utf-8", newline="")
 
 
-def write_csv(found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool = False) -> int:
+def write_csv(
+    found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool = False, with_header: bool = True
+) -> int:
     """Write a table as CSV, numbers in full precision and unknown cells empty; return how many rows.
 
     Parameters
@@ -92,13 +94,16 @@ def write_csv(found: OutputTable, stream: TextTarget, *, for_spreadsheets: bool 
         The stream to write to.
     for_spreadsheets
         Put an apostrophe before text that a spreadsheet would take for a formula, and run.
+    with_header
+        Write the names of the columns first.
     """
 
     def shield(cell: Any) -> Any:
         return shielded_cell(cell) if for_spreadsheets else cell
 
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(map(shield, found.header))
+    if with_header:
+        writer.writerow(map(shield, found.header))
     count = 0
     for row in found.rows:
         writer.writerow(["" if cell is None else shield(cell) for cell in row])

@@ -34,6 +34,8 @@ class Idle(IntEnum):
     """The policy allows no more answers within this hour."""
     HANDS_FULL = 8
     """This labeller holds as many queries as the policy allows one labeller."""
+    NOT_ASSIGNED = 9
+    """The policy names those who may label, and this labeller is none of them."""
 
 
 SPENT = {

@@ -39,6 +39,8 @@ class Policy:
     corrections : Corrections
     tags : tuple of str
         Tags by which labellers who answer for any model may choose.
+    labellers : tuple of str
+        Those who may label; none named: everybody.
     """
 
     answers_per_query: int = 1
@@ -49,3 +51,14 @@ class Policy:
     max_held: int = 20
     corrections: Corrections = Corrections.OWN
     tags: tuple[str, ...] = ()
+    labellers: tuple[str, ...] = ()
+
+    def may_label(self, labeller: str) -> bool:
+        """Return whether a labeller is asked, and may state labels.
+
+        Examples
+        --------
+        >>> Policy().may_label("ann"), Policy(labellers=("bob",)).may_label("ann")
+        (True, False)
+        """
+        return not self.labellers or labeller in self.labellers

@@ -53,10 +53,13 @@ class StatementBatch:
     request : str
         Names the batch: sent again, it is acknowledged again.
     statements : sequence of Statement
+    permitted : bool
+        Whether it may be in the name of labellers whom the policy does not name: who sends it acts for others.
     """
 
     request: str
     statements: Sequence[Statement]
+    permitted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +88,10 @@ class StatementPlan:
     corrects: bool
 
     def is_overtaken(self, policy: Policy, spoken: Collection[int]) -> bool:
-        """Return whether it is out of date: the policy forbids it now, or labels of its instances came (`spoken`)."""
-        forbidden = self.corrects and policy.corrections is Corrections.NOBODY
+        """Return whether it is out of date: the policy may forbid it now, or its instances have new labels (`spoken`)."""
+        forbidden = (self.corrects and policy.corrections is Corrections.NOBODY) or not all(
+            policy.may_label(event.author) for event in self.fresh
+        )
         return forbidden or not self.instances.isdisjoint(spoken)
 
     def events(self, committed: int, at: float, request: str) -> list[Event]:
@@ -104,6 +109,8 @@ def plan(
     crowd: Crowd | None,
     size: int,
     committed: int,
+    *,
+    permitted: bool = False,
 ) -> StatementPlan:
     """Plan the events of a batch.
 
@@ -121,11 +128,13 @@ def plan(
         Number of classes.
     committed
         The newest event of the log.
+    permitted
+        See `StatementBatch`.
 
     Raises
     ------
     Refused
-        If there is nothing to take back, or the policy allows no corrections.
+        If there is nothing to take back, or the policy allows no corrections, or not this labeller.
     """
     after = {instance: list(events) for instance, events in said.items()}
     fresh: list[Event] = []
@@ -135,6 +144,8 @@ def plan(
         own = _newest_of_labeller(events, given.labeller)
         if _is_known(own, given):
             continue
+        if not (permitted or policy.may_label(given.labeller)):
+            raise Refused(f"{given.labeller} may not label this model: its labelling policy names others")
         if own and policy.corrections is Corrections.NOBODY:
             raise Refused(
                 f"{given.labeller} has stated a different label for instance {given.instance!r} before, and the "

@@ -59,6 +59,8 @@ class Algorithm(Plugin):
         Whether a forest may be made of it.
     forgets
         Whether it can learn from the last rows alone (``memory_rows``).
+    certain_alone
+        Why rows to learn from may have no uncertain values, sets or ranges; empty: they may.
     engine
         The engine of the service that keeps this learner's model up to date event by event, as ``module:class``.
         Empty: there is none, and the model is learned again from all evidence.
@@ -72,6 +74,7 @@ class Algorithm(Plugin):
     asks: ClassVar[Asks] = "tree"
     is_base: ClassVar[bool] = False
     forgets: ClassVar[bool] = False
+    certain_alone: ClassVar[str] = "it has no rule for a row that may go down several branches"
 
     @property
     def engine(self) -> str:
@@ -82,6 +85,14 @@ class Algorithm(Plugin):
     def takes_pruning(self) -> bool:
         """True if it, or the tree that people read in its place, takes the pruning of the specification."""
         return hasattr(self, "pruning")
+
+    @property
+    def refusal_of_uncertain(self) -> str:
+        """Why an uncertain value is refused in a row to learn from, in words; empty: it is not."""
+        if not self.certain_alone:
+            return ""
+        why = f"learns from known values alone, as {self.certain_alone}"
+        return f"is uncertain, but {self.name} {why}: give one value, or none"
 
     def check_classes(self, size: int) -> None:
         """Raise `InvalidInput` for a frame of `size` classes that is too large for what the learner combines."""

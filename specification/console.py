@@ -27,6 +27,18 @@ SEND_DELAY_S = Parameter(
 LEASE_S = Parameter(
     "lease_s", float, 60.0, "Lease length in seconds; an open page renews it by heartbeats", 10.0, 3600.0
 )
+SIGN_ON_HEADER = Parameter(
+    "sign_on_header",
+    str,
+    "",
+    "Header in which a sign-on proxy names the user, as X-Forwarded-User; with sign_on_users and --sign-on-proxy",
+)
+SIGN_ON_USERS = Parameter(
+    "sign_on_users",
+    str,
+    "",
+    "File of mode 600 with a line for each user of the sign-on proxy: the user, a blank and the token",
+)
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}
 """All parameters of the console, by name."""

@@ -105,6 +105,7 @@ CHANGEABLE = (
     *(each.name for each in parameters_of(Specification) if not each.is_fixed),
     "strategy",
     "pruning",
+    "guidance",
     "presentation",
 )
-"""Fields of the specification that may change once the model exists; learning ignores the last."""
+"""Fields of the specification that may change once the model exists; learning ignores the last two."""

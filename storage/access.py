@@ -5,13 +5,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from quercus.storage import schema
 from quercus.storage.engine import Database
-from quercus.storage.errors import NotFound
+from quercus.storage.errors import FailedPrecondition, NotFound
 
 MAX_TEXT_CHARACTERS = 200  # of each column of the audit log
+MAX_TOKENS = 10_000  # that count at a time: each is read again and again
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,13 @@ class Access:
         models: frozenset[str] | None = None,
         duration_s: float | None = None,
     ) -> TokenRecord:
-        """Store a new token, which expires `duration_s` from now (None: never)."""
+        """Store a new token, which expires `duration_s` from now (None: never).
+
+        Raises
+        ------
+        FailedPrecondition
+            There are `MAX_TOKENS` that count.
+        """
         row = {
             "id": token_id,
             "name": name,
@@ -87,6 +94,13 @@ class Access:
         }
         with self._database.write() as connection:
             now = self._clock(connection)
+            live = schema.token.c.revoked_at.is_(None) & (
+                schema.token.c.expires_at.is_(None) | (schema.token.c.expires_at > now)
+            )
+            if connection.execute(select(func.count()).where(live)).scalar_one() >= MAX_TOKENS:
+                raise FailedPrecondition(
+                    f"there are {MAX_TOKENS:,} tokens that count, the most there may be: revoke some"
+                )
             expires_at = None if duration_s is None else now + duration_s
             record = TokenRecord(token_id, name, digest, roles, models, now, expires_at, None)
             connection.execute(insert(schema.token).values(**row, created_at=now, expires_at=expires_at))

@@ -49,7 +49,7 @@ _NEXT = Prepared(
     update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
 )
 _MARK = Prepared(
-    update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest"))
+    update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest", type_=BigInteger))
 )
 _NEWEST = select(change_counter.c.number)
 _SEEN: Final = bindparam("seen", type_=BigInteger)

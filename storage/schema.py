@@ -303,6 +303,7 @@ policy = Table(
     Column("max_held", Integer, nullable=False),
     Column("corrections", SmallInteger, nullable=False),
     Column("tags", text_type(), nullable=False),
+    Column("labellers", text_type(), nullable=False, server_default=text("''")),
 )
 
 # Growers that share the store, each for as long as it renews its row (see `growers`).

@@ -1,6 +1,7 @@
 """Settings of every test run."""
 
 import gc
+import os
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -11,9 +12,10 @@ from integration.client.serving import Serving
 from support.postgres import TEMPLATE, Cluster, require_binaries
 
 ROOT = Path(__file__).resolve().parent.parent
-SEEDS, EXAMPLES = 2, 20
-"""Number of cases of a law on random problems that every change tests; `make test-all` has them all."""
-ALL_EXAMPLES = 40
+SEEDS, MORE_SEEDS = 2, 6
+"""Number of seeds of a law on random problems that a change tests, and continuous integration; a release has all."""
+EXAMPLES = int(os.environ.get("LAW_EXAMPLES", "20"))
+"""Number of cases that Hypothesis tries of a law; `make laws N=200` tries more."""
 OTHER_PROGRAMS = tuple(
     ROOT / "tests" / folder
     for folder in ("acceptance", "browser", "integration/cluster", "integration/compute", "integration/console",
@@ -26,8 +28,7 @@ QUICK = "not slow"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    examples = EXAMPLES if config.option.markexpr == QUICK else ALL_EXAMPLES
-    settings.register_profile("quercus", max_examples=examples, deadline=None)  # a busy machine is slow
+    settings.register_profile("quercus", max_examples=EXAMPLES, deadline=None)  # a busy machine is slow
     settings.load_profile("quercus")
     # A run in the background (nohup, &) ignores Ctrl-C, and so would every process that a test interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -51,13 +52,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with slow tests first, and call tests slow that need another program, or repeat one with a new seed.
+    """Put files with slow tests first, and call tests slow that need another program, repeat one, or try a release.
 
     With the slow files first no worker is left alone with one at the end.
     """
     others = {path for path in {item.path for item in items} if _starts(path)}
     for item in items:
-        if item.path in others or _needs_postgres(item):
+        if item.path in others or _needs_postgres(item) or item.get_closest_marker("release"):
             item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
@@ -65,6 +66,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         seed = _parameters(item).get("seed")
         if isinstance(seed, int) and seed >= SEEDS:
             item.add_marker(pytest.mark.slow)
+        if isinstance(seed, int) and seed >= MORE_SEEDS:
+            item.add_marker(pytest.mark.release)
 
 
 def _starts(path: Path) -> bool:

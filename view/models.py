@@ -178,6 +178,7 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
     yield "answers are corrected", _CORRECTORS[policy.corrections]
     yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
     yield "tags", ", ".join(policy.tags) or "none"
+    yield "who labels", ", ".join(policy.labellers) or "everybody who may"
 
 
 def deviation_text(share: float | None, deviation: float | None) -> str:

@@ -31,6 +31,7 @@ IDLE: Final = {
     "not_for_you": "You have answered or skipped every open query, or it is postponed.",
     "share_spent": "You have given the maximum number of answers of one labeller.",
     "hour_spent": "The maximum number of answers of this hour is reached.",
+    "not_assigned": "Others label this model. Whoever leads it can assign it to you.",
     "hands_full": "You hold the maximum number of queries. Is another page open?",
 }
 """Reasons why a labeller gets no query now."""
@@ -95,7 +96,7 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
         groups,
         more,
         shown_curves(query.values, model),
-        shown_items(query, model),
+        shown_items(query.instance, query.values, query.display, model),
         why_text(query) if has_reason else "",
         place_text(query.reason, nominal_names(model)) if has_reason else "",
         facts_text(query) if has_reason else "",

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final, Protocol
+from typing import Final
 
-from quercus.client.results import Model
+from quercus.client.results import Instance, Model
 from quercus.client.values import Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import Display, LinkItem, MediaItem, SeriesItem, TextItem, media_type
@@ -137,31 +137,23 @@ def shown_values(
     return groups, len(views) - len(shown)
 
 
-class PresentedRow(Protocol):
-    """What is needed of a row to present it: a query has it, and a row in dispute."""
-
-    @property
-    def instance(self) -> str:
-        """Id of the row."""
-
-    @property
-    def values(self) -> Mapping[str, Value]:
-        """Values by attribute."""
-
-    @property
-    def display(self) -> Display:
-        """Items that were pushed beside it."""
-
-
-def shown_items(row: PresentedRow, model: Model) -> list[ShownItem]:
+def shown_items(
+    identifier: str, values: Mapping[str, Value], display: Display, model: Model
+) -> list[ShownItem]:
     """Return the items shown beside the values of a row: by the model's templates, and its display."""
     presentation = model.specification.presentation or Presentation()
     items = []
     for template in presentation.media:
-        url = template.fill_url(row.instance, row.values)
+        url = template.fill_url(identifier, values)
         if url is not None:
             items.append(ShownItem(template.kind, template.title, url=url))
-    for place, item in enumerate(row.display):
+    return [*items, *pushed_items(display)]
+
+
+def pushed_items(display: Display) -> list[ShownItem]:
+    """Return the items that were pushed beside a row."""
+    items = []
+    for place, item in enumerate(display):
         match item:
             case TextItem():
                 items.append(ShownItem("text", item.title, item.text, place=place))
@@ -189,6 +181,29 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
     number = "" if isinstance(value, str) else format(value, form) if form else plain_number(float(value))
     text = value[:MAX_TEXT] if isinstance(value, str) else number
     return f"{text} {unit}" if unit else text
+
+
+def likeliest_classes(row: Instance, classes: Sequence[str]) -> tuple[str, ...]:
+    """Return the most plausible classes by all that was said of a row; none if nothing is known.
+
+    Examples
+    --------
+    >>> likeliest_classes(Instance("a", contour=(1.0, 1.0, 0.2)), ["r", "g", "b"])
+    ('r', 'g')
+    >>> likeliest_classes(Instance("a", contour=(1.0, 1.0, 1.0)), ["r", "g", "b"])
+    ()
+    """
+    highest = max(row.contour)
+    top = tuple(name for name, share in zip(classes, row.contour, strict=True) if share == highest)
+    return () if len(top) == len(classes) else top
+
+
+def values_line(values: Mapping[str, Value], model: Model, most: int) -> str:
+    """Return the first values of a row that are known, in one line."""
+    groups, _ = shown_values(values, model)
+    known = [value for _, each in groups for value in each if not value.is_missing]
+    more = " …" if len(known) > most else ""
+    return ", ".join(f"{each.title} {each.text[:60]}" for each in known[:most]) + more
 
 
 def shown_curves(values: Mapping[str, Value], model: Model) -> list[ShownItem]:

@@ -11,7 +11,8 @@ from quercus.client import pushing
 from quercus.client.errors import QuercusError
 from quercus.client.messages import enum_value, filled
 from quercus.client.resources import instance_resource, model_resource
-from quercus.client.results import Instance, LogEvent
+from quercus.client.results import Example, Instance, LogEvent
+from quercus.client.row_filter import RowFilter, RowOrder, RowPage
 from quercus.client.rows import Row, row_chunks
 from quercus.client.sync.models import ModelCalls
 from quercus.client.sync.push_line import PushLine
@@ -108,19 +109,71 @@ class InstanceCalls(ModelCalls):
                     self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return ledger.report
 
+    def examples(self, model: str) -> tuple[Example, ...]:
+        """Return the rows that show what the classes of a model are, as its guidance names them."""
+        request = filled(instance_pb2.ListExamplesRequest, model=model_resource(model))
+        return tuple(map(Example.from_message, self._call(request).examples))
+
     def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
         classes = self._fetch_classes(model)
         request = filled(instance_pb2.GetInstanceRequest, name=instance_resource(model, instance))
         return Instance.from_message(self._call(request), classes)
 
-    def instances(self, model: str) -> Iterator[Instance]:
-        """Yield all rows with the history of their labels, in the order of the pushes."""
+    def instances(
+        self,
+        model: str,
+        wanted: RowFilter | None = None,
+        order: RowOrder | str = "pushed",
+        *,
+        with_guesses: bool = False,
+    ) -> Iterator[Instance]:
+        """Yield rows with the history of their labels.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        wanted
+            Filter of rows; ``None``: all.
+        order
+            ``"pushed"``: in the order of the pushes; ``"said"``: by their newest label; ``"doubt"``: by the doubt of
+            the newest tree. Each may be followed by ``" desc"``.
+        with_guesses
+            Whether rows contain what the newest tree says of them.
+        """
         classes = self._fetch_classes(model)
-        request = filled(instance_pb2.ListInstancesRequest, model=model_resource(model), page_size=1000)
+        request = _list_request(model, wanted, order, with_guesses, 1000)
         with closing(self._list(request, lambda page: page.instances)) as found:
             for each in found:
                 yield Instance.from_message(each, classes)
+
+    def row_page(
+        self,
+        model: str,
+        wanted: RowFilter | None = None,
+        order: RowOrder | str = "pushed",
+        *,
+        page: str = "",
+        size: int = 100,
+    ) -> RowPage:
+        """Return one page of rows, with what the newest tree says of them.
+
+        Parameters
+        ----------
+        model, wanted, order
+            As of :meth:`instances`.
+        page
+            Token of the page, as of `RowPage.next_page`; empty: the first.
+        size
+            Most rows, 1 to 1,000.
+        """
+        classes = self._fetch_classes(model)
+        request = _list_request(model, wanted, order, True, size)
+        request.page_token = page
+        found = self._call(request)
+        rows = [Instance.from_message(each, classes) for each in found.instances]
+        return RowPage(rows, found.next_page_token, found.total_size)
 
     def watch_events(
         self,
@@ -184,3 +237,16 @@ class InstanceCalls(ModelCalls):
                 request.after_sequence = page.sequence
                 if on_position is not None:
                     on_position(page.model_uid, page.sequence)
+
+
+def _list_request(
+    model: str, wanted: RowFilter | None, order: str, with_guesses: bool, size: int
+) -> instance_pb2.ListInstancesRequest:
+    return filled(
+        instance_pb2.ListInstancesRequest,
+        model=model_resource(model),
+        page_size=size,
+        filter=str(wanted or RowFilter()),
+        order_by="" if order == "pushed" else order,
+        include_guesses=with_guesses,
+    )

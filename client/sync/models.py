@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from quercus.client.comparing import same_model
 from quercus.client.errors import AlreadyExists
 from quercus.client.memory import RowFormat
-from quercus.client.messages import filled
+from quercus.client.messages import filled, to_duration
 from quercus.client.resources import model_resource
-from quercus.client.results import Caller, Learner, Model, Status
+from quercus.client.results import AuditEntry, Caller, Learner, Model, NewToken, Status, Token
 from quercus.client.specification_messages import Change, message_of_specification, update_request
 from quercus.client.specifications import Specification
 from quercus.client.sync.connection import Connection
@@ -32,6 +32,51 @@ class ModelCalls(Connection):
         """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
         previous: str = (self._call(filled(admin_pb2.SetLogLevelRequest, level=level))).previous
         return previous
+
+    def create_token(
+        self,
+        caller: str,
+        roles: Collection[str],
+        *,
+        models: Collection[str] | None = None,
+        lifetime_s: float | None = None,
+    ) -> NewToken:
+        """Make a token at a server that asks for them; only its response has the secret.
+
+        Parameters
+        ----------
+        caller
+            Name for which it stands: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
+        roles
+            Some of reader, sensor, labeller, corrector and operator.
+        models
+            Names of the models that it is for, at least one; ``None``: all.
+        lifetime_s
+            Seconds until it expires; ``None``: never. A token outlives none by which it is made.
+        """
+        request = filled(
+            admin_pb2.CreateTokenRequest,
+            caller=caller,
+            roles=list(roles),
+            all_models=models is None,
+            models=list(models or ()),
+            lifetime=None if lifetime_s is None else to_duration(lifetime_s, "lifetime_s"),
+        )
+        return NewToken.from_message(self._call(request))
+
+    def tokens(self) -> Iterator[Token]:
+        """Yield all tokens in the order in which they were made, also those that count no more."""
+        return self._list(admin_pb2.ListTokensRequest(), lambda page: map(Token.from_message, page.tokens))
+
+    def revoke_token(self, token_id: str) -> Token:
+        """Revoke a token: its streams end, and queries that were leased with it are open again."""
+        request = filled(admin_pb2.RevokeTokenRequest, name=f"tokens/{token_id}")
+        return Token.from_message(self._call(request))
+
+    def audit(self, newest: int = 50) -> tuple[AuditEntry, ...]:
+        """Return the newest entries of the audit log, at most 1,000, the oldest first."""
+        found = self._call(filled(admin_pb2.ListAuditEntriesRequest, newest=newest))
+        return tuple(map(AuditEntry.from_message, found.entries))
 
     def learners(self) -> tuple[Learner, ...]:
         """Return the learners that the server has, each with its parameters."""

@@ -6,17 +6,17 @@ import asyncio
 import re
 import shlex
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Final
 
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError, Unauthenticated
@@ -24,10 +24,29 @@ from quercus.client.places import faults_of, plain_text
 from quercus.client.results import Learner
 from quercus.client.specifications import Specification
 from quercus.console.learner_form import LearnerForm
-from quercus.console.model_plan import KEEP, LEFT_OUT, NO_ROWS, FileGuess, ModelPlan, guess_file
+from quercus.console.model_plan import (
+    ATTRIBUTES,
+    COMMA,
+    KEEP,
+    KINDS,
+    NO_ROWS,
+    FileGuess,
+    ModelPlan,
+    guess_file,
+)
+from quercus.console.pages.label import item_address
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, read_posted, render_fragment, render_page, session_of, status_of
+from quercus.console.web import (
+    check_may,
+    console_of,
+    read_posted,
+    render_fragment,
+    render_page,
+    session_of,
+    status_of,
+)
 from quercus.files.csv_format import likely_delimiter
+from quercus.files.displays import display_of
 from quercus.files.errors import FileError
 from quercus.files.faults import naming_columns
 from quercus.files.labels import label_of
@@ -41,8 +60,12 @@ from quercus.files.words import typed_classes
 from quercus.specification import parameters
 from quercus.specification.attributes import Numeric
 from quercus.specification.parameter import Parameter
+from quercus.view.rows import ShownItem, ShownValue, pushed_items
 
-PARSE_S = 60.0
+PARSE_S = 600.0
+COUNTED_ROWS: Final = 5_000
+MOST_PREVIEWED: Final = 12
+"""Values of a row that is shown as a labeller will see it."""
 SHOWN_REFUSED = 50
 """Most refused rows that the page lists."""
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
@@ -72,6 +95,11 @@ class Upload:
         self.folder.cleanup()
 
 
+async def progress(request: Request) -> Response:
+    """Say how far the reading or the making is, for the script of the page."""
+    return JSONResponse({"said": session_of(request).progress})
+
+
 async def create(request: Request) -> Response:
     """Take a file, show what becomes of its columns, then create the model."""
     session = session_of(request)
@@ -94,11 +122,15 @@ async def create(request: Request) -> Response:
             raise HTTPException(409, "the file is not here any more: choose it again")
         plan = ModelPlan.of(session.upload.guess, chosen)
         if chosen.get("act") == "plan":  # a script shows what the choices mean
-            return HTMLResponse(render_fragment("create_plan.html", plan=plan))
+            return HTMLResponse(
+                render_fragment(
+                    "create_plan.html", plan=plan, previews=_previews(request, session.upload, plan)
+                )
+            )
         learner = LearnerForm(session.upload.learners, chosen, {})
         if chosen.get("act") == "settings":
             return HTMLResponse(render_fragment("create_learner.html", learner=learner))
-        made = await _in_thread(_read_plan, session.upload, plan)
+        made = await _in_thread(_read_plan, session, session.upload, plan)
         learner.check()
         if chosen.get("act") == "check":
             return _columns_page(request, session.upload, chosen)
@@ -107,6 +139,8 @@ async def create(request: Request) -> Response:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
         return _show_again(request, session, chosen, error)
+    finally:
+        session.progress = ""
 
 
 def _show_again(request: Request, session: Session, chosen: dict[str, Any], error: Exception) -> Response:
@@ -151,7 +185,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
         while piece := await file.read(1024 * 1024):
             await asyncio.to_thread(target.write, piece)
     try:
-        guess = await _in_thread(guess_file, _open_file(path))
+        guess = await _in_thread(guess_file, _counted(_open_file(path), session, "read"))
     except (FileError, InvalidInput) as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
@@ -174,6 +208,57 @@ def _open_file(path: Path) -> FileTable:
     if path.name.removesuffix(".gz").endswith(".arff"):
         return open_table(path, quietly=True)
     return open_table(path, delimiter=likely_delimiter(path), quietly=True)
+
+
+def _counted(table: FileTable, session: Session, done: str, total: int = 0) -> FileTable:
+    """Return a file that says in the session how many of its rows are read."""
+    read, of = table.read, f" of {total:,}" if total else ""
+
+    def counting() -> Iterator[FileRecord]:
+        for number, record in enumerate(read()):
+            if number % COUNTED_ROWS == 0 and number:
+                session.progress = f"{number:,}{of} rows are {done}"
+            yield record
+
+    return replace(table, read=counting)
+
+
+@dataclass(frozen=True)
+class Preview:
+    """A row of the file as a labeller will see it; a fault of a cell stands in the place of an item."""
+
+    title: str
+    values: list[tuple[str, list[ShownValue]]]
+    beside: list[tuple[ShownItem, str]]
+    fault: str
+
+
+def _previews(request: Request, upload: Upload, plan: ModelPlan) -> list[Preview]:
+    """Return the first rows of the file as a labeller will see them."""
+    table, kinds, origins = _planned_table(upload, plan), plan.kinds, console_of(request).config.media
+    ids = None if plan.id_column is None else table.names.index(plan.id_column)
+    found = []
+    for number, record in enumerate(plan.guess.samples, 1):
+        values = []
+        for name, cell in zip(table.names, record.cells, strict=True):
+            if kinds.get(name) in ATTRIBUTES:
+                text = "missing" if cell is None else cell.replace(",", ".") if kinds[name] == COMMA else cell
+                values.append(ShownValue(name, text, cell is None, "", name))
+        fault = ""
+        try:
+            display = tuple(display_of(table, record, plan.shown_columns()) or ())
+        except FileError as error:
+            display, fault = (), error.reason
+        title = f"{_stem(upload)}-{number}" if ids is None else record.cells[ids] or ""
+        items = [item_address(item, origins, "") for item in pushed_items(display)]
+        items = [(item, "" if item.data else address) for item, address in items]
+        found.append(Preview(title, [("", values[:MOST_PREVIEWED])] if values else [], items, fault))
+    return found
+
+
+def _planned_table(upload: Upload, plan: ModelPlan) -> FileTable:
+    """Open the file as the plan reads it."""
+    return replace(_open_file(upload.path), commas=plan.commas)
 
 
 def _columns_page(
@@ -203,12 +288,14 @@ def _columns_page(
         upload=upload,
         fault=fault,
         plan=plan,
+        previews=_previews(request, upload, plan),
+        kinds=KINDS,
         given=defaults | chosen,
         learner=LearnerForm(upload.learners, chosen, faults),
     )
 
 
-def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
+def _read_plan(session: Session, upload: Upload, plan: ModelPlan) -> FileSchema:
     """Return the attributes and classes that a plan makes of the file."""
     kinds, guessed = plan.kinds, {each.name: each.kind for each in upload.guess.columns}
     if plan.class_column is None and not plan.typed:
@@ -218,12 +305,12 @@ def _read_plan(upload: Upload, plan: ModelPlan) -> FileSchema:
     if plan.id_column is not None and plan.id_column == plan.class_column:
         raise InvalidInput("id", f"is {plan.id_column!r}, which is the column of the class")
     return infer_schema(
-        _open_file(upload.path),
+        _counted(_planned_table(upload, plan), session, "checked", plan.guess.rows),
         class_column=plan.class_column,
-        ignore={name for name, kind in kinds.items() if kind == LEFT_OUT},
+        ignore={name for name, kind in kinds.items() if kind not in ATTRIBUTES},
         nominal={name for name, kind in kinds.items() if kind == "names" != guessed[name]},
-        numeric={name for name, kind in kinds.items() if kind == "number" != guessed[name]},
-        attributes=[name for name in plan.attributes if kinds.get(name) in ("number", "names")],
+        numeric={name for name, kind in kinds.items() if kind == COMMA or kind == "number" != guessed[name]},
+        attributes=[name for name in plan.attributes if kinds.get(name) in ATTRIBUTES],
         frame=typed_classes(plan.typed) if plan.typed else (),
     )
 
@@ -241,13 +328,17 @@ async def _make_model(
     attributes = [replace(a, cuts=cuts or None) if isinstance(a, Numeric) else a for a in schema.attributes]
     budget = _parse_integer(plan.given, "budget", parameters.BUDGET)
     specification = Specification(attributes, schema.classes, budget=budget, **learner.fields())
-    with naming_columns(_open_file(upload.path), specification, plan.class_column):
+    with naming_columns(_planned_table(upload, plan), specification, plan.class_column):
         model = await session.making.create_model(session.client, name, specification)
     refused = _RefusedRows()
     if plan.labels != NO_ROWS:
         pushed = FilePush(_rows_of(upload, plan, specification), refused.take)
+
+        def say(report: Any) -> None:
+            session.progress = f"{report.rows:,} of {plan.guess.rows:,} rows are sent"
+
         try:
-            await session.client.push(name, **pushed.arguments())
+            await session.client.push(name, on_progress=say, **pushed.arguments())
         except (FileError, InvalidInput, QuercusError, ValueError):
             await session.making.remove_model(
                 session.client, model
@@ -260,7 +351,8 @@ async def _make_model(
         return render_page(
             request, "refused.html", model=name, file=upload.name, refused=refused, command=command
         )
-    return RedirectResponse(f"/m/{name}", 303)
+    is_to_label = plan.class_column is None and budget and session.may_call("QueryService/LeaseQueries")
+    return RedirectResponse(f"/m/{name}/label" if is_to_label else f"/m/{name}", 303)
 
 
 def _push_command(name: str, upload: Upload, plan: ModelPlan) -> str:
@@ -280,14 +372,14 @@ def _stem(upload: Upload) -> str:
 
 def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> FileRows:
     """Return the rows of the file; their ids are in the chosen column, else they are the numbers of the rows."""
-    table = _open_file(upload.path)
+    table = _planned_table(upload, plan)
     label = None
     if plan.class_column is not None and plan.labels == KEEP:
         k = table.position(plan.class_column, "class")
         label = partial(label_of, table, k=k, classes=specification.classes)
     at = None if plan.id_column is None else table.position(plan.id_column, "id")
     prefix = f"{_stem(upload)}-" if at is None else ""
-    return FileRows(Binding(table, specification), label, None, at, prefix, (), first=1)
+    return FileRows(Binding(table, specification), label, None, at, prefix, plan.shown_columns(), first=1)
 
 
 @dataclass

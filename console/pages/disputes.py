@@ -14,7 +14,7 @@ from quercus.client.errors import QuercusError
 from quercus.client.keys import labelling_keys
 from quercus.client.results import Dispute, Reason
 from quercus.console.labeller_queue import label_of
-from quercus.console.pages.label import address_of, grid_of_classes, is_picture, text_field
+from quercus.console.pages.label import grid_of_classes, is_picture, item_address, text_field
 from quercus.console.web import console_of, read_posted, render_page, session_of
 from quercus.specification.display import MediaItem, media_type
 from quercus.view.confusion import confusion_table
@@ -141,8 +141,8 @@ async def media_beside(request: Request) -> Response:
     dispute = await session.client.get_dispute(
         request.path_params["model"], request.query_params.get("row", "")
     )
-    number = request.path_params["item"]
-    item = dispute.display[number] if number < len(dispute.display) else None
+    number = request.query_params.get("item", "")
+    item = dict(zip(map(str, range(len(dispute.display))), dispute.display, strict=True)).get(number)
     kind = media_type(item.data) if isinstance(item, MediaItem) else None
     if not isinstance(item, MediaItem) or kind is None:
         raise HTTPException(404)
@@ -184,15 +184,12 @@ def _row_parts(request: Request, current: Dispute, model: Any) -> dict[str, Any]
     groups, more = shown_values(current.values, model)
     first, rest = fold_values(groups, Reason(()))
     media = console_of(request).config.media
-    base = f"/m/{model.name}/disputes/beside"
-    query = urlencode({"row": current.instance})
-    items = [
-        (item, address + (f"?{query}" if address.startswith(base) else ""))
-        for item, address in (
-            address_of(each, media, base)
-            for each in (*shown_curves(current.values, model), *shown_items(current, model))
-        )
-    ]
+    data_url = f"/m/{model.name}/disputes/beside?{urlencode({'row': current.instance})}&item="
+    shown = (
+        *shown_curves(current.values, model),
+        *shown_items(current.instance, current.values, current.display, model),
+    )
+    items = [item_address(each, media, data_url) for each in shown]
     return {
         "pictures": [each for each in items if is_picture(*each)],
         "beside": [each for each in items if not is_picture(*each)],

@@ -28,6 +28,7 @@ from quercus.specification.display import MediaItem, media_type
 from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
 from quercus.view.answers import answer_text
+from quercus.view.guidance import by_class, example_values, paragraphs_of
 from quercus.view.queries import describe_query, fold_values, idle_text, question_text
 from quercus.view.rows import ShownItem, value_text
 from quercus.view.svg.intervals import interval_bars
@@ -106,9 +107,9 @@ async def query_article(request: Request, session: Session, query: Query, model:
     """Return a query as a piece of a page."""
     of = model or await session.client.get_model(query.model)
     keys, shown = labelling_keys(query.classes), describe_query(query, of)
-    data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}"
+    data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}/"
     media = console_of(request).config.media
-    beside = [address_of(item, media, data_url) for item in (*shown.curves, *shown.beside)]
+    beside = [item_address(item, media, data_url) for item in (*shown.curves, *shown.beside)]
     first, rest = fold_values(shown.groups, query.reason)
     guess = guess_of(query, of)
     return render_fragment(
@@ -133,6 +134,7 @@ async def query_article(request: Request, session: Session, query: Query, model:
         rest_count=sum(len(values) for _, values in rest) + shown.more,
         rivals=interval_bars(shown.rivals),
         may_compare=_may_compare(session, of),
+        guided=of.specification.guidance is not None,
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
@@ -165,12 +167,15 @@ def grid_of_classes(names: Sequence[str]) -> str:
     return f"{columns} {width}"
 
 
-def address_of(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
-    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin."""
+def item_address(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
+    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin.
+
+    Pushed bytes are at ``data_url``, followed by the place of the item.
+    """
     if item.kind not in {"image", "audio"}:
         return item, item.url
     if item.data:
-        return item, f"{data_url}/{item.place}"
+        return item, f"{data_url}{item.place}"
     return item, item.url if origin_of(item.url) in origins else ""
 
 
@@ -215,6 +220,23 @@ async def neighbours(request: Request) -> Response:
         for each in similar
     ]
     return HTMLResponse(render_fragment("neighbours.html", rows=rows, classes=query.classes))
+
+
+async def guidelines(request: Request) -> Response:
+    """Show the guidelines of a model, and its examples."""
+    session = session_of(request)
+    model = await session.client.get_model(request.path_params["of"])
+    guidance = model.specification.guidance
+    examples = await session.client.examples(model.name) if guidance is not None else ()
+    return HTMLResponse(
+        render_fragment(
+            "guidelines.html",
+            paragraphs=paragraphs_of("" if guidance is None else guidance.text),
+            examples=by_class(examples, model.specification.classes),
+            values_of=lambda each: example_values(each, model),
+            classes=model.specification.classes,
+        )
+    )
 
 
 async def media_item(request: Request) -> Response:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 import math
 
 from starlette.exceptions import HTTPException
@@ -10,6 +12,7 @@ from starlette.responses import RedirectResponse, Response
 
 from quercus.client.errors import InvalidArgument, PermissionDenied, QuercusError, Unauthenticated
 from quercus.console.sessions import IDLE_S, Session
+from quercus.console.sign_on import BadUserFile
 from quercus.console.web import (
     Console,
     console_of,
@@ -18,15 +21,19 @@ from quercus.console.web import (
     render_page,
     session_of,
     session_or_none,
+    signed_on_user,
 )
 from quercus.specification.bounds import MAX_LABELLER_CHARACTERS
 
 MAX_TOKEN = 200
+_log = logging.getLogger("quercus.console")
 
 
 async def sign_in(request: Request) -> Response:
     """Show the form, and sign in with its input."""
     console = console_of(request)
+    if (user := signed_on_user(request)) is not None:
+        return await _sign_on(request, console, user)
     given = await request.form(max_files=0, max_fields=8) if request.method == "POST" else None
     goes_to = own_path(str(given.get("next", "")) if given else request.query_params.get("next"))
     if given is None:
@@ -46,11 +53,61 @@ async def sign_in(request: Request) -> Response:
         console.throttle.count_failure(address)
         return await _sign_in_form(request, console, goes_to, _failure_text(error), 403)
     console.throttle.forget_failures(address)
+    return await _begin_session(request, session, RedirectResponse(goes_to, 303))
+
+
+async def _sign_on(request: Request, console: Console, user: str) -> Response:
+    """Sign in the user that the sign-on proxy names, with the token that the console's operator has given it.
+
+    The browser goes on by a page, not by a redirection: it would send no cookie along with one that another site, the
+    user's identity provider, began.
+    """
+    goes_to = own_path(request.query_params.get("next"))
+    if session_or_none(request) is not None:
+        return RedirectResponse(goes_to, 303)
+    if request.method != "GET" or request.headers.get("sec-fetch-dest", "document") != "document":
+        # a picture on a page of another site would end sessions, of which a user has only so many
+        raise HTTPException(403, "only a page that is opened in a browser signs in")
+    key = f"user {user}"
+    if console.throttle.wait_s(key) > 0:
+        raise HTTPException(429, f"Signing in as {user} failed too often. Try again in some minutes.")
+    try:
+        token = None if console.sign_on is None else await asyncio.to_thread(console.sign_on.token_of, user)
+    except BadUserFile as error:
+        _log.error("nobody can sign on by the proxy: %s", error)
+        raise HTTPException(
+            503, "The console cannot read its file of users now; its log says why. Tell its operator."
+        ) from None
+    if token is None:
+        raise HTTPException(
+            403,
+            f"The sign-on proxy says that you are {user}. This console has no token for that user: its operator adds "
+            "a line to the file of --sign-on-users.",
+        )
+    try:
+        session = await _open_session(console, token, user)
+    except (Unauthenticated, PermissionDenied, InvalidArgument):
+        console.throttle.count_failure(key)
+        raise HTTPException(
+            403,
+            f"The sign-on proxy says that you are {user}, and the server does not take the token of that user. It was "
+            "revoked or has expired: ask the operator of the console for another.",
+        ) from None
+    if not session.caller.needs_token:
+        await session.close()
+        raise HTTPException(403, "The server asks for no token, so a sign-on proxy decides nothing there.")
+    console.throttle.forget_failures(key)
+    session.user = user
+    return await _begin_session(request, session, render_page(request, "signed_on.html", goes_to=goes_to))
+
+
+async def _begin_session(request: Request, session: Session, response: Response) -> Response:
+    """Return a response that gives the browser a new session, in the place of the one it had."""
+    console = console_of(request)
     old = request.cookies.get(console.cookie_name)
     if old:
         await console.sessions.end_session(old)
     secret = await console.sessions.add_session(session)
-    response = RedirectResponse(goes_to, 303)
     response.set_cookie(
         console.cookie_name,
         secret,
@@ -68,7 +125,9 @@ async def sign_out(request: Request) -> Response:
     console, session = console_of(request), session_of(request)
     await read_posted(request, session)
     await console.sessions.end_session(request.cookies.get(console.cookie_name, ""))
-    response = RedirectResponse("/sign-in", 303)
+    response: Response = RedirectResponse("/sign-in", 303)
+    if session.user is not None:  # who goes there is signed in again
+        response = render_page(request, "signed_out.html", user=session.user)
     response.delete_cookie(
         console.cookie_name, path="/", secure=console.config.is_encrypted, httponly=True, samesite="strict"
     )
@@ -84,7 +143,9 @@ async def _open_session(console: Console, token: str, name: str) -> Session:
     try:
         caller = await client.caller()
         if not caller.needs_token:
-            _check_open(console, name)
+            _check_open(
+                console, name
+            )  # also where a sign-on proxy names the user: there is no token to map to
         elif not token:
             raise Unauthenticated("token: the server asks for one")
     except BaseException:

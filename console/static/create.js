@@ -1,28 +1,97 @@
-// The page of a new model: what the choices mean is said anew when one changes.
+// The page of a new model: a file is sent as soon as it is chosen, what the choices mean is said anew when one changes,
+// and how far the reading and the making are is said while they last. Events are taken at the document: the form is drawn anew.
 
-const form = document.getElementById("create");
+import { drawSettings } from "./learner.js";
+
+const POLL_MS = 400;
 let asked = 0;
 let timer = 0;
 
+const form = () => document.getElementById("create");
+
 async function show() {
   const mine = ++asked;
-  const fields = new FormData(form);
+  const fields = new FormData(form());
   fields.set("act", "plan");
-  const response = await fetch(form.action, { method: "POST", body: fields }).catch(() => null);
+  const response = await fetch(form().action, { method: "POST", body: fields }).catch(() => null);
   if (mine !== asked || !response?.ok || response.redirected) return; // the buttons say what is wrong
-  document.getElementById("plan").innerHTML = await response.text(); // of our own templates
+  const plan = document.getElementById("plan");
+  if (plan !== null) plan.innerHTML = await response.text(); // of our own templates
 }
 
-form.addEventListener("input", (event) => {
+const isChanged = (field) =>
+  field.options
+    ? [...field.options].some((option) => option.selected !== option.defaultSelected)
+    : "defaultValue" in field && field.type !== "file" && field.value !== field.defaultValue;
+
+// Say how far it is: the bytes that are sent, then what the console says.
+function sayProgress(line, said, share = null) {
+  const bar = line.querySelector("progress");
+  if (share === null) bar.removeAttribute("value");
+  else bar.value = share;
+  const text = line.querySelector("span");
+  if (text.textContent !== said) text.textContent = said;
+  line.hidden = false;
+}
+
+function send(fields) {
+  const line = document.getElementById("progress");
+  const buttons = [...form().querySelectorAll("button")];
+  buttons.forEach((each) => (each.disabled = true));
+  const request = new XMLHttpRequest(); // fetch does not say how much is sent
+  let polling = 0;
+  const poll = async () => {
+    const response = await fetch("/create/progress").catch(() => null);
+    const said = response?.ok && !response.redirected ? (await response.json()).said : "";
+    if (polling !== 0 && said) sayProgress(line, said);
+  };
+  request.upload.onprogress = (event) => {
+    if (event.lengthComputable && event.total > 100_000 && event.loaded < event.total)
+      sayProgress(line, `${Math.floor((100 * event.loaded) / event.total)} % of the file is sent`, event.loaded / event.total);
+  };
+  request.upload.onload = () => {
+    polling = setInterval(poll, POLL_MS);
+  };
+  request.onloadend = () => {
+    clearInterval(polling);
+    polling = 0;
+    if (request.status === 0) {
+      buttons.forEach((each) => (each.disabled = false));
+      sayProgress(line, "The console did not answer. Try again.", 0);
+      return;
+    }
+    const path = new URL(request.responseURL).pathname;
+    if (path !== "/create") return void location.assign(request.responseURL);
+    const page = new DOMParser().parseFromString(request.responseText, "text/html"); // of our own templates
+    document.getElementById("main").replaceWith(document.adoptNode(page.getElementById("main")));
+    document.title = page.title;
+    scrollTo(0, 0);
+    (document.querySelector("#main [role=alert]") ?? document.querySelector("#main [autofocus], #main h1"))?.focus();
+  };
+  request.open("POST", form().action);
+  request.send(fields);
+}
+
+document.addEventListener("input", (event) => {
+  if (!event.target.closest?.("#create") || event.target.type === "file") return;
   if (event.target.name === "attribute") return; // it changes no sentence, and keeps the focus
   if (event.target.closest("#learner")) return; // no sentence is about the learner
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });
+document.addEventListener("change", (event) => {
+  if (event.target.id === "file" && event.target.files.length > 0) form().requestSubmit();
+  else if (event.target.closest?.("#create")) drawSettings(event.target);
+});
+document.addEventListener("submit", (event) => {
+  if (event.target.id !== "create") return;
+  event.preventDefault();
+  clearTimeout(timer);
+  asked += 1;
+  send(new FormData(form(), event.submitter));
+});
 
 // What was typed or chosen before this script came, or put back by a reload, counts too.
-const isChanged = (field) =>
-  field.options
-    ? [...field.options].some((option) => option.selected !== option.defaultSelected)
-    : "defaultValue" in field && field.value !== field.defaultValue;
-if ([...form.elements].some(isChanged)) show();
+const chosen = document.getElementById("file");
+if (chosen !== null && chosen.files.length > 0) form().requestSubmit();
+else if (chosen === null && [...form().elements].some(isChanged)) show();

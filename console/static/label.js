@@ -61,19 +61,23 @@ const ACTIONS = {
   refuse: () => clickAct("refuse"),
   skip: () => clickAct("skip"),
   postpone: () => clickAct("postpone"),
-  neighbours() {
-    const near = state.current.querySelector(".near");
-    if (near === null) return;
-    bringUp(near);
-    near.open = !near.open;
-    if (near.open) near.scrollIntoView({ block: "nearest" });
-  },
+  neighbours: () => toggleBeside(".near.similar"),
+  guidelines: () => toggleBeside(".near.guide"),
   words() {
     openHelp();
     by("words").scrollIntoView();
   },
   quit,
 };
+
+/** Open or close what is shown beside the item on request. */
+function toggleBeside(which) {
+  const beside = state.current.querySelector(which);
+  if (beside === null) return;
+  bringUp(beside);
+  beside.open = !beside.open;
+  if (beside.open) beside.scrollIntoView({ block: "nearest" });
+}
 
 /** In a correction these mean nothing, but that nobody can tell takes the answer back. */
 function clickAct(act) {

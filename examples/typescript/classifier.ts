@@ -1,7 +1,13 @@
-/** A classifier: predicts one row, with what is known and what is not. */
+/** A classifier: lists the models, then predicts one row, with what is known and what is not. */
 import { createClient } from "@connectrpc/connect";
 import { ClassifyService } from "./build/generated/quercus/v1/classify_pb.js";
+import { ModelService } from "./build/generated/quercus/v1/model_pb.js";
 import { model, transport } from "./connection.js";
+
+const { models } = await createClient(ModelService, transport).listModels({});
+for (const each of models) {
+  console.log(`${each.name} (${each.specification?.algorithm?.name}): ${each.specification?.classes.join(", ")}`);
+}
 
 const found = await createClient(ClassifyService, transport).classify({
   model,

@@ -19,6 +19,7 @@ from quercus.server.core.estimates import Estimates
 from quercus.server.core.fair_queue import FairQueue
 from quercus.server.core.leasable_models import LeasableModels
 from quercus.server.core.model_status import ModelStatusCache
+from quercus.server.core.row_index import RowIndexes
 from quercus.server.core.writer import NoWriter, Writer
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import INLINE_BYTES, MessageLimits
@@ -62,6 +63,7 @@ class ServiceCore:
         self.fair_queue: FairQueue[Any, Any] = FairQueue()
         self.estimates: Estimates[Any] = Estimates()
         self.agreements: Estimates[Any] = Estimates()
+        self.row_indexes = RowIndexes(store)
         self._refresh: asyncio.Task[None] | None = None
         self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
 
@@ -82,6 +84,7 @@ class ServiceCore:
         await asyncio.to_thread(self._pool.shutdown)
         await asyncio.to_thread(self.estimates.close)
         await asyncio.to_thread(self.agreements.close)
+        await asyncio.to_thread(self.row_indexes.close)
         await asyncio.to_thread(self.store.close)
 
     async def read(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -21,16 +21,23 @@ from typing import Final
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, ROLES, RPCS, rpc_of
 from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated
+from quercus.specification.bounds import check_model_id
 from quercus.storage import Access, TokenRecord
 
 FRESH_S: Final = 0.5
 MISSING_TOKEN_AGE_S: Final = 0.1
 """Least time, in seconds, before the store is read again for an unknown token."""
 
+MAX_MODELS: Final = 1000
+"""Models that a token may name."""
+
 MAX_LOOKUPS: Final = 100
 """Calls with unknown tokens that wait at a time, since each token may have been created a moment ago."""
 
 ID_PATTERN: Final = "[0-9a-f]{12}"
+TOKEN_NAME: Final = re.compile(f"tokens/({ID_PATTERN})")
+"""Resource name of a token."""
+
 DIGEST_BYTES: Final = hashlib.sha256().digest_size
 _TOKEN: Final = re.compile(rf"quercus_({ID_PATTERN})_([A-Za-z0-9_-]{{43}})")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,62}")
@@ -46,12 +53,14 @@ class Principal:
     roles : the roles of the token.
     models : the models that the caller may use; None: all.
     token_id : public part of the token; queries leased with it are given back when it becomes invalid.
+    expires_at : when the token expires, in seconds since 1970; None: never.
     """
 
     name: str
     roles: frozenset[str]
     models: frozenset[str] | None
     token_id: str = ""
+    expires_at: float | None = None
 
     @property
     def is_operator(self) -> bool:
@@ -114,10 +123,9 @@ def check_permission(principal: Principal, method: str) -> None:
     if not principal.roles & rpc.roles:
         have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(rpc.roles))
         raise PermissionDenied(f"the token of {principal.name} has the role {have}; {rpc.name} needs {need}")
-    if principal.models is not None and rpc.changes_server:
-        raise PermissionDenied(
-            f"the token of {principal.name} is for some models only; {rpc.name} changes the whole server"
-        )
+    if principal.models is not None and rpc.is_unrestricted:
+        what = "lists what is of all models" if rpc.reads else "changes the whole server"
+        raise PermissionDenied(f"the token of {principal.name} is for some models only; {rpc.name} {what}")
 
 
 def allowed_methods(principal: Principal) -> list[str]:
@@ -125,7 +133,7 @@ def allowed_methods(principal: Principal) -> list[str]:
     return sorted(
         rpc.name
         for rpc in RPCS.values()
-        if principal.roles & rpc.roles and not (principal.models is not None and rpc.changes_server)
+        if principal.roles & rpc.roles and not (principal.models is not None and rpc.is_unrestricted)
     )
 
 
@@ -143,7 +151,7 @@ def issue_token(
     access : access tokens of the store.
     name : name of the caller: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
     roles : at least one of `ROLES`.
-    models : names of the models it may touch; None: all.
+    models : names of the models it may touch, which need not exist yet; None: all.
     duration_s : after which it expires, in seconds; None: never.
 
     Returns
@@ -162,10 +170,14 @@ def issue_token(
     unknown = sorted(set(roles) - set(ROLES))
     if unknown or not roles:
         raise InvalidInput("roles", f"are {', '.join(unknown) or 'none'}, must be some of {', '.join(ROLES)}")
+    granted = None if models is None else frozenset(models)
+    if granted is not None and len(granted) > MAX_MODELS:
+        raise InvalidInput("models", f"are {len(granted):,}, at most {MAX_MODELS:,} are allowed")
+    for model in sorted(granted or ()):
+        check_model_id(model, "models")
     if duration_s is not None and not 0 < duration_s <= 100 * 366 * 86_400:
         raise InvalidInput("duration_s", f"is {duration_s:g}, must be positive and at most 100 years")
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    granted = None if models is None else frozenset(models)
     record = access.create_token(
         token_id, name, secret_digest(secret), roles=frozenset(roles), models=granted, duration_s=duration_s
     )
@@ -230,7 +242,7 @@ class TokenAuthority:
         if not record.is_live(self._clock()):
             how = "expired" if record.revoked_at is None else "was revoked"
             raise Unauthenticated(f"the token of {record.name} {how}: ask the operator for another")
-        return Principal(record.name, record.roles, record.models, record.id)
+        return Principal(record.name, record.roles, record.models, record.id, record.expires_at)
 
     async def _find_token(self, token_id: str) -> TokenRecord | None:
         asked_at = time.monotonic()

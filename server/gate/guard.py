@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from quercus.belief.errors import InvalidInput
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import (
+    TOKEN_NAME,
     Principal,
     TokenAuthority,
     check_permission,
@@ -24,7 +25,7 @@ from quercus.server.gate.access import (
 from quercus.server.gate.audit import REFUSED, UNREAD_TARGET, AuditLog, outcome_of
 from quercus.server.gate.handlers import Handler, WrappingInterceptor, metadata_of, wrap_handler
 from quercus.server.gate.message_reading import MessageReader, is_small
-from quercus.server.gate.rpcs import Rpc, rpc_of
+from quercus.server.gate.rpcs import ROLES, Rpc, rpc_of
 from quercus.server.gate.throttle import CallRates, CallsAtOnce, MemoryWatch, OpenStreams, ProbeReadings
 from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.limits import INLINE_BYTES
@@ -329,8 +330,19 @@ async def _audit_target(reader: MessageReader, data: bytes, outcome: str) -> str
         return UNREAD_TARGET
     model = next(iter(named_models(request)), None)
     if model is None:
-        return "server"
+        return _token_target(request) or "server"
     return f"models/{model if MODEL_ID.fullmatch(model) else ascii(model[:80])}"
+
+
+def _token_target(request: Any) -> str:
+    """Return the token that a call makes or revokes, in one line also for an invalid name; "" for other calls."""
+    match request.DESCRIPTOR.name:
+        case "CreateTokenRequest":
+            roles, caller = ", ".join(request.roles[: len(ROLES)]), request.caller
+            return f"a token of {caller[:63]!a}: {roles[:80]!a}"
+        case "RevokeTokenRequest":
+            return request.name if TOKEN_NAME.fullmatch(request.name) else ascii(request.name[:80])
+    return ""
 
 
 def named_models(request: Any) -> list[str]:

@@ -63,6 +63,7 @@ class Rpc:
     reads : whether it changes nothing.
     audited : whether the audit log keeps it.
     whole_server : whether it concerns the whole server and no model.
+    unrestricted : whether a token for some models may not make it even if it reads.
     light : whether it is let in however short memory is.
     waits : whether it takes long when it is asked to wait.
     causes : status codes beyond those of any call, or with another cause.
@@ -73,6 +74,7 @@ class Rpc:
     reads: bool = False
     audited: bool = False
     whole_server: bool = False
+    unrestricted: bool = False
     light: bool = False
     waits: bool = False
     causes: Causes = field(default_factory=dict)
@@ -84,9 +86,9 @@ class Rpc:
         return dict(sorted(found.items(), key=lambda each: int(each[0].value[0])))
 
     @property
-    def changes_server(self) -> bool:
-        """True if it changes the whole server, which a token that is restricted to some models may not."""
-        return self.whole_server and not self.reads
+    def is_unrestricted(self) -> bool:
+        """True if a token that is restricted to some models may not make it."""
+        return self.unrestricted or (self.whole_server and not self.reads)
 
 
 def _described(method: MethodDescriptor) -> Rpc:
@@ -99,6 +101,7 @@ def _described(method: MethodDescriptor) -> Rpc:
         reads,
         traits.audited,
         traits.whole_server,
+        traits.unrestricted,
         traits.light,
         traits.waits,
         own if reads or traits.whole_server else {**ANY_WRITE, **own},

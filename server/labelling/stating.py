@@ -11,7 +11,7 @@ from quercus.labelling.answers import check_declared
 from quercus.labelling.crowds.labellers import MAX_LABELS, Crowd, crowd_of
 from quercus.labelling.statements import statement_events
 from quercus.server.core.service_core import ServiceCore
-from quercus.server.gate.access import labeller_of
+from quercus.server.gate.access import current_caller, labeller_of
 from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.reliability import is_estimated
 from quercus.server.wire.labels import decode_label
@@ -36,12 +36,15 @@ async def state_evidence(core: ServiceCore, request: pb.StateEvidenceRequest) ->
         with field_prefix(f"statements[{i}]"):
             labellers.append(check_labeller(labeller_of(each.labeller or request.labeller)))
 
+    principal = current_caller()
+    permitted = principal is not None and principal.is_operator
+
     async def attempt(schema: ModelSchema) -> pb.StateEvidenceResponse:
         spoken = await core.convert_message(request, _decode_statements, request, labellers, schema)
         crowd = None
         if await core.read(is_estimated, core.store, model):
             crowd = await core.estimates.run_unshared(partial(_crowd_of_all, core.store, schema, spoken))
-        batch = StatementBatch(request.request_id, spoken)
+        batch = StatementBatch(request.request_id, spoken, permitted)
         known = KnownModel(schema.frame.size, schema.key, crowd)
         planned = await core.read(core.store.plan_statements, model, batch, known)
         done = await core.write(core.store.state, model, batch, known, planned)

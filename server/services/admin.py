@@ -1,4 +1,4 @@
-"""AdminService: the state of a running server, who calls it, and how much it logs."""
+"""AdminService: the state of a running server, who calls it, how much it logs; with the tokens of `token_calls`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import EVERYBODY, Principal, allowed_methods, current_caller
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.machine import resident_bytes
+from quercus.server.services.token_calls import TokenCalls
 from quercus.server.telemetry import logs
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.models import check_head, to_duration
@@ -21,16 +22,15 @@ from quercus.server.workers.board import Board
 from quercus.specification.server import LOG_LEVEL
 from quercus.storage import NotFound, StoreBusy, StoreError
 from quercus.v1 import admin_pb2 as pb
-from quercus.v1 import admin_pb2_grpc
 
 _log = logging.getLogger(__name__)
 
 
-class AdminService(admin_pb2_grpc.AdminServiceServicer):
+class AdminService(TokenCalls):
     """Collects the state of the server."""
 
     def __init__(self, core: ServiceCore, supervisor: Supervisor, board: Board) -> None:
-        self._core = core
+        super().__init__(core)
         self._supervisor = supervisor
         self._board = board
         self._calls, self._memory, self._waiting = (

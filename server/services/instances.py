@@ -6,12 +6,17 @@ import asyncio
 import logging
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
+from zlib import crc32
+
+import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling.history import stored_values
 from quercus.server.core.model_status import STATUS_POLL_S
+from quercus.server.core.row_index import Found, guess_classes
 from quercus.server.core.service_core import STOPPING, OnCore
 from quercus.server.labelling import stating
 from quercus.server.wire.displays import decode_displays, encode_display
@@ -19,17 +24,21 @@ from quercus.server.wire.errors import Unavailable, error_fields
 from quercus.server.wire.instances import encode_evidence, encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
+from quercus.server.wire.models import stored_specification
 from quercus.server.wire.names import (
     make_page_token,
     page_size,
     parse_instance,
     parse_model,
     read_number_token,
+    read_row_token,
 )
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults, encode_refusals, kept_rows
 from quercus.server.wire.request_checks import empty_stream
+from quercus.server.wire.row_filter import read_selection
 from quercus.server.wire.rows import count_rows, decode_rows, encode_row
 from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.names import are_ids, check_id
 from quercus.storage import (
     AlreadyExists,
@@ -38,6 +47,7 @@ from quercus.storage import (
     ConflictingRows,
     EventKind,
     FailedPrecondition,
+    NotFound,
     Push,
     Stale,
     Store,
@@ -183,11 +193,24 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
         raise Stale(f"the nominal values of model {model} keep changing")
 
     async def ListInstances(self, request: pb.ListInstancesRequest, context: Any) -> pb.ListInstancesResponse:
-        """Return a page of instances, oldest first."""
+        """Return a page of instances: those that are wanted, in the order that is wanted."""
+        core = self._core
         model = parse_model(request.model, "model")
         size = page_size(request.page_size)
-        after = read_number_token("instances", request.page_token)
-        return await self._core.read(_list_page, self._core.store, model, after, size)
+        if not (request.filter or request.order_by or request.include_guesses):
+            after = read_number_token("instances", request.page_token)
+            return await core.read(_list_page, core.store, model, after, size)
+        schema = await core.catalogue.reload_schema(model)
+        wanted = read_selection(request.filter, request.order_by, schema.frame.classes)
+        kind = f"rows-{crc32(f'{wanted}'.encode()):08x}"
+        begin = read_row_token(kind, request.page_token)
+        classifier = None
+        if request.include_guesses or wanted.needs_guesses:
+            with suppress(FailedPrecondition):  # no tree yet
+                classifier, schema = await core.catalogue.classifier_and_schema(model)
+        found = await core.row_indexes.find(wanted, schema, classifier, begin, size)
+        token = "" if found.after is None else make_page_token(kind, "{!r}:{}".format(*found.after))
+        return await core.read(_found_page, core.store, model, found, token, classifier)
 
     async def StateEvidence(self, request: pb.StateEvidenceRequest, context: Any) -> pb.StateEvidenceResponse:
         """Store what labellers say unasked."""
@@ -226,6 +249,11 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             else:
                 await core.wait_or_stop(core.changes.wait_for_change(model, seen, STATUS_POLL_S))
         raise Unavailable(STOPPING)
+
+    async def ListExamples(self, request: pb.ListExamplesRequest, context: Any) -> pb.ListExamplesResponse:
+        """Return the rows that the guidance of a model names."""
+        model = parse_model(request.model, "model")
+        return await self._core.read(_read_examples, self._core.store, model)
 
     async def GetInstance(self, request: pb.GetInstanceRequest, context: Any) -> pb.Instance:
         """Return one instance with everything said about it."""
@@ -368,6 +396,41 @@ def _list_page(store: Store, model: str, after: int, size: int) -> pb.ListInstan
         instances=[encode_instance(details.histories[sequence], schema) for sequence in page],
         next_page_token=make_page_token("instances", page[-1]) if len(details.histories) > size else "",
     )
+
+
+def _found_page(
+    store: Store, model: str, found: Found, token: str, classifier: TreeClassifier | None
+) -> pb.ListInstancesResponse:
+    details = store.query_details(model, found.sequences)
+    schema = ModelSchema.of(details.model, details.vocabulary)
+    page = pb.ListInstancesResponse(next_page_token=token, total_size=found.total)
+    histories = [details.histories[sequence] for sequence in found.sequences]
+    page.instances.extend(encode_instance(history, schema) for history in histories)
+    guesses = found.guesses
+    if not guesses and histories and classifier is not None:
+        klass, doubt = guess_classes(classifier, np.array([stored_values(each[0]) for each in histories]))
+        guesses = list(zip(klass.tolist(), doubt.tolist(), strict=True))
+    for each, (k, share) in zip(page.instances, guesses, strict=False):
+        each.guess.CopyFrom(pb.Guess(class_name=schema.frame.classes[k], doubt=share))
+    return page
+
+
+def _read_examples(store: Store, model: str) -> pb.ListExamplesResponse:
+    """Return the examples of a model; those whose row is not there (yet) are left out."""
+    response = pb.ListExamplesResponse()
+    for each in stored_specification(store.get_model(model).specification).guidance.examples:
+        try:
+            found = _read_instance(store, model, each.instance)
+        except NotFound:
+            continue
+        response.examples.add(
+            class_name=each.class_name,
+            instance=found.name,
+            remark=each.remark,
+            values=found.values,
+            display=found.display,
+        )
+    return response
 
 
 def _read_instance(store: Store, model: str, instance: str) -> pb.Instance:

@@ -9,6 +9,7 @@ from typing import Any
 
 from google.protobuf import empty_pb2
 
+from quercus.belief.errors import InvalidInput, shown
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller
@@ -25,6 +26,8 @@ from quercus.server.wire.models import (
 from quercus.server.wire.names import make_page_token, page_size, parse_model, read_token
 from quercus.server.wire.plugins import encode_learners
 from quercus.specification.bounds import check_model_id
+from quercus.specification.guidance import MAX_EXAMPLES
+from quercus.specification.names import check_id
 from quercus.storage import CorruptStore, KnownModel, ModelRecord, ModelReplaced, NotFound, Store
 from quercus.v1 import model_pb2 as pb
 from quercus.v1 import model_pb2_grpc
@@ -134,10 +137,25 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
                 yield store.get_model(name)
 
 
+def _check_examples(store: Store, model: str, request: pb.UpdateModelRequest) -> None:
+    """Refuse examples that are no rows of the model; rows are never removed."""
+    for k, each in enumerate(request.specification.guidance.examples[:MAX_EXAMPLES]):
+        field = f"specification.guidance.examples[{k}].instance"
+        check_id(each.instance, field)
+        try:
+            store.get_instance(model, each.instance)
+        except NotFound as error:
+            if error.resource == "model":
+                raise
+            raise InvalidInput(field, f"is {shown(each.instance)}, which is no row of {model}") from None
+
+
 def _update_in_store(
     store: Store, model: str, request: pb.UpdateModelRequest, known: KnownModel | None = None
 ) -> pb.Model:
     """Change the present specification while the store holds the model, so that no other update is lost."""
+    if "guidance" in request.update_mask.paths:
+        _check_examples(store, model, request)
 
     def revised_specification(stored: bytes) -> tuple[bytes, int] | None:
         current = stored_specification(stored)

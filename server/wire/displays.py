@@ -17,6 +17,7 @@ from quercus.specification.display import (
     TextItem,
     check_drawable,
 )
+from quercus.specification.guidance import ClassExample, Guidance
 from quercus.specification.presentation import (
     MEDIA_KINDS,
     AttributeView,
@@ -83,6 +84,24 @@ def check_presentation(specification: model_pb2.Specification) -> None:
         presentation = decode_presentation(specification.presentation)
         presentation.check_names(names, numeric)
         presentation.check_drawable()
+
+
+def check_guidance(specification: model_pb2.Specification) -> None:
+    """Refuse what labellers are told if it is too long, or has examples of a class that the model does not have.
+
+    Raises
+    ------
+    InvalidInput
+        Naming the field below ``specification.guidance``.
+    """
+    if not specification.HasField("guidance"):
+        return
+    given, examples = specification.guidance, []
+    with field_prefix("specification.guidance"):
+        for k, each in enumerate(given.examples):
+            with field_prefix(f"examples[{k}]"):
+                examples.append(ClassExample(each.class_name, each.instance, each.remark))
+        Guidance(given.title, given.text, tuple(examples)).check_classes(specification.classes)
 
 
 def decode_displays(

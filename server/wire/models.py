@@ -13,7 +13,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
-from quercus.server.wire.displays import check_presentation
+from quercus.server.wire.displays import check_guidance, check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
 from quercus.server.wire.plugins import (
@@ -91,6 +91,7 @@ def complete_specification(
             attribute.numeric.bins = len(edges) + 1 if edges else parameters.BINS.default
     decode_specification(full)
     check_presentation(full)
+    check_guidance(full)
     return full
 
 

@@ -18,6 +18,7 @@ ANY: Final = "-"
 """Model id that stands for any model."""
 
 MOST_LISTED = 12
+_KEY = re.compile(r"-?[0-9]{1,19}\.[0-9]{1,17}(e[-+][0-9]{1,3})?|-?[0-9]e[-+][0-9]{1,3}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -117,8 +118,20 @@ def read_number_token(kind: str, token: str) -> int:
     return int(after)
 
 
+def read_row_token(kind: str, token: str) -> tuple[float, int] | None:
+    """Return the key of the order and the number that the token continues after, None for the first page."""
+    after = read_token(kind, token)
+    if not after:
+        return None
+    key, _, number = after.partition(":")
+    if _KEY.fullmatch(key) is None or _NUMBER.fullmatch(number) is None:
+        raise _bad_token(kind, token)
+    return float(key), int(number)
+
+
 def _bad_token(kind: str, token: str) -> InvalidInput:
-    return InvalidInput("page_token", f"{token[:80]!r} was not made by a listing of {kind}")
+    listing = "rows with this filter and order" if kind.startswith("rows-") else kind
+    return InvalidInput("page_token", f"{token[:80]!r} was not made by a listing of {listing}")
 
 
 def _split_name(name: str, field: str, collections: tuple[str, ...], form: str) -> list[str]:

@@ -93,6 +93,11 @@ class LogCalls(StoreCalls):
         with self._database.read() as connection:
             return event_log.list_instances(connection, model, after_sequence, limit)
 
+    def row_ids(self, model: str, after: int = 0, limit: int = 10_000) -> list[str]:
+        """Return the ids of the instances after a sequence number, in order."""
+        with self._database.read() as connection:
+            return event_log.row_ids(connection, model, after, limit)
+
     def history(self, model: str, instances: Sequence[int]) -> dict[int, list[Event]]:
         """Return the events about some instances, oldest first, by the sequence of their INSTANCE event."""
         with self._database.read() as connection:

@@ -72,6 +72,15 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
     return _as_events(connection.execute(_select_events().where(*mine).order_by(log.c.sequence).limit(limit)))
 
 
+def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[str]:
+    """Ids of the instances behind sequence number `after`, in order."""
+    checks.at_least("limit", limit, 1)
+    mine = (log.c.model_id == find_model(connection, name).id, log.c.sequence > after, log.c.id.is_not(None))
+    return list(
+        connection.execute(select(log.c.id).where(*mine).order_by(log.c.sequence).limit(limit)).scalars()
+    )
+
+
 def get_instance(connection: Connection, name: str, identifier: str) -> list[Event]:
     """Everything said about one instance, oldest first; its INSTANCE event leads."""
     row = find_model(connection, name)

@@ -21,6 +21,7 @@ from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreBusy, StoreError
 try:
     import psycopg
     from psycopg.pq import Format
+    from psycopg.types.array import ListBinaryDumper
 except ImportError as error:
     raise StoreError(
         "a store in PostgreSQL needs the driver psycopg: pip install 'quercus[server,postgres]'"
@@ -155,6 +156,7 @@ class PostgresDialect:
             connect_args=arguments,
             execution_options={OPTION: PostgresBackend()},
         )
+        event.listen(engine, "connect", _send_lists_in_binary)
         event.listen(engine, "after_cursor_execute", _count_rows)
         return engine
 
@@ -300,6 +302,11 @@ class PostgresDialect:
         if listener is not None:
             with suppress(psycopg.Error):
                 listener.close()
+
+
+def _send_lists_in_binary(driver: "psycopg.Connection[Any]", _record: Any) -> None:
+    """Let the driver send arrays in binary: as texts they took it two to nine times the CPU time."""
+    driver.adapters.register_dumper(list, ListBinaryDumper)
 
 
 def _count_rows(

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     ColumnElement,
     Connection,
@@ -19,7 +20,6 @@ from sqlalchemy import (
     Integer,
     Select,
     String,
-    Subquery,
     Table,
     and_,
     bindparam,
@@ -44,6 +44,7 @@ from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, ModelReplaced
 from quercus.storage.log import event_log
 from quercus.storage.log.event_log import MAX_SEQUENCE
+from quercus.storage.json_texts import json_texts
 from quercus.storage.prepared import Prepared
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update
@@ -56,7 +57,7 @@ SPARE_QUERIES: Final = 16
 """Free queries that are read beyond those asked for, because some labellers pass some over."""
 _MODEL: Final = bindparam("of", type_=BigInteger)
 _NOW: Final = bindparam("now", type_=Double)
-_ASKING: Final = bindparam("asking", type_=String)
+_LABELLERS: Final = bindparam("asking", type_=JSON)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -166,7 +167,8 @@ class Desk:
     leased : number of live leases.
     held : live leases by labeller, of those who ask for queries.
     last_settled : event of the last query that a labeller settled, of those who ask for queries.
-    free : queries that may be leased, in order: to the labeller of a request alone, by its place among the calls.
+    free : queries that may be leased, in order, to the labeller of a request alone, by its place among the calls; only of the
+        first call, if it needs them.
     shared : queries that may be leased to any labeller who did not pass them over.
     passed : those of `shared` that a labeller passed over, of those who ask for queries.
     is_cut : whether there may be more than `shared`.
@@ -315,18 +317,29 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     row = lock_model(connection, name)
     now = clock()
     known = {"of": row.id, "now": now.clock}
-    state = connection.execute(_STATE, known).one()
+    requests = [call for call in calls if isinstance(call, LeaseRequest)]
+    asking = list({call.labeller for call in requests})
+    states = connection.execute(_STATE, {**known, "asking": asking}).all()
+    state = states[0]
     if state.expired:
         expiry.write_expired(connection, row.id, now)
-    leases = [place for place, call in enumerate(calls) if isinstance(call, LeaseRequest)]
-    others = leases[1:]  # they read what the first one leaves
-    most = sum(call.limit for call in calls if isinstance(call, LeaseRequest)) + len(calls) + SPARE_QUERIES
-    most = min(most, MAX_FREE_QUERIES)
     rule = Policy() if state.answers_per_query is None else policies.policy_from(state)
     desk = Desk(connection, SimpleNamespace(**row._asdict()), now, rule, state.leased)
-    if others:
-        desk.shared = list(connection.execute(_SHARED, {**known, "most": most}))
-        desk.is_cut = len(desk.shared) >= most
+    for each in states if requests else ():
+        desk.held[each.asker] = each.held
+        desk.last_settled[each.asker] = each.last_settled or 0
+    first = calls[0] if calls else None
+    if len(requests) > 1 or (requests and first is not requests[0]):
+        most = sum(call.limit for call in requests) + len(calls) + SPARE_QUERIES
+        shared = {**known, "most": min(most, MAX_FREE_QUERIES)}
+        desk.shared = list(connection.execute(_SHARED, shared))
+        desk.is_cut = len(desk.shared) >= shared["most"]
+        for number, labeller in connection.execute(_PASSED, {**shared, "asking": asking}):
+            desk.passed.setdefault(labeller, set()).add(number)
+    if isinstance(first, LeaseRequest) and (len(requests) == 1 or not desk.suffices_for(0, first)):
+        most = ALL_ROWS if first.filter is not None else first.limit
+        alone = {**known, "asking": first.labeller, "most": most}
+        desk.free[0] = list(connection.execute(_FREE, alone))
     if claims := [_claim_of(call) for call in calls if not isinstance(call, LeaseRequest)]:
         named = {
             "of": row.id,
@@ -338,19 +351,6 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
             of_query = [each for each in rows if each.number == claim.number]
             by_token = [each for each in of_query if each.given_token == claim.token]
             desk.claimed[claim] = by_token or of_query[:1]
-    for place, call in enumerate(calls):
-        if not isinstance(call, LeaseRequest):
-            continue
-        asking = {**known, "asking": call.labeller}
-        if place == leases[0]:
-            limit = ALL_ROWS if call.filter is not None else call.limit + place
-            rows = connection.execute(_FREE, {**asking, "most": limit}).all()
-            desk.free[place] = [each for each in rows if each.number is not None]
-        else:
-            rows = connection.execute(_PASSED, {**asking, "most": most}).all()
-            desk.passed[call.labeller] = {each.number for each in rows if each.number is not None}
-        desk.held[call.labeller] = rows[0].held
-        desk.last_settled[call.labeller] = rows[0].last_settled or 0
     return desk
 
 
@@ -402,34 +402,32 @@ def _last_settled(labeller: ColumnElement[str]) -> Select[Any]:
     return before.order_by(query.c.labeller.desc(), query.c.sequence.desc()).limit(1)
 
 
-def _with_labeller(chosen: Subquery) -> Select[Any]:
-    """Rows, at least one, each with the state of the labeller `asking`.
-
-    That is the number of queries that it holds (`held`), and the event of the last one that it settled
-    (`last_settled`).
-    """
-    mine = (
-        query.c.model_id == _MODEL,
-        query.c.state == LEASED,
-        query.c.ends > _NOW,
-        query.c.labeller == _ASKING,
+def _states() -> Select[Any]:
+    leases = (
+        select(query.c.labeller, query.c.ends)
+        .where(query.c.model_id == _MODEL, query.c.state == LEASED)
+        .cte("leases")
     )
-    held = select(func.count()).where(*mine).scalar_subquery().label("held")
-    last = _last_settled(_ASKING).scalar_subquery().label("last_settled")
-    asker = select(held, last).subquery("asker")
-    return select(asker, *chosen.c).select_from(asker.outerjoin(chosen, true()))
-
-
-def _free_queries() -> Select[Any]:
-    free = reading.select_records().where(*_leasable(), ~history.passed_over(_MODEL, _ASKING))
-    chosen = _first(free).subquery("free")
-    return _with_labeller(chosen).order_by(chosen.c.answers == 0, chosen.c.position, chosen.c.number)
+    is_live = leases.c.ends > _NOW
+    live, expired = (func.count(case((each, 1))) for each in (is_live, ~is_live))
+    counts = select(live.label("leased"), expired.label("expired")).subquery("counts")
+    asker = json_texts(_LABELLERS).table_valued("value").alias("asker")
+    held = select(func.count()).select_from(leases).where(is_live, leases.c.labeller == asker.c.value)
+    return select(
+        counts,
+        *(each for each in policy.c if each.name != "model_id"),
+        asker.c.value.label("asker"),
+        held.scalar_subquery().label("held"),
+        _last_settled(asker.c.value).scalar_subquery().label("last_settled"),
+    ).select_from(counts.outerjoin(policy, policy.c.model_id == _MODEL).outerjoin(asker, true()))
 
 
 def _passed_queries() -> Select[Any]:
     first = _first(select(query).where(*_leasable())).subquery("first")
-    passed = select(first.c.number).where(history.passed_over(_MODEL, _ASKING, first))
-    return _with_labeller(passed.subquery("passed"))
+    past = query_history.alias("past")
+    of_model = and_(past.c.model_id == _MODEL, history.passes_over(past, first))
+    asking = past.c.labeller.in_(select(json_texts(_LABELLERS).table_valued("value").c.value))
+    return select(first.c.number, past.c.labeller).select_from(first.join(past, of_model)).where(asking)
 
 
 def _claim_rows() -> Select[Any]:
@@ -452,22 +450,20 @@ def _claim_rows() -> Select[Any]:
     )
 
 
-_IS_LIVE = query.c.ends > _NOW
-_LEASES = (
-    select(func.count(case((_IS_LIVE, 1))).label("leased"), func.count(case((~_IS_LIVE, 1))).label("expired"))
-    .where(query.c.model_id == _MODEL, query.c.state == LEASED)
-    .subquery("leases")
+_STATE: Final = _states()
+"""The numbers of leases that are live and that have expired, and the policy, if there is one.
+
+It is a row for each of the labellers `asking`, with the number of queries that it holds (`held`), and the event of the
+last one that it settled (`last_settled`); one row where nobody asks.
+"""
+_FREE: Final = _first(
+    reading.select_records().where(*_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String)))
 )
-_STATE: Final = select(_LEASES, *(each for each in policy.c if each.name != "model_id")).select_from(
-    _LEASES.outerjoin(policy, policy.c.model_id == _MODEL)
-)
-"""The numbers of leases that are live and that have expired, and the policy, if there is one."""
-_FREE: Final = _free_queries()
-"""The queries that the labeller `asking` may lease, the first `most` of them; see `_with_labeller`."""
+"""The queries that the labeller `asking` may lease, the first `most` of them."""
 _SHARED: Final = _first(reading.select_records().where(*_leasable()))
 """The first `most` queries that may be leased, whoever asks."""
 _PASSED: Final = _passed_queries()
-"""Those of `_SHARED` that the labeller `asking` passed over; see `_with_labeller`."""
+"""Those of `_SHARED` that one of the labellers `asking` passed over, with the labeller."""
 _CLAIMED: Final = _claim_rows()
 """The queries `numbers`, with a row for each step by one of the leases `tokens`; nulls where there is no step."""
 _TAKE: Final = query_update(*LIFE, "credential")

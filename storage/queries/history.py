@@ -89,9 +89,14 @@ def passed_over(
 ) -> ColumnElement[bool]:
     """Return a condition on `query`: this labeller skipped its instance, or gave one of its answers."""
     past = query_history.alias("past")
-    mine = and_(past.c.model_id == model_id, past.c.instance == of.c.instance, past.c.labeller == labeller)
+    mine = and_(past.c.model_id == model_id, past.c.labeller == labeller)
+    return exists(select(1).where(mine, passes_over(past, of)))
+
+
+def passes_over(past: FromClause, of: FromClause) -> ColumnElement[bool]:
+    """Return a condition on a step and a query of a model: by this step a labeller passed over this query."""
     answered = and_(past.c.number == of.c.number, _still_answered(past))
-    return exists(select(1).where(mine, or_(past.c.step == int(Step.SKIPPED), answered)))
+    return and_(past.c.instance == of.c.instance, or_(past.c.step == int(Step.SKIPPED), answered))
 
 
 def _still_answered(past: FromClause) -> ColumnElement[bool]:

@@ -77,6 +77,8 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
     """Lease open queries in the order of the agenda; `free` are those that the labeller may have."""
     row, now, labeller = desk.row, desk.now, request.labeller
     BeyondLog.check(request.min_sequence, row.name, row.sequence_committed)
+    if not desk.policy.may_label(labeller):
+        return Leased([], Idle.NOT_ASSIGNED, row.budget - row.queries_answered - desk.leased)
     room = remaining_budget(usage_of(desk, labeller, desk.held[labeller]), desk.policy, now.clock)
     growth = Growth(row.sequence_grown, row.sequence_asked, row.sequence_committed)
     idle = why_no_lease(room, growth, request.min_sequence, desk.last_settled[labeller])

@@ -15,6 +15,7 @@ from quercus.storage.schema import AnyRow, policy
 MAX_ANSWERS = 20
 MAX_HELD = 100
 MAX_TAGS = 20
+MAX_LABELLERS = 1000
 MAX_COUNT = 2**31 - 1
 
 
@@ -53,6 +54,7 @@ def policy_from(row: AnyRow) -> Policy:
         max_held=row.max_held,
         corrections=Corrections(row.corrections),
         tags=tuple(row.tags.split("\n")) if row.tags else (),
+        labellers=tuple(row.labellers.split("\n")) if row.labellers else (),
     )
 
 
@@ -82,6 +84,7 @@ def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> P
                 max_held=new.max_held,
                 corrections=int(new.corrections),
                 tags="\n".join(new.tags),
+                labellers="\n".join(new.labellers),
             )
         )
     return new
@@ -98,10 +101,13 @@ def check_policy(new: Policy) -> None:
         raise InvalidInput("max_conflict", f"is {new.max_conflict}, must lie in [0, 1]")
     if len(new.tags) > MAX_TAGS:
         raise InvalidInput("tags", f"are {len(new.tags)}, at most {MAX_TAGS} are allowed")
-    for i, tag in enumerate(new.tags):
-        checks.name_text(f"tags[{i}]", tag)
-        if not tag.isprintable():
-            raise InvalidInput(f"tags[{i}]", f"{tag!r} has an unprintable character")
+    if len(new.labellers) > MAX_LABELLERS:
+        raise InvalidInput("labellers", f"are {len(new.labellers):,}, at most {MAX_LABELLERS:,} are allowed")
+    for field in ("tags", "labellers"):
+        for i, name in enumerate(getattr(new, field)):
+            checks.name_text(f"{field}[{i}]", name)
+            if not name.isprintable():
+                raise InvalidInput(f"{field}[{i}]", f"{name!r} has an unprintable character")
 
 
 def _check_bounds(field: str, value: int, low: int, high: int) -> None:

@@ -42,7 +42,7 @@ LIFE = ("state", "labeller", "token", "ends", "not_before", "wanted", "answers")
 def query_update(*columns: str) -> Prepared:
     """Update of these columns of the query `which` of the model `of`, by parameters of the same names."""
     one = update(query).where(query.c.model_id == bindparam("of"), query.c.number == bindparam("which"))
-    return Prepared(one, columns)
+    return Prepared(one.values({name: bindparam(name, type_=query.c[name].type) for name in columns}))
 
 
 _WRITE = query_update(*LIFE)

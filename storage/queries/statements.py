@@ -106,7 +106,10 @@ def _plan(
     crowd = (
         _crowd(connection, row, batch, known, places) if policy.reliability is Reliability.ESTIMATED else None
     )
-    return rules.plan(batch.statements, places, said, policy, crowd, known.size, int(row.sequence_committed))
+    return rules.plan(
+        batch.statements, places, said, policy, crowd, known.size, int(row.sequence_committed),
+        permitted=batch.permitted,
+    )  # fmt: skip
 
 
 def _crowd(

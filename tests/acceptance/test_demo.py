@@ -213,9 +213,10 @@ def test_leaves_a_store_that_can_be_served(finished: Finished) -> None:
 @pytest.mark.parametrize(
     ("number", "code", "words", "least"),
     [
-        ("SIGINT", 130, "ann at bottle-", 6),  # itself, server, grower, two labellers, classifier
+        # itself, server, grower, two labellers, classifier
+        pytest.param("SIGINT", 130, "ann at bottle-", 6, marks=pytest.mark.release),
         ("SIGTERM", 143, "server listens on", 3),
-        ("SIGKILL", -9, "ann at bottle-", 6),
+        pytest.param("SIGKILL", -9, "ann at bottle-", 6, marks=pytest.mark.release),
     ],
 )
 def test_nothing_is_left_when_it_is_stopped(
@@ -240,7 +241,10 @@ def victim(folder: Path, words: bytes) -> int:
 @pytest.mark.timeout(150)
 @pytest.mark.parametrize(
     ("words", "name", "at"),
-    [(b"--labeller\0bob", "bob", "ann at bottle-"), (b"parts\0serve", "server", "server listens on")],
+    [
+        pytest.param(b"--labeller\0bob", "bob", "ann at bottle-", marks=pytest.mark.release),
+        (b"parts\0serve", "server", "server listens on"),
+    ],
 )
 def test_a_process_that_dies_is_named(words: bytes, name: str, at: str, tmp_path: Path) -> None:
     with demo(tmp_path, "--labeller-delay-s", "60") as running:
@@ -255,6 +259,7 @@ def test_a_process_that_dies_is_named(words: bytes, name: str, at: str, tmp_path
         assert not processes(tmp_path)
 
 
+@pytest.mark.release
 @pytest.mark.timeout(150)
 def test_the_time_for_all_is_the_only_time_there_is(tmp_path: Path) -> None:
     """A grower that is slow to start, here one that is stopped, is waited for as long as there is time."""

@@ -267,7 +267,7 @@ def test_an_answer_at_which_the_console_fails_delays_no_other(
     assert log(client, wine)[1:] == [(first, "answered", "Barolo")]
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(300)
 def test_a_lost_server_loses_no_answer(visit: Visit, tmp_path: Path) -> None:
     server = Serving(tmp_path)

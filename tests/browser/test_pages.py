@@ -18,10 +18,8 @@ from quercus.specification.presentation import AttributeView, MediaTemplate, Pre
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
-SCREENS: dict[str, dict[str, Any]] = {
-    "wide": {},
-    "phone": {"viewport": {"width": 360, "height": 740}},
-}
+WIDE: dict[str, Any] = {}
+PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 COLOURS: tuple[dict[str, Any], ...] = (
     {"color_scheme": "light", "forced_colors": "none"},
     {"color_scheme": "dark", "forced_colors": "none"},
@@ -48,8 +46,17 @@ def seen(client: Client) -> str:
     return name
 
 
-@pytest.mark.parametrize("screen", SCREENS)
-def test_every_page_is_accessible(visit: Visit, seen: str, screen: str) -> None:
+@pytest.mark.parametrize(
+    ("screen", "shown"),
+    [
+        pytest.param(WIDE, COLOURS[:2], id="wide"),
+        pytest.param(WIDE, COLOURS[2:], id="wide, forced colours", marks=pytest.mark.release),
+        pytest.param(PHONE, COLOURS[:1], id="phone", marks=pytest.mark.release),
+    ],
+)
+def test_every_page_is_accessible(
+    visit: Visit, seen: str, screen: dict[str, Any], shown: tuple[dict[str, Any], ...]
+) -> None:
     """In light and dark, and where the system forces its colours; the colours of a phone are those of a wide screen."""
     paths = (
         "/",
@@ -64,7 +71,7 @@ def test_every_page_is_accessible(visit: Visit, seen: str, screen: str) -> None:
     found = []
 
     def check(page: Page, name: str) -> None:
-        for number, colours in enumerate(COLOURS if screen == "wide" else COLOURS[:1]):
+        for number, colours in enumerate(shown):
             page.emulate_media(**colours, reduced_motion="reduce")  # no colour is on its way to another
             result = axe.run(page, options=OF_COLOURS) if number else axe.run(page)
             where = f"{name}, {colours}"
@@ -76,7 +83,7 @@ def test_every_page_is_accessible(visit: Visit, seen: str, screen: str) -> None:
             found.extend([f"{where}: {across} px wider than the screen"] if across > 0 else [])
         page.emulate_media(**COLOURS[0], reduced_motion="reduce")
 
-    page = visit("/", **SCREENS[screen])
+    page = visit("/", **screen)
     for path in paths:
         page.goto(page.url.split("/m/")[0].rstrip("/") + path)
         check(page, path)

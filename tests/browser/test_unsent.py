@@ -92,7 +92,7 @@ def test_an_answer_given_offline_outlives_its_tab(visit: Visit, client: Client, 
     assert asked == []
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_an_answer_given_offline_outlives_a_browser_that_is_killed(
     browser: Browser, console: ConsoleProcess, client: Client, wine: str, tmp_path: Path
 ) -> None:
@@ -164,6 +164,7 @@ def test_ten_queries_can_be_answered_while_nobody_is_reached(visit: Visit, clien
     assert [(each.instance, each.text) for each in client.answers(name)] == said
 
 
+@pytest.mark.release
 def test_two_tabs_show_different_queries(visit: Visit, client: Client, wine: str) -> None:
     """A tab that is closed leaves what it had to the others."""
     page = visit(f"/m/{wine}/label", "eve")

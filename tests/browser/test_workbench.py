@@ -242,6 +242,7 @@ def test_doubt_is_behind_one_button_on_a_phone(visit: Visit, client: Client, win
     ]
 
 
+@pytest.mark.release
 def test_the_workbench_is_accessible_in_every_state(visit: Visit, shapes: list[str]) -> None:
     """A correction, grades, an enlarged picture, and the sheets of a phone: the tests of pages do not open them."""
     axe, found = Axe(), []

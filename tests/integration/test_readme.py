@@ -61,6 +61,7 @@ def test_the_script_prints_what_the_readme_says(printed: str) -> None:
     assert [line.rstrip() for line in printed.strip().splitlines()] == block("text").strip().splitlines()
 
 
+@pytest.mark.release
 @pytest.mark.usefixtures("printed")
 def test_the_script_runs_twice(environment: dict[str, str], tmp_path: Path) -> None:
     script = tmp_path / "tour.py"

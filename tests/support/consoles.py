@@ -76,10 +76,19 @@ class Response:
 
 
 class Visitor:
-    """Speaks HTTP as a browser does, with cookies and the headers of a page of the console's own."""
+    """Speaks HTTP as a browser does, with cookies and the headers of a page of the console's own.
 
-    def __init__(self, port: int) -> None:
+    Parameters
+    ----------
+    port
+        Of the console.
+    source
+        Address of this machine from which it connects; empty: the usual one.
+    """
+
+    def __init__(self, port: int, source: str = "") -> None:
         self.port = port
+        self.source = source
         self.host = f"127.0.0.1:{port}"
         self.cookies: dict[str, str] = {}
         self.form_token = ""
@@ -90,10 +99,12 @@ class Visitor:
         if self.cookies:
             own["Cookie"] = "; ".join(f"{k}={v}" for k, v in self.cookies.items())
         own |= {name.replace("_", "-").title(): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection(
+            "127.0.0.1", self.port, timeout=60, source_address=(self.source, 0) if self.source else None
+        )
         connection.request(method, path, body, {k: v for k, v in own.items() if v})
         answer = connection.getresponse()
-        text = answer.read().decode()
+        text = answer.read().decode(errors="backslashreplace")  # a picture is no text
         for each in answer.headers.get_all("Set-Cookie") or ():
             name, _, value = each.partition(";")[0].partition("=")
             self.cookies[name] = value.strip('"')

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief.arrays import Ints
 from quercus.specification.parameters import PREDICTION_LEVEL
@@ -61,9 +62,9 @@ class PlainRules(GrowthRules):
         splits = {k: tables[k][tables[k].any(axis=1)] for k in self._representing(tables)}
         if not splits:
             return None
-        counts = self.sample.counts(place.rows)
+        counts = self._counts(place)
         contours = self.sample.table.contours
-        told = int(counts[contours.min(axis=1) < contours.max(axis=1)].sum())
+        told = counts[contours.min(axis=1) < contours.max(axis=1)].sum()
         of_each = Counter(self.sample.splits.attribute[list(tables)].tolist())
         tried = sum(min(count, max(1, told - 1)) for count in of_each.values())
         earned = {
@@ -82,6 +83,10 @@ class PlainRules(GrowthRules):
             undecided=(len(rivals) > 1 or not justified) and self.sample.candidates(place.rows).size > 0,
             justified=justified,
         )
+
+    def _counts(self, place: OpenNode) -> NDArray[np.number]:
+        """Return how often each contour occurs at a node."""
+        return self.sample.counts(place.rows)
 
     def _tables(self, place: OpenNode) -> Mapping[int, Ints]:
         splits = candidate_splits(self.sample, place.rows, place.attributes)
@@ -124,9 +129,9 @@ class PlainRules(GrowthRules):
 
     def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return why the node must not be split, whatever the gains."""
-        if self.sample.weight(place.rows) < self.min_instances - TIE:
+        if self._counts(place).sum() < self.min_instances - TIE:
             return Stop.FEW_INSTANCES
-        estimate = self.solver.estimate(self.sample.counts(place.rows))
+        estimate = self.solver.estimate(self._counts(place))
         if estimate.unique and float(estimate.theta.max()) >= 1 - TIE:
             return Stop.PURE
         if self.max_depth is not None and place.depth >= self.max_depth:

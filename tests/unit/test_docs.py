@@ -244,6 +244,9 @@ def test_make_help_lists_every_target() -> None:
             "leases",
             "faults",
             "flood",
+            "laws",
+            "power-cuts",
+            "release-tests",
             "soak",
             "clean",
         }

@@ -113,6 +113,11 @@ class ContourTable:
         self._solvers[alpha] = solver, self.size
         return solver
 
+    def end_look(self) -> None:
+        """Let the solvers forget what no later look needs, see `IntervalSolver.end_look`."""
+        for solver, _ in self._solvers.values():
+            solver.end_look()
+
 
 def _distinct_rows(plain: Floats) -> tuple[Ints, Ints]:
     """Return where each distinct row of (n, l) occurs first, and which of these each row is.

@@ -7,7 +7,7 @@ looked at, and parts that an event cannot have changed are not computed again.
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -31,13 +31,16 @@ from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.remembering import RowMemory
 from quercus.trees.growth.sample import Sample
 from quercus.trees.tree.encoding import (
+    Codes,
     Edges,
     Encoder,
+    Parts,
     branch_names,
-    check_values,
+    check_uncertain,
     cut_counts,
     declared_count,
     edges_in_force,
+    middle_codes,
 )
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node
@@ -45,10 +48,14 @@ from quercus.trees.tree.node import Node
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Observed:
-    """New instances: values (n, K) as in `quercus.trees.tree.encoding`, contours (n, l)."""
+    """New instances: values (n, K) as in `quercus.trees.tree.encoding`, contours (n, l).
+
+    `parts` are ranges that uncertain values may lie in, by row and attribute; `values` has NaN there.
+    """
 
     values: Floats
     contours: Floats
+    parts: Parts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,6 +122,7 @@ class GrowthState:
         self.answers = 0
         self.asked: QueryPosition | None = None
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
+        self._warmup_parts: Parts = {}  # of their uncertain values
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
         self._small = small
@@ -258,7 +266,9 @@ class GrowthState:
             else:
                 live.follow_rules(rules_of(self.specification))  # its own tree is not looked at again
                 sample, tree = live.sample, self._empty_tree()
-                tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]])
+                place = {int(row): at for at, row in enumerate(rows)} if live.parts else {}
+                parts = {(place[i], k): each for (i, k), each in live.parts.items() if i in place}
+                tree.append_rows(sample.codes[rows], sample.table.contours[sample.ids[rows]], parts)
                 tree.sample.askable[:] = sample.askable[
                     rows
                 ]  # nothing is grown yet, so nothing has counted them
@@ -315,14 +325,14 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
     for event in events:
         match event:
             case Observed():
-                values = check_values(spec, event.values)
+                values = check_uncertain(spec, event.values, event.parts)
                 contours = check_contours(event.contours, spec.frame.size)
                 if len(values) != len(contours):
                     raise InvalidInput(
                         "contours", f"are {len(contours)}, must be one for each of {len(values)} rows"
                     )
                 count += len(values)
-                checked.append(Observed(values, contours))
+                checked.append(Observed(values, contours, event.parts))
             case Respecified():
                 for name in ("attributes", "frame", "warmup_rows", "memory_rows"):
                     if getattr(spec, name) != getattr(event.specification, name):
@@ -344,17 +354,40 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
 
 def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
     values = np.concatenate([event.values for event in events])
+    starts = np.cumsum([0, *(len(event.values) for event in events)]).tolist()
+    parts = {
+        (start + row, k): ranges
+        for start, event in zip(starts, events, strict=False)
+        for (row, k), ranges in event.parts.items()
+    }
     spec, live = state.specification, state._live
     if live.count < spec.warmup_rows:  # the bins may still move
         state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])[: spec.warmup_rows].copy()
         edges = edges_in_force(spec, state._warmup)
         if edges != state._edges:
             state._edges = edges
-            live.recode_rows(state.encoder.codes(state._warmup[: live.count]), edges)
+            known = state._warmup_parts
+            codes, code_parts = _coded(state.encoder, state._warmup[: live.count], known)
+            live.recode_rows(codes, edges, code_parts)
+        if parts:
+            state._warmup_parts = {**state._warmup_parts} | {
+                (live.count + row, k): each
+                for (row, k), each in parts.items()
+                if live.count + row < spec.warmup_rows
+            }
     contours = np.concatenate([event.contours for event in events])
-    live.append_rows(state.encoder.codes(values), contours)
+    codes, code_parts = _coded(state.encoder, values, parts)
+    live.append_rows(codes, contours, code_parts)
     if state._memory is not None:
         state._memory.append(~is_vacuous(contours))
+
+
+def _coded(encoder: Encoder, values: Floats, parts: Parts) -> tuple[Codes, Parts]:
+    """Return the codes of values (n, K), of uncertain ones the middle code, and the codes that these allow."""
+    codes, found = encoder.codes(values), encoder.code_parts(parts)
+    for (row, k), code in middle_codes(found).items():
+        codes[row, k] = code
+    return codes, found
 
 
 def _fold_label(state: GrowthState, instance: int, reported: ReportedLabel[Floats]) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 from quercus.belief.errors import TooManyFocalSets, TotalConflict
 from quercus.belief.mass import MAX_FOCAL_SETS, MassFunction, consonant_mass
 from quercus.belief.measures import pignistic
-from quercus.belief.rules import combine_repeatedly
+from quercus.belief.rules import combine_repeatedly, discount
 from quercus.belief.sums import weighted_sum
 from quercus.specification.parameter import parametric
 from quercus.specification.parameters import MAX_CUTS, MAX_DEPTH, MIN_INSTANCES
@@ -17,9 +17,10 @@ from quercus.trees.learners.gain_rules import GainRules
 from quercus.trees.learners.learner import TreeLearner
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import singleton_beliefs
+from quercus.trees.learners.sharing import node_weights
 from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.table import Table
-from quercus.trees.rules.ties import first_largest
+from quercus.trees.rules.ties import TIE, first_largest
 
 
 @parametric
@@ -34,6 +35,7 @@ class Averaging(TreeLearner):
 
     name: ClassVar[str] = "averaging"
     has_masses: ClassVar[bool] = True
+    certain_alone: ClassVar[str] = ""
     min_instances: int = MIN_INSTANCES.dataclass_field()
     max_depth: int | None = MAX_DEPTH.dataclass_field()
     max_cuts: int | None = MAX_CUTS.dataclass_field()
@@ -66,13 +68,18 @@ class AveragingRules(GainRules):
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the prediction by Dempster's rule over the rows.
 
-        A row is combined as often as its weight says, rounded, and at least once. Where the rows are in total conflict,
-        or have too many focal sets, their mean stands in.
+        A row is combined as often as its weight says, rounded, and at least once. Of a row that is here in part, the
+        mass function is discounted at this part, the chance that the row belongs here. Where the rows are in total
+        conflict, or have too many focal sets, their mean stands in.
         """
         weights = mass_weights(self.table, place)
         size, conflict = sum(weights.values()), False
         try:
-            mass = combine_repeatedly({m: max(1, round(w)) for m, w in weights.items()})
+            mass = combine_repeatedly(
+                {m: max(1, round(w)) for m, w in weights.items()}
+                if place.weights is None
+                else discounted_masses(self.table, place)
+            )
         except (TotalConflict, TooManyFocalSets) as error:
             mass, conflict = mean_mass(weights), isinstance(error, TotalConflict)
         return mass_summary(mass, size, conflict=conflict)
@@ -81,10 +88,20 @@ class AveragingRules(GainRules):
 def mass_weights(table: Table, place: OpenNode) -> dict[MassFunction, float]:
     """Return the weight of each different mass function of a node's rows."""
     totals: dict[MassFunction, float] = {}
-    for row in place.rows:
+    for row, weight in zip(place.rows.tolist(), node_weights(table, place).tolist(), strict=True):
         mass = table.masses[row]
-        totals[mass] = totals.get(mass, 0.0) + float(table.weights[row])
+        totals[mass] = totals.get(mass, 0.0) + weight
     return totals
+
+
+def discounted_masses(table: Table, place: OpenNode) -> dict[MassFunction, int]:
+    """Return the rows' mass functions, each discounted at the part of it that is here, and how often it counts."""
+    totals: dict[MassFunction, float] = {}
+    parts = node_weights(table, place) / table.weights[place.rows]
+    for row, part in zip(place.rows.tolist(), parts.tolist(), strict=True):
+        mass = table.masses[row] if part >= 1 - TIE else discount(table.masses[row], part)
+        totals[mass] = totals.get(mass, 0.0) + float(table.weights[row])
+    return {mass: max(1, round(weight)) for mass, weight in totals.items()}
 
 
 def mean_mass(weights: Mapping[MassFunction, float]) -> MassFunction:

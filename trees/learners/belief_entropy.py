@@ -63,6 +63,7 @@ class BeliefEntropy(TreeLearner):
 
     name: ClassVar[str] = "belief-entropy"
     has_masses: ClassVar[bool] = True
+    certain_alone: ClassVar[str] = "its densities are fitted to values that are known (Gao, Wang, Ma 2022)"
     leaf: Rule = LEAF.dataclass_field()
     min_instances: int | None = MIN_WEIGHT.dataclass_field()
     max_depth: int | None = MAX_DEPTH.dataclass_field()

@@ -14,6 +14,7 @@ from quercus.trees.learners.gain_rules import GainRules, code_branches, precise_
 from quercus.trees.learners.learner import TreeLearner, precise_rows
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.pruning import collapse_errors, prune_and_raise
+from quercus.trees.learners.sharing import OpenCells
 from quercus.trees.learners.splits import (
     Candidates,
     candidate_splits,
@@ -41,6 +42,7 @@ class C45(TreeLearner):
     """
 
     name: ClassVar[str] = "c45"
+    certain_alone: ClassVar[str] = ""
     min_side: ClassVar[float] = 0.1
     """Both sides of a threshold hold this share of the known rows over the number of classes, or 25 rows."""
     threshold_cost: ClassVar[bool] = True
@@ -91,7 +93,8 @@ class RatioRules(GainRules):
         """Return the choice, or None when no test is admitted."""
         statistics = weighted_statistics(self.table, place, self.shares)
         tests: dict[int, tuple[float, float, float | None]] = {}  # gain, gain ratio and threshold
-        for every in candidate_splits(self.table, place, statistics, self.learner.max_cuts):
+        cuts = self.learner.max_cuts
+        for every in candidate_splits(self.table, place, statistics, cuts, divides=False):
             found = every.take_splits(np.flatnonzero(self._admitted_tests(every)))
             gains = known_gains(found.sums)
             best, firsts = found.lowest_best(gains), found.first_splits()
@@ -123,8 +126,14 @@ class RatioRules(GainRules):
         return admitted
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
-        """Return the populated children; a row whose value is missing goes down every branch in parts."""
+        """Return the populated children; a row whose value is missing goes down every branch in parts.
+
+        The branches' shares are those of the rows whose value is known.
+        """
         lost = np.isnan(self.table.values[place.rows, choice.attribute])
+        cells = OpenCells.of(self.table, place, choice.attribute)
+        if cells is not None:
+            lost[cells.at] = False
         weights = self.table.weights[place.rows] if place.weights is None else place.weights
         own = None if place.weights is None else weights[~lost]
         known = OpenNode(place.path, place.rows[~lost], place.attributes, own)
@@ -132,12 +141,19 @@ class RatioRules(GainRules):
         if not lost.any():
             return branches
         total = float(weights[~lost].sum())
+        opened = np.zeros(0, np.int64) if cells is None else place.rows[cells.at]
+        if opened.size:
+            total -= float(weights[np.isin(place.rows, opened)].sum())
         found = []
         for branch in branches:
             own = self.table.weights[branch.rows] if branch.weights is None else branch.weights
+            seen = float(own.sum() if not opened.size else own[~np.isin(branch.rows, opened)].sum())
+            if opened.size and not seen:  # no row is known to go down it
+                found.append(branch)
+                continue
             rows = np.concatenate([branch.rows, place.rows[lost]])
             order = np.argsort(rows)
-            parts = np.concatenate([own, weights[lost] * (float(own.sum()) / total)])
+            parts = np.concatenate([own, weights[lost] * (seen / total)])
             found.append(OpenNode(branch.path, rows[order], branch.attributes, parts[order]))
         return found
 

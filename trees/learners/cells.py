@@ -107,11 +107,17 @@ class UncertainValues:
         return found
 
     def take(self, rows: NDArray[np.integer]) -> "UncertainValues":
-        """Return these rows, in this order, each once."""
+        """Return these rows, in this order; a row may come more than once."""
         if not self.parts:
             return UncertainValues(self.values[rows])
-        place = {int(row): at for at, row in enumerate(rows)}
-        kept = {(place[row], k): ranges for (row, k), ranges in self.parts.items() if row in place}
+        cells: dict[int, list[tuple[int, tuple[Range, ...]]]] = {}
+        for (row, k), ranges in self.parts.items():
+            cells.setdefault(row, []).append((k, ranges))
+        kept = {
+            (int(place), k): ranges
+            for place in np.flatnonzero(self.uncertain[rows])
+            for k, ranges in cells[int(rows[place])]
+        }
         return UncertainValues(self.values[rows], kept)
 
     def chunks(self, size: int) -> Iterator["UncertainValues"]:

@@ -54,6 +54,7 @@ from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.gain_rules import code_branches
 from quercus.trees.learners.learner import TreeLearner
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
+from quercus.trees.learners.sharing import OpenCells
 from quercus.trees.learners.splits import root_node
 from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted_or_weighed
@@ -85,6 +86,7 @@ class Abc45(TreeLearner):
 
     name: ClassVar[str] = "abc45"
     forgets: ClassVar[bool] = True
+    certain_alone: ClassVar[str] = ""
     alpha: float = ALPHA.dataclass_field()
     min_instances: int = MIN_INSTANCES.dataclass_field()
     max_depth: int | None = MAX_DEPTH.dataclass_field()
@@ -118,6 +120,7 @@ class E2m(TreeLearner):
 
     name: ClassVar[str] = "e2m"
     forgets: ClassVar[bool] = True
+    certain_alone: ClassVar[str] = ""
     min_instances: int = MIN_INSTANCES.dataclass_field()
     max_depth: int | None = MAX_DEPTH.dataclass_field()
     max_cuts: int = CANDIDATE_CUTS.dataclass_field()
@@ -197,7 +200,7 @@ def abc45(table: Table, learner: Abc45, *, cuts: Cuts | None = None, draw: Draw 
     tree = tree_of(decided, rules)
     if learner.pruning is None:
         return tree
-    leaves = [rules.sample.counts(decision.place.rows) for decision, _ in decided if decision.stop]
+    leaves = [node_counts(rules.sample, decision.place) for decision, _ in decided if decision.stop]
     contours = rules.sample.table.contours
     return prune_evidential(
         FlatTree.of(tree), Cells.of_dense(np.array(leaves)), contours, learner.pruning
@@ -268,8 +271,8 @@ class EvidentialRules(GrowthRules):
 
     def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split: too few rows, one class for certain, too deep."""
-        estimates = self.solver.estimate_cells(Cells.of_dense(self.sample.counts(place.rows)[np.newaxis]))
-        weight, depth = np.array([self.sample.weight(place.rows)]), np.array([place.depth])
+        estimates = self.solver.estimate_cells(Cells.of_dense(node_counts(self.sample, place)[np.newaxis]))
+        weight, depth = np.array([node_weight(self.sample, place)]), np.array([place.depth])
         limits = self.learner.min_instances, self.learner.max_depth
         return stop_reason(stops_before(weight, estimates, depth, *limits)[0])
 
@@ -314,27 +317,49 @@ class EvidentialRules(GrowthRules):
         """Return the class of largest likelihood estimate, with bounds over the cut at the level of predictions."""
         return evidential_prediction(self.sample, place, self.solver, self.learner.prediction_level)
 
+    def _weights(self, place: OpenNode) -> Floats | None:
+        """Return what the rows of a node weigh, None where each counts once."""
+        return sample_weights(self.sample, place)
+
     def node_tests(self, place: OpenNode) -> NodeTests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
         labels = ids.ravel()
-        weights = None if self.sample.weights is None else self.sample.weights[place.rows]
+        opened = {k: cells for k in self.table.uncertain if (cells := OpenCells.of(self.table, place, k))}
+        weights = self._weights(place)
+        if opened and weights is None:
+            weights = np.ones(labels.size)
 
-        def counts(codes: Ints, number: int) -> NDArray[Any]:
+        def counts(codes: Ints, number: int, cells: OpenCells | None = None) -> NDArray[Any]:
             """Return how often each contour occurs with each code, or what these rows weigh: (codes, contours)."""
-            pairs = np.bincount(codes * used.size + labels, weights, minlength=number * used.size)
-            return pairs.reshape(number, used.size).astype(np.int64 if weights is None else np.float64)
+            pairs, parts = codes * used.size + labels, weights
+            if cells is not None and parts is not None:
+                parts = parts.copy()
+                parts[cells.at] = 0.0
+            counted = np.bincount(pairs, parts, minlength=number * used.size)
+            return counted.reshape(number, used.size).astype(np.int64 if parts is None else np.float64)
+
+        def open_counts(k: int, column: Floats, cells: OpenCells, cuts: Floats) -> Floats:
+            """Return what the rows of uncertain values weigh in each branch: (tests, branches, contours)."""
+            own = np.ones(labels.size) if weights is None else weights
+            shares = cells.shares(self.table.attributes[k], column, own, cuts)
+            of_contours = np.zeros((cells.at.size, used.size))
+            of_contours[np.arange(cells.at.size), labels[cells.at]] = own[cells.at]
+            found: Floats = np.matmul(shares.transpose(0, 2, 1), of_contours)
+            return found
 
         own = counts(np.zeros(labels.size, np.int64), 1)
         parts, attributes, thresholds, widths = [own], [np.zeros(0, np.int64)], [np.zeros(0)], [1]
         for k in place.attributes:
             declared, column = self.table.attributes[k], self.table.values[place.rows, k]
-            missing = np.isnan(column)
+            missing, cells = np.isnan(column), opened.get(k)
             if isinstance(declared, Nominal):
                 codes = np.where(missing, len(declared.values), column).astype(np.int64)
-                cells = counts(codes, len(declared.values) + 1)
-                tests = cells[cells.any(axis=1)][np.newaxis]  # (tests, branches, contours)
                 cuts = np.array([np.nan])
+                counted = counts(codes, len(declared.values) + 1, cells)
+                if cells is not None:
+                    counted[:-1] += open_counts(k, column, cells, cuts)[0]
+                tests = counted[counted.any(axis=1)][np.newaxis]  # (tests, branches, contours)
             else:
                 cuts = (
                     midpoints(column, self.learner.max_cuts, weights)
@@ -342,19 +367,26 @@ class EvidentialRules(GrowthRules):
                     else np.array(self.cuts[k])
                 )
                 slots = np.where(missing, len(cuts) + 1, np.searchsorted(cuts, column, side="right"))
-                counted = counts(slots, len(cuts) + 2)
+                counted = counts(slots, len(cuts) + 2, cells)
                 bins, lost = counted[:-1], counted[-1]
                 below, above = np.cumsum(bins, axis=0), np.cumsum(bins[::-1], axis=0)[-2::-1]
                 informative = bins[:-1].any(axis=1) & above.any(axis=1)  # of equal partings the lowest
                 if informative.any():
+                    cuts = cuts[informative]
                     sides = [below[:-1][informative], above[informative]]
+                    if cells is not None:
+                        more = open_counts(k, column, cells, cuts)
+                        sides = [sides[0] + more[:, 0], sides[1] + more[:, 1]]
                     if lost.any():
                         sides.append(np.broadcast_to(lost, sides[0].shape))
-                    tests, cuts = np.stack(sides, axis=1), cuts[informative]
+                    tests = np.stack(sides, axis=1)
                 else:
-                    tests = np.stack([below[-1], lost])[np.newaxis]
-                    tests = tests[:, tests.any(axis=(0, 2))]
+                    here = below[-1]
                     cuts = (cuts if self.cuts is not None else column[~missing])[:1]
+                    if cells is not None and cuts.size:
+                        here = here + open_counts(k, column, cells, cuts)[0].sum(axis=0)
+                    tests = np.stack([here, lost])[np.newaxis]
+                    tests = tests[:, tests.any(axis=(0, 2))]
             if tests.shape[1] < 2 or not cuts.size:
                 continue
             parts.append(tests.reshape(-1, used.size))
@@ -385,11 +417,32 @@ def evidential_prediction(
     size = sample.table.contours.shape[1]
     if not place.rows.size:
         return NodePrediction(0, (1 / size,) * size, (0.0,) * size, (1.0,) * size, silent=True)
-    counts = sample.counts(place.rows)
+    counts = node_counts(sample, place)
     theta = tuple(solver.estimate(counts).theta.tolist())
     belief, plausibility = solver.class_bounds(counts, prediction_level)
     bounds = tuple(belief.tolist()), tuple(plausibility.tolist())
     silent = not (counts[~sample.table.vacuous] > 0).any()
     return NodePrediction(
-        first_largest(theta), theta, *bounds, weight=sample.weight(place.rows), silent=silent
+        first_largest(theta), theta, *bounds, weight=node_weight(sample, place), silent=silent
     )
+
+
+def sample_weights(sample: Sample, place: OpenNode) -> Floats | None:
+    """Return what the rows of a node weigh there, (m,); None where each counts once."""
+    if place.weights is not None:
+        return place.weights
+    return None if sample.weights is None else sample.weights[place.rows]
+
+
+def node_counts(sample: Sample, place: OpenNode) -> NDArray[Any]:
+    """Return how often each distinct contour occurs among the rows of a node, or what these weigh there: (d,)."""
+    counts: NDArray[Any] = np.bincount(
+        sample.ids[place.rows], sample_weights(sample, place), minlength=sample.table.size
+    )
+    return counts
+
+
+def node_weight(sample: Sample, place: OpenNode) -> float:
+    """Return how much the rows of a node count together."""
+    weights = sample_weights(sample, place)
+    return float(place.rows.size if weights is None else weights.sum())

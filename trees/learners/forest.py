@@ -212,6 +212,11 @@ class Forest(Learner):
         check_parameters(self)
 
     @property
+    def refusal_of_uncertain(self) -> str:
+        """That of its trees."""
+        return self.base.refusal_of_uncertain
+
+    @property
     def takes_pruning(self) -> bool:
         """True if its trees take it."""
         return self.base.takes_pruning

@@ -9,7 +9,9 @@ from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.batch import GrowthRules, NodePrediction, OpenNode, SplitChoice
+from quercus.trees.learners.sharing import OpenCells, node_weights
 from quercus.trees.learners.splits import (
+    Codes,
     branch_codes,
     candidate_splits,
     class_entropy,
@@ -109,16 +111,47 @@ class GainRules(GrowthRules):
 
 
 def code_branches(table: Table, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
-    """Return the populated children of a node by code; a nominal attribute is spent, a numeric one is not."""
+    """Return the populated children of a node by code; a nominal attribute is spent, a numeric one is not.
+
+    A row whose value is uncertain goes down the branches that it may take, in parts.
+    """
     k = choice.attribute
     declared = table.attributes[k]
     codes = branch_codes(declared, choice.threshold, table.values[place.rows, k])
     left = tuple(a for a in place.attributes if a != k or not isinstance(declared, Nominal))
+    cells = OpenCells.of(table, place, k)
+    if cells is not None:
+        return _shared_branches(table, place, choice, codes, left, cells)
     found = []
     for code in np.flatnonzero(np.bincount(codes)).tolist():
         here = codes == code
         weights = None if place.weights is None else place.weights[here]
         found.append(place.child(k, code, place.rows[here], left, weights))
+    return found
+
+
+def _shared_branches(
+    table: Table,
+    place: OpenNode,
+    choice: SplitChoice,
+    codes: Codes,
+    left: tuple[int, ...],
+    cells: OpenCells,
+) -> list[OpenNode]:
+    """Return the populated children of a node, some of whose rows go down several branches in parts."""
+    k, weights = choice.attribute, node_weights(table, place)
+    threshold = np.array([np.nan if choice.threshold is None else choice.threshold])
+    (shares,) = cells.shares(table.attributes[k], table.values[place.rows, k], weights, threshold)
+    codes[cells.at] = -1
+    found = []
+    for code in range(max(shares.shape[1], int(codes.max(initial=-1)) + 1)):
+        here = codes == code
+        parts = np.where(here, weights, 0.0)
+        if code < shares.shape[1]:
+            parts[cells.at] = weights[cells.at] * shares[:, code]
+            here[cells.at] = parts[cells.at] > 0.0
+        if here.any():
+            found.append(place.child(k, code, place.rows[here], left, parts[here]))
     return found
 
 

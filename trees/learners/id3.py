@@ -23,6 +23,7 @@ class Id3(TreeLearner):
     """
 
     name: ClassVar[str] = "id3"
+    certain_alone: ClassVar[str] = ""
     min_instances: int = MIN_INSTANCES.dataclass_field()
     max_depth: int | None = MAX_DEPTH.dataclass_field()
     max_cuts: int | None = MAX_CUTS.dataclass_field()

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Protocol, Self
 
 from numpy.typing import NDArray
 
+from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
 from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Attribute
@@ -37,7 +38,7 @@ class Learner(Algorithm, ABC):
 
     Attributes
     ----------
-    name, asks, is_base, forgets, engine
+    name, asks, is_base, forgets, certain_alone, engine
         See `quercus.specification.algorithms.Algorithm`.
     has_masses
         Whether the leaves of its trees have mass functions.
@@ -152,7 +153,8 @@ def fit(learner: Learner, table: Table, *, executor: TaskExecutor | None = None)
     Raises
     ------
     InvalidInput
-        When the table has more classes than the learner can combine masses of.
+        When the table has more classes than the learner can combine masses of, or uncertain values, which the learner
+        does not take.
 
     Examples
     --------
@@ -165,4 +167,7 @@ def fit(learner: Learner, table: Table, *, executor: TaskExecutor | None = None)
     [0, 1]
     """
     learner.check_classes(table.size)
+    if table.parts and learner.refusal_of_uncertain:
+        row, k = min(table.parts)
+        raise InvalidInput(f"values[{row}].{table.attributes[k].name}", learner.refusal_of_uncertain)
     return learner.fit(table, executor=executor)

@@ -21,6 +21,7 @@ from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.growth.batch import OpenNode
+from quercus.trees.learners.sharing import OpenCells
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.gain import best_splits
 from quercus.trees.tree.splits import BELOW, NO_NUMBER, halfway_between, near_quantiles
@@ -134,7 +135,12 @@ class Candidates:
 
 
 def candidate_splits(
-    table: Table, place: OpenNode, statistics: Floats, max_cuts: int | None = None
+    table: Table,
+    place: OpenNode,
+    statistics: Floats,
+    max_cuts: int | None = None,
+    *,
+    divides: bool = True,
 ) -> Iterator[Candidates]:
     """Yield the splits of a node that have two populated branches, of many attributes at once.
 
@@ -148,9 +154,15 @@ def candidate_splits(
         (m, d) of the rows of the node, in the order of ``place.rows``; column 0 is their weight.
     max_cuts
         Most thresholds of a numeric attribute, see `quercus.trees.tree.splits.midpoints`.
+    divides
+        Whether a row with an uncertain value counts in the branches that it may take, in parts
+        (`quercus.trees.learners.sharing`); else one that may take several counts as one whose value is missing.
     """
-    nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal)]
-    numeric = [k for k in place.attributes if not isinstance(table.attributes[k], Nominal)]
+    opened = {k: cells for k in table.uncertain if (cells := OpenCells.of(table, place, k)) is not None}
+    nominal = [k for k in place.attributes if isinstance(table.attributes[k], Nominal) and k not in opened]
+    numeric = [
+        k for k in place.attributes if not isinstance(table.attributes[k], Nominal) and k not in opened
+    ]
     rows = place.rows[:, np.newaxis]
     at_once = max(1, STATISTIC_CELLS // max(1, statistics.size))
     for some in _attribute_pieces(nominal, at_once):
@@ -158,6 +170,38 @@ def candidate_splits(
         yield _by_value(table.values[rows, some], np.array(some), arities, statistics)
     for some in _attribute_pieces(numeric, at_once):
         yield _at_thresholds(table.values[rows, some], np.array(some), statistics, max_cuts)
+    for k in place.attributes:
+        if k in opened:
+            yield _with_open_cells(table, place, k, opened[k], statistics, max_cuts, divides)
+
+
+def _with_open_cells(
+    table: Table,
+    place: OpenNode,
+    k: int,
+    cells: OpenCells,
+    statistics: Floats,
+    max_cuts: int | None,
+    divides: bool,
+) -> Candidates:
+    """Return the splits of one attribute, of which some rows of the node have uncertain values."""
+    attribute, column = table.attributes[k], table.values[place.rows, k]
+    settled = np.ones(len(column), dtype=bool)
+    settled[cells.at] = False
+    values, known = column[settled, np.newaxis], statistics[settled]
+    if isinstance(attribute, Nominal):
+        codes = np.where(np.isnan(values), len(attribute.values), values).astype(np.int64).ravel()
+        sums = sums_by_code(codes, len(attribute.values) + 1, known)[np.newaxis]
+        found = Candidates(np.array([k]), np.array([np.nan]), sums)
+    else:
+        found = _at_thresholds(values, np.array([k]), known, max_cuts)
+    shares = cells.shares(attribute, column, statistics[:, 0], found.thresholds)
+    if not divides:
+        undecided = (shares < 1.0).all(axis=-1)
+        shares[undecided] = 0.0
+        found.sums[:, -1] += undecided.astype(np.float64) @ statistics[cells.at]
+    found.sums[:, :-1] += np.matmul(shares.transpose(0, 2, 1), statistics[cells.at])
+    return found.take_splits(np.flatnonzero(np.count_nonzero(found.sums[..., 0], axis=1) > 1))
 
 
 def _attribute_pieces(attributes: list[int], most: int) -> Iterator[list[int]]:
@@ -264,4 +308,6 @@ def root_node(table: Table) -> OpenNode:
     """
     values = table.values
     same = (values == values[:1]) | (np.isnan(values) & np.isnan(values[:1]))
-    return OpenNode((), np.flatnonzero(table.weights), tuple(np.flatnonzero(~same.all(axis=0)).tolist()))
+    varying = ~same.all(axis=0)
+    varying[list(table.uncertain)] = True
+    return OpenNode((), np.flatnonzero(table.weights), tuple(np.flatnonzero(varying).tolist()))

@@ -1,9 +1,9 @@
 """The training table of the learners: raw values, and labels that may be uncertain."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,6 +18,10 @@ from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.belief.measures import pignistic
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import MAX_ATTRIBUTES
+from quercus.trees.learners.cells import Range, UncertainValues
+
+if TYPE_CHECKING:
+    from quercus.trees.learners.sharing import ColumnParts
 
 MAX_WEIGHT = 1e100  # of a row: products of sums of weights must have room
 
@@ -38,6 +42,8 @@ class Table:
         (n,) how much each row counts, in [0, 1e100], not all 0.
     given
         The labels as mass functions, None when they were given as contours.
+    parts
+        Ranges that an uncertain value may lie in, by row and attribute; `values` has NaN there.
 
     Raises
     ------
@@ -50,10 +56,12 @@ class Table:
     contours: Floats
     weights: Floats
     given: tuple[MassFunction, ...] | None = field(default=None, repr=False)
+    parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
-        object.__setattr__(self, "values", _check_values(self.values, self.attributes))
+        object.__setattr__(self, "values", _check_values(self.values, self.attributes, self.parts))
+        check_parts(self.parts, self.attributes)
         rows = len(self.values)
         if len(self.contours) != rows:
             raise InvalidInput("labels", f"are {len(self.contours)}, must be {rows}, one per row")
@@ -62,7 +70,7 @@ class Table:
     @classmethod
     def of_classes(
         cls,
-        values: ArrayLike,
+        values: ArrayLike | UncertainValues,
         attributes: Sequence[Attribute],
         classes: ArrayLike,
         size: int,
@@ -73,7 +81,7 @@ class Table:
         Parameters
         ----------
         values, attributes, weights
-            See `Table`; no weights are weights of 1.
+            See `Table`; no weights are weights of 1. `UncertainValues` may have sets of values and ranges.
         classes
             (n,) whole numbers in [0, `size`).
         size
@@ -98,7 +106,7 @@ class Table:
     @classmethod
     def of_contours(
         cls,
-        values: ArrayLike,
+        values: ArrayLike | UncertainValues,
         attributes: Sequence[Attribute],
         contours: ArrayLike,
         weights: ArrayLike | None = None,
@@ -111,7 +119,7 @@ class Table:
     @classmethod
     def of_masses(
         cls,
-        values: ArrayLike,
+        values: ArrayLike | UncertainValues,
         attributes: Sequence[Attribute],
         masses: Sequence[MassFunction],
         weights: ArrayLike | None = None,
@@ -130,7 +138,7 @@ class Table:
     @classmethod
     def of_labels(
         cls,
-        values: ArrayLike,
+        values: ArrayLike | UncertainValues,
         attributes: Sequence[Attribute],
         labels: Sequence[Label],
         size: int,
@@ -161,14 +169,17 @@ class Table:
     @classmethod
     def _from_columns(
         cls,
-        values: ArrayLike,
+        values: ArrayLike | UncertainValues,
         attributes: Sequence[Attribute],
         contours: Floats,
         weights: ArrayLike | None,
         given: tuple[MassFunction, ...] | None = None,
     ) -> Self:
         counted = np.ones(len(contours)) if weights is None else _fresh_numbers(weights, "weights")
-        return cls(_fresh_numbers(values, "values"), tuple(attributes), contours, counted, given)
+        parts: Mapping[tuple[int, int], tuple[Range, ...]] = {}
+        if isinstance(values, UncertainValues):
+            values, parts = values.values, values.parts
+        return cls(_fresh_numbers(values, "values"), tuple(attributes), contours, counted, given, parts)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -221,7 +232,21 @@ class Table:
         """
         chosen = np.arange(len(self))[np.asarray(rows)]
         given = None if self.given is None else tuple(self.given[row] for row in chosen)
-        return Table(self.values[chosen], self.attributes, self.contours[chosen], self.weights[chosen], given)
+        cells = self.cells.take(chosen)
+        contours, weights = self.contours[chosen], self.weights[chosen]
+        return Table(cells.values, self.attributes, contours, weights, given, cells.parts)
+
+    @property
+    def cells(self) -> UncertainValues:
+        """The values of the rows, some of which may be uncertain."""
+        return UncertainValues(self.values, self.parts)
+
+    @cached_property
+    def uncertain(self) -> "dict[int, ColumnParts]":
+        """The uncertain cells by attribute, see `quercus.trees.learners.sharing`; attributes without any are absent."""
+        from quercus.trees.learners.sharing import columns_of  # noqa: PLC0415 - it builds on tables
+
+        return columns_of(self.parts)
 
 
 def _fresh_numbers(values: ArrayLike, field: str) -> Floats:
@@ -232,7 +257,41 @@ def _fresh_numbers(values: ArrayLike, field: str) -> Floats:
         raise InvalidInput(field, f"are {shown(values)}, must be numbers, as many in every row") from None
 
 
-def _check_values(values: Floats, attributes: tuple[Attribute, ...]) -> Floats:
+def check_parts(
+    parts: Mapping[tuple[int, int], tuple[Range, ...]], attributes: Sequence[Attribute], field: str = "values"
+) -> None:
+    """Refuse uncertain values that no row to learn from can have.
+
+    Raises
+    ------
+    InvalidInput
+        When a set is empty or has a value that the attribute does not have, or a range is reversed, infinite or NaN.
+        The field names the row and the attribute.
+    """
+    for (row, k), ranges in parts.items():
+        attribute = attributes[k]
+        where = f"{field}[{row}].{attribute.name}"
+        if not ranges:
+            raise InvalidInput(where, "is the empty set, must have a value")
+        for low, high in ranges:
+            if isinstance(attribute, Nominal):
+                count = len(attribute.values)
+                if low != high or low != np.floor(low) or not 0 <= low < count:
+                    shown_part = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+                    raise InvalidInput(
+                        where, f"is a set with {shown_part}, must be whole numbers in [0, {count})"
+                    )
+            elif not (np.isfinite(low) and np.isfinite(high) and low <= high):
+                raise InvalidInput(
+                    where, f"is the range {low:g} to {high:g}, must have finite ends in rising order"
+                )
+
+
+def _check_values(
+    values: Floats,
+    attributes: tuple[Attribute, ...],
+    parts: Mapping[tuple[int, int], tuple[Range, ...]],
+) -> Floats:
     if not 1 <= len(attributes) <= MAX_ATTRIBUTES:
         raise InvalidInput("attributes", f"are {len(attributes)}, must be 1 to {MAX_ATTRIBUTES}")
     array = _fresh_numbers(values, "values")
@@ -242,7 +301,9 @@ def _check_values(values: Floats, attributes: tuple[Attribute, ...]) -> Floats:
         column = array[:, k]
         missing = np.isnan(column)
         if attribute.missing == "reject":
-            _refuse_cells(missing, column, attribute.name, "must not be missing")
+            lost = missing.copy()
+            lost[[row for row, other in parts if other == k]] = False
+            _refuse_cells(lost, column, attribute.name, "must not be missing")
         if isinstance(attribute, Nominal):
             count = len(attribute.values)
             fine = missing | ((column >= 0) & (column < count) & (column == np.floor(column)))

@@ -31,11 +31,13 @@ from quercus.specification.parameters import (
     SEED,
 )
 from quercus.trees.growth.batch import Draw, NodePrediction, OpenNode, SplitChoice, grow_tree
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.gain_rules import GainRules, stop_at_depth
 from quercus.trees.learners.learner import TaskExecutor, TreeLearner
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest, pignistic_together
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.predictions import RepeatedMasses, first_most_likely
+from quercus.trees.learners.sharing import node_weights
 from quercus.trees.learners.splits import Candidates, candidate_splits, root_node, weighted_statistics
 from quercus.trees.learners.table import Table
 from quercus.trees.rules.ties import TIE, first_largest
@@ -59,6 +61,7 @@ class TotalUncertainty(TreeLearner):
 
     name: ClassVar[str] = "total-uncertainty"
     has_masses: ClassVar[bool] = True
+    certain_alone: ClassVar[str] = ""
     lam: float | None = LAM.dataclass_field()
     combine: Combine = COMBINE.dataclass_field()
     min_instances: int = MIN_INSTANCES.dataclass_field()
@@ -175,7 +178,7 @@ class UncertaintyRules(GainRules):
 
     def stop_before_split(self, place: OpenNode) -> Stop | None:
         """Return the reason why the node must not be split: too little weight, or too deep."""
-        if self.table.weights[place.rows].sum() < self.learner.min_instances - TIE:
+        if node_weights(self.table, place).sum() < self.learner.min_instances - TIE:
             return Stop.FEW_INSTANCES
         return stop_at_depth(place, self.learner.max_depth)
 
@@ -185,7 +188,7 @@ class UncertaintyRules(GainRules):
 
     def leaf_prediction(self, place: OpenNode) -> NodePrediction:
         """Return the node's mass, and what follows from it."""
-        weights = self.table.weights[place.rows]
+        weights = node_weights(self.table, place)
         total = float(weights.sum())
         for_it, against = (weighted_sum(weights, self.shares[place.rows]) / (total + 1.0)).tolist()
         for_it = min(for_it, 1.0)  # of rows that weigh so much that n + 1 is n, rounding may make more than 1
@@ -237,9 +240,9 @@ def _errors_of_fold(
     """Return the error of each λ on the rows of a part, of trees grown from the other rows."""
     rest = table.take(np.setdiff1d(rows, part))
     paths = [lambda_path(rest, learner, tried, c) for c in range(1 if table.size == 2 else table.size)]
-    values = table.values[part]
-    each = np.column_stack([np.tile(values, (len(tried), 1)), np.repeat(tried, len(values))])
-    predicted = [path.predict(each) for path in paths]
+    cells = table.cells.take(np.tile(part, len(tried)))
+    each = np.column_stack([cells.values, np.repeat(tried, len(part))])
+    predicted = [path.predict_cells(UncertainValues(each, cells.parts)) for path in paths]
     klass = predicted[0].klass
     if len(predicted) > 1:
         of_trees = []
@@ -290,9 +293,9 @@ class PathRules(UncertaintyRules):
         k = len(self.table.attributes)
         plain = tuple(a for a in place.attributes if a < k)
         lam = self.tried[[a - k for a in place.attributes[len(plain) :]]]
-        key = place.rows.tobytes()
+        key = place.rows.tobytes() + (b"" if place.weights is None else place.weights.tobytes())
         if key not in self._gains:
-            self._gains[key] = self._measure_gains(OpenNode(place.path, place.rows, plain))
+            self._gains[key] = self._measure_gains(replace(place, attributes=plain))
         found, gained = self._gains[key]
         if not found.attributes.size:
             return None
@@ -330,6 +333,6 @@ class PathRules(UncertaintyRules):
         below = tuple(a for a in place.attributes if a >= k and self.tried[a - k] < choice.threshold)
         above = tuple(a for a in place.attributes if a >= k and a not in below)
         return [
-            place.child(k, code, place.rows, of_rows + some)
+            place.child(k, code, place.rows, of_rows + some, place.weights)
             for code, some in ((BELOW, below), (ABOVE, above))
         ]

@@ -30,7 +30,8 @@ def repeat_rows(table: Table) -> Table:
         raise InvalidInput("weights", f"sum to {total:g}, must be {MAX_COUNTED:,} at most: rows are counted")
     times = table.weights.astype(np.int64)
     repeated = table.take(np.repeat(np.arange(len(table)), times))
-    return Table(repeated.values, table.attributes, repeated.contours, np.ones(len(repeated)))
+    ones = np.ones(len(repeated))
+    return Table(repeated.values, table.attributes, repeated.contours, ones, parts=repeated.parts)
 
 
 def are_whole(table: Table) -> NDArray[np.bool_]:

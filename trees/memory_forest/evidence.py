@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +10,11 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import NONE
 from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
+from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered_places
 from quercus.trees.memory_forest.unpickled import WritableArrays
+from quercus.trees.tree.encoding import Parts
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
 NEVER = np.iinfo(
@@ -104,6 +107,8 @@ class ForestEvidence(WritableArrays):
     ----------
     book
         The codes that were asked for last.
+    completions
+        What members take for the values of uncertain cells; None as long as there are none.
     constant_rows
         (K,) how many rows, from the first one on, have the same value of each attribute (a missing one is a value);
         `NEVER` as long as all have.
@@ -120,6 +125,7 @@ class ForestEvidence(WritableArrays):
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
         self._came_labelled = np.empty(FIRST_LENGTH, np.bool_)
         self._cut_by = self._coded = 0
+        self.completions: Completions | None = None
         self.constant_rows = np.full(len(self.named), NEVER)
         self.book = Codebook.of(self._values[:0], self.named, np.empty(0, np.int64))
 
@@ -178,8 +184,11 @@ class ForestEvidence(WritableArrays):
         """Return the present evidence, which later labels do not change."""
         return EvidenceMoment(self, self._rows, *self._labelled.held_columns())
 
-    def add_rows(self, values: Floats, kinds: NDArray[np.int32]) -> None:
-        """Take rows (n, K) with the numbers (n,) of their contours."""
+    def add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts = MappingProxyType({})) -> None:
+        """Take rows (n, K) with the numbers (n,) of their contours.
+
+        `parts` are ranges of uncertain values, by row of the log and attribute; `completions` must be there then.
+        """
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
             room = max(end, 2 * len(self._values))
@@ -190,6 +199,8 @@ class ForestEvidence(WritableArrays):
         self._values[first:end] = values
         self._kinds[first:end] = kinds
         self._came_labelled[first:end] = kinds != UNLABELLED
+        if self.completions is not None and parts:
+            self.completions.complete(self._values, first, end, parts)
         self._rows = end
         self._note_variation(first)
         informed = np.flatnonzero(kinds != UNLABELLED)

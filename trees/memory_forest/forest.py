@@ -4,6 +4,8 @@ The forest is a function of the log: of the rows, of their labels, and of the or
 does not depend on the batches, nor on the times of looks.
 """
 
+from types import MappingProxyType
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,11 +14,13 @@ from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.codes import Codes
+from quercus.trees.memory_forest.completions import Completions, shifted
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import opinion_predictions, predict_possible
+from quercus.trees.tree.encoding import Parts
 
 
 class MemoryForest:
@@ -53,8 +57,11 @@ class MemoryForest:
         self.recent = RecentScores(self._grow_members(self.evidence.present_moment()))
         self.distances: DistanceCache | None = None  # distances that queries share
 
-    def observe(self, values: Floats, contours: Floats) -> None:
-        """Add rows (n, K) with their contours (n, l); constant contours are vacuous."""
+    def observe(self, values: Floats, contours: Floats, parts: Parts = MappingProxyType({})) -> None:
+        """Add rows (n, K) with their contours (n, l); constant contours are vacuous.
+
+        `parts` are the ranges in which uncertain values may lie, by row (from 0 on) and attribute.
+        """
         values = np.asarray(values, dtype=np.float64)
         kinds = (
             self.evidence.contours.contour_numbers(np.asarray(contours, dtype=np.float64))
@@ -63,14 +70,17 @@ class MemoryForest:
         )
         if kinds is None:
             return
+        if parts and self.evidence.completions is None:
+            self.evidence.completions = Completions(self.seed, self.trees)
+        parts = shifted(parts, len(self.evidence))
         informed = np.flatnonzero(kinds >= 0)
         labelled, taken = len(self.evidence.labelled), 0
         for boundary in self.recent.block_boundaries(labelled, len(informed)):
             end = int(informed[boundary - labelled - 1]) + 1
-            self._add_rows(values[taken:end], kinds[taken:end])
+            self._add_rows(values[taken:end], kinds[taken:end], parts)
             taken = end
             self.recent.end_block(self.evidence.present_moment())
-        self._add_rows(values[taken:], kinds[taken:])
+        self._add_rows(values[taken:], kinds[taken:], parts)
 
     def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""
@@ -162,7 +172,9 @@ class MemoryForest:
         """
         return predict_possible(self.predict, cells, self.members().book.cuts)
 
-    def _add_rows(self, values: Floats, kinds: NDArray[np.int32]) -> None:
+    def _add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts) -> None:
         if len(values):
-            self.evidence.add_rows(values, kinds)
+            first = len(self.evidence)
+            mine = {cell: each for cell, each in parts.items() if first <= cell[0] < first + len(values)}
+            self.evidence.add_rows(values, kinds, mine)
             self._members = None

@@ -115,11 +115,28 @@ class Grove(WritableArrays):
             level,
         )
 
-    def grown_after(self, moment: EvidenceMoment, changes: MemoryChanges) -> "Grove":
-        """Return the trees after changes of their memory, equal to trees grown from scratch."""
+    def grown_after(
+        self, moment: EvidenceMoment, changes: MemoryChanges, members: Sequence[int] = ()
+    ) -> "Grove":
+        """Return the trees after changes of their memory, equal to trees grown from scratch.
+
+        `members` are the numbers of the trees in the forest, by which they complete uncertain values.
+        """
+        completions = moment.evidence.completions
+        if completions is None:
+            return self._grown(moment, changes, moment.codes())
+        codes, found = moment.codes().copy(), []
+        for member, tree in zip(members, self.trees, strict=True):
+            rows, attributes, drawn = completions.codes_of_member(member, moment.evidence.book, moment.count)
+            codes[rows, attributes] = drawn
+            alone = Grove.of([tree], self.level)
+            found += alone._grown(moment, changes, codes).trees
+        return Grove.of(found, self.level)
+
+    def _grown(self, moment: EvidenceMoment, changes: MemoryChanges, codes: Codes) -> "Grove":
         distinct = moment.evidence.contours
         nodes, rows, opinions, counts = grow(
-            moment.codes(),
+            codes,
             moment.evidence.named,
             moment.evidence.book.varying,
             moment.kinds,

@@ -28,6 +28,7 @@ class ActiveForest(Learner):
     name: ClassVar[str] = "active-forest"
     asks: ClassVar[Asks] = "forest"
     forgets: ClassVar[bool] = True
+    certain_alone: ClassVar[str] = ""
     trees: int = MEMBERS.dataclass_field()
     seed: int = SEED.dataclass_field()
     prediction_level: float = FOREST_LEVEL.dataclass_field()
@@ -57,7 +58,7 @@ class ActiveForest(Learner):
             raise TypeError(f"{type(beside).__name__} is no tree")
         counts = repeat_rows(table)
         forest = forest_of(self, table.attributes, table.size)
-        forest.observe(counts.values, counts.contours)
+        forest.observe(counts.values, counts.contours, counts.parts)
         return served_forest(forest, beside)
 
 

@@ -70,11 +70,13 @@ class Members:
             before = cls(evidence.book, evidence.size, rows[:0], kinds[:0], young, ())
         agreed, grown = before.agreed_count(moment), []
         changes_of: dict[int, MemoryChanges | None] = {}
-        for memory, grove in zip(memories_of(trees, evidence.size), before.groves, strict=False):
+        steps = range(len(before.groves))
+        for step, memory, grove in zip(steps, memories_of(trees, evidence.size), before.groves, strict=False):
             if memory not in changes_of:
                 changes_of[memory] = before.memory_changes(memory, moment, agreed)
             changes = changes_of[memory]
-            grown.append(grove if changes is None else grove.grown_after(moment, changes))
+            numbers = range(step, trees, len(before.groves))
+            grown.append(grove if changes is None else grove.grown_after(moment, changes, numbers))
         return cls(evidence.book, evidence.size, rows, kinds, grown, before.next_bayes(moment, agreed))
 
     @property

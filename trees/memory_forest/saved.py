@@ -46,8 +46,11 @@ class SavedForest:
 
 
 def saved_forest(forest: MemoryForest) -> SavedForest | None:
-    """Return a forest to be saved, with its members; None if rows were labelled since it was grown."""
-    if not forest.is_grown:
+    """Return a forest to be saved, with its members; None if rows were labelled since it was grown.
+
+    One with uncertain values is not saved either: it is folded again from the log.
+    """
+    if not forest.is_grown or forest.evidence.completions is not None:
         return None
     evidence, recent = forest.evidence, forest.recent
     judges, judged = recent.judging_members, recent.judged_blocks

@@ -38,6 +38,8 @@ from quercus.trees.tree.splits import midpoints
 UNKNOWN = -1
 EDGE_TOLERANCE = 1e-9  # of the range: a value so near below an edge is at the edge
 
+Range = tuple[float, float]  # both ends included
+Parts = Mapping[tuple[int, int], tuple[Range, ...]]  # of uncertain values, by row and attribute
 Codes = NDArray[np.int16]
 Edges = tuple[tuple[float, ...], ...]  # inner edges in force, one tuple an attribute; () for a nominal one
 
@@ -170,6 +172,13 @@ class Encoder:
                 codes[:, k] = np.searchsorted(np.array(self.edges[k]), values[:, k], side="right")
                 codes[missing, k] = _missing_code(attribute)
         return codes
+
+    def code_parts(self, parts: Parts) -> dict[tuple[int, int], tuple[Range, ...]]:
+        """Return the ranges of codes that uncertain values allow, by row and attribute; both ends included."""
+        return {
+            (row, k): tuple((self.code(k, low), self.code(k, high)) for low, high in ranges)
+            for (row, k), ranges in parts.items()
+        }
 
     def _nominal_codes(self, chosen: Sequence[int], columns: Floats) -> Codes:
         """Return the codes of all nominal columns at once."""
@@ -348,6 +357,54 @@ def check_values(specification: Specification, values: Floats) -> Floats:
             fine = missing | ((column >= 0) & (column < most) & (column == np.floor(column)))
             _refuse_value(~fine, attribute, column, f"must be a whole number in [0, {most})")
     return array
+
+
+def check_uncertain(specification: Specification, values: Floats, parts: Parts) -> Floats:
+    """Return `values` as `check_values` does, NaN where a value is uncertain; `parts` are checked too.
+
+    Raises
+    ------
+    InvalidInput
+        As of `check_values`; and when a set is empty, or an end of a range is infinite or NaN, or above the other.
+    """
+    if not parts:
+        return check_values(specification, values)
+    filled = np.array(values, dtype=np.float64)
+    for (row, k), ranges in parts.items():
+        attribute = specification.attributes[k]
+        where = f"values[{row}].{attribute.name}"
+        if not ranges:
+            raise InvalidInput(where, "is the empty set, must have a value")
+        for low, high in ranges:
+            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+                raise InvalidInput(
+                    where, f"is the range {low:g} to {high:g}, must have finite ends in rising order"
+                )
+            if isinstance(attribute, Nominal) and not (
+                low == high and low.is_integer() and 0 <= low < attribute.index_count
+            ):
+                reason = f"is a set with {low:g}, must be whole numbers in [0, {attribute.index_count})"
+                raise InvalidInput(where, reason)
+        filled[row, k] = ranges[0][0]
+    checked = check_values(specification, filled)
+    for row, k in parts:
+        checked[row, k] = math.nan
+    return checked
+
+
+def middle_codes(parts: Parts) -> dict[tuple[int, int], int]:
+    """Return the middle one of the codes that each uncertain cell allows: where one code must stand for all of them.
+
+    Examples
+    --------
+    >>> middle_codes({(0, 0): ((1.0, 1.0), (4.0, 4.0), (5.0, 5.0)), (1, 0): ((2.0, 5.0),)})
+    {(0, 0): 4, (1, 0): 3}
+    """
+    found = {}
+    for cell, ranges in parts.items():
+        codes = sorted(code for low, high in ranges for code in range(int(low), int(high) + 1))
+        found[cell] = codes[(len(codes) - 1) // 2]
+    return found
 
 
 def _every_value_possible(attributes: tuple[Attribute, ...], array: Floats) -> bool:

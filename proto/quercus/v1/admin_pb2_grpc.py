@@ -49,6 +49,26 @@ class AdminServiceStub(object):
                 request_serializer=quercus_dot_v1_dot_admin__pb2.SetLogLevelRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_admin__pb2.SetLogLevelResponse.FromString,
                 _registered_method=True)
+        self.CreateToken = channel.unary_unary(
+                '/quercus.v1.AdminService/CreateToken',
+                request_serializer=quercus_dot_v1_dot_admin__pb2.CreateTokenRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_admin__pb2.CreateTokenResponse.FromString,
+                _registered_method=True)
+        self.ListTokens = channel.unary_unary(
+                '/quercus.v1.AdminService/ListTokens',
+                request_serializer=quercus_dot_v1_dot_admin__pb2.ListTokensRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_admin__pb2.ListTokensResponse.FromString,
+                _registered_method=True)
+        self.RevokeToken = channel.unary_unary(
+                '/quercus.v1.AdminService/RevokeToken',
+                request_serializer=quercus_dot_v1_dot_admin__pb2.RevokeTokenRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_admin__pb2.Token.FromString,
+                _registered_method=True)
+        self.ListAuditEntries = channel.unary_unary(
+                '/quercus.v1.AdminService/ListAuditEntries',
+                request_serializer=quercus_dot_v1_dot_admin__pb2.ListAuditEntriesRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_admin__pb2.ListAuditEntriesResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -74,6 +94,36 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CreateToken(self, request, context):
+        """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
+        of the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListTokens(self, request, context):
+        """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
+        keeps.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RevokeToken(self, request, context):
+        """Revokes a token: its streams end, and the queries that were leased with it are open again.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAuditEntries(self, request, context):
+        """Lists the newest entries of the audit log, oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -91,6 +141,26 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.SetLogLevel,
                     request_deserializer=quercus_dot_v1_dot_admin__pb2.SetLogLevelRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_admin__pb2.SetLogLevelResponse.SerializeToString,
+            ),
+            'CreateToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.CreateToken,
+                    request_deserializer=quercus_dot_v1_dot_admin__pb2.CreateTokenRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_admin__pb2.CreateTokenResponse.SerializeToString,
+            ),
+            'ListTokens': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListTokens,
+                    request_deserializer=quercus_dot_v1_dot_admin__pb2.ListTokensRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_admin__pb2.ListTokensResponse.SerializeToString,
+            ),
+            'RevokeToken': grpc.unary_unary_rpc_method_handler(
+                    servicer.RevokeToken,
+                    request_deserializer=quercus_dot_v1_dot_admin__pb2.RevokeTokenRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_admin__pb2.Token.SerializeToString,
+            ),
+            'ListAuditEntries': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAuditEntries,
+                    request_deserializer=quercus_dot_v1_dot_admin__pb2.ListAuditEntriesRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_admin__pb2.ListAuditEntriesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -174,6 +244,114 @@ class AdminService(object):
             '/quercus.v1.AdminService/SetLogLevel',
             quercus_dot_v1_dot_admin__pb2.SetLogLevelRequest.SerializeToString,
             quercus_dot_v1_dot_admin__pb2.SetLogLevelResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CreateToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.AdminService/CreateToken',
+            quercus_dot_v1_dot_admin__pb2.CreateTokenRequest.SerializeToString,
+            quercus_dot_v1_dot_admin__pb2.CreateTokenResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListTokens(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.AdminService/ListTokens',
+            quercus_dot_v1_dot_admin__pb2.ListTokensRequest.SerializeToString,
+            quercus_dot_v1_dot_admin__pb2.ListTokensResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RevokeToken(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.AdminService/RevokeToken',
+            quercus_dot_v1_dot_admin__pb2.RevokeTokenRequest.SerializeToString,
+            quercus_dot_v1_dot_admin__pb2.Token.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAuditEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.AdminService/ListAuditEntries',
+            quercus_dot_v1_dot_admin__pb2.ListAuditEntriesRequest.SerializeToString,
+            quercus_dot_v1_dot_admin__pb2.ListAuditEntriesResponse.FromString,
             options,
             channel_credentials,
             insecure,

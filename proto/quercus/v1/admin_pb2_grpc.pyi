@@ -36,6 +36,18 @@ class AdminServiceStub:
     """Returns the caller, its roles and its permissions."""
     SetLogLevel: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]
     """Sets the log level of the server and its grower until they end."""
+    CreateToken: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateTokenRequest, _admin_pb2.CreateTokenResponse]
+    """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
+    of the caller.
+    """
+    ListTokens: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTokensRequest, _admin_pb2.ListTokensResponse]
+    """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
+    keeps.
+    """
+    RevokeToken: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevokeTokenRequest, _admin_pb2.Token]
+    """Revokes a token: its streams end, and the queries that were leased with it are open again."""
+    ListAuditEntries: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]
+    """Lists the newest entries of the audit log, oldest first."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -45,6 +57,18 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Returns the caller, its roles and its permissions."""
     SetLogLevel: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]  # type: ignore[assignment]
     """Sets the log level of the server and its grower until they end."""
+    CreateToken: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateTokenRequest, _admin_pb2.CreateTokenResponse]  # type: ignore[assignment]
+    """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
+    of the caller.
+    """
+    ListTokens: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTokensRequest, _admin_pb2.ListTokensResponse]  # type: ignore[assignment]
+    """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
+    keeps.
+    """
+    RevokeToken: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevokeTokenRequest, _admin_pb2.Token]  # type: ignore[assignment]
+    """Revokes a token: its streams end, and the queries that were leased with it are open again."""
+    ListAuditEntries: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]  # type: ignore[assignment]
+    """Lists the newest entries of the audit log, oldest first."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -69,5 +93,41 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.SetLogLevelResponse, _abc.Awaitable[_admin_pb2.SetLogLevelResponse]]:
         """Sets the log level of the server and its grower until they end."""
+
+    @_abc_1.abstractmethod
+    def CreateToken(
+        self,
+        request: _admin_pb2.CreateTokenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.CreateTokenResponse, _abc.Awaitable[_admin_pb2.CreateTokenResponse]]:
+        """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
+        of the caller.
+        """
+
+    @_abc_1.abstractmethod
+    def ListTokens(
+        self,
+        request: _admin_pb2.ListTokensRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListTokensResponse, _abc.Awaitable[_admin_pb2.ListTokensResponse]]:
+        """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
+        keeps.
+        """
+
+    @_abc_1.abstractmethod
+    def RevokeToken(
+        self,
+        request: _admin_pb2.RevokeTokenRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.Token, _abc.Awaitable[_admin_pb2.Token]]:
+        """Revokes a token: its streams end, and the queries that were leased with it are open again."""
+
+    @_abc_1.abstractmethod
+    def ListAuditEntries(
+        self,
+        request: _admin_pb2.ListAuditEntriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ListAuditEntriesResponse, _abc.Awaitable[_admin_pb2.ListAuditEntriesResponse]]:
+        """Lists the newest entries of the audit log, oldest first."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

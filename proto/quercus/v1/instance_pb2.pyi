@@ -505,6 +505,7 @@ class Instance(_message.Message):
     CONTOUR_FIELD_NUMBER: _builtins.int
     CONFLICT_FIELD_NUMBER: _builtins.int
     DISPLAY_FIELD_NUMBER: _builtins.int
+    GUESS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its id.
     models/{model}/instances/{id}, with the id percent-encoded: %2F for /
@@ -527,6 +528,10 @@ class Instance(_message.Message):
     def display(self) -> _display_pb2.Display:
         """Items pushed beside it, if the call asks for one row."""
 
+    @_builtins.property
+    def guess(self) -> Global___Guess:
+        """What the newest tree says of it, if the call asks for that."""
+
     def __init__(
         self,
         *,
@@ -536,14 +541,43 @@ class Instance(_message.Message):
         contour: _values_pb2.Contour | None = ...,
         conflict: _builtins.bool = ...,
         display: _display_pb2.Display | None = ...,
+        guess: Global___Guess | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["contour", b"contour", "display", b"display", "values", b"values"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_guess", b"_guess", "contour", b"contour", "display", b"display", "guess", b"guess", "values", b"values"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["conflict", b"conflict", "contour", b"contour", "display", b"display", "history", b"history", "name", b"name", "values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_guess", b"_guess", "conflict", b"conflict", "contour", b"contour", "display", b"display", "guess", b"guess", "history", b"history", "name", b"name", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__guess: _TypeAlias = _typing.Literal["guess"]  # noqa: Y015
+    _WhichOneofArgType__guess: _TypeAlias = _typing.Literal["_guess", b"_guess"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__guess) -> _WhichOneofReturnType__guess | None: ...
+
+Global___Instance: _TypeAlias = Instance  # noqa: Y015
+
+@_typing.final
+class Guess(_message.Message):
+    """What the newest tree says of a row."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    DOUBT_FIELD_NUMBER: _builtins.int
+    class_name: _builtins.str
+    """The likeliest class."""
+    doubt: _builtins.float
+    """1 minus the probability of that class: 0 where the model is sure."""
+    def __init__(
+        self,
+        *,
+        class_name: _builtins.str = ...,
+        doubt: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "doubt", b"doubt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___Instance: _TypeAlias = Instance  # noqa: Y015
+Global___Guess: _TypeAlias = Guess  # noqa: Y015
 
 @_typing.final
 class WatchEventsRequest(_message.Message):
@@ -733,20 +767,38 @@ class ListInstancesRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FILTER_FIELD_NUMBER: _builtins.int
+    ORDER_BY_FIELD_NUMBER: _builtins.int
+    INCLUDE_GUESSES_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     page_size: _builtins.int
     """At most 1,000; 0 means 100."""
     page_token: _builtins.str
+    filter: _builtins.str
+    """Terms between AND, each perhaps after NOT; empty: all rows. At most 2,000 characters and 20 terms.
+    `class = "red"`: a most plausible class by the evidence; `labeller = "ann"`: who has a label of the row that counts;
+    `guess = "red"` and `doubt >= 0.4` (also <, <=, >): by the newest tree; `text : "north"`: the id or a name among the
+    values contains it, in any case, or a number among them is it; `labelled`: anything is known of the class; `disputed`:
+    labels of two labellers have no most plausible class in common; `unexpected`: the label rules the tree's guess out.
+    = may be !=. Values are words, or stand in double quotes, with a backslash before a quote and a backslash.
+    """
+    order_by: _builtins.str
+    """`pushed` (the default), `said` (the newest label last) or `doubt`, alone or followed by `desc`."""
+    include_guesses: _builtins.bool
+    """Return what the newest tree says of each row; absent if the model has no tree yet."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        filter: _builtins.str = ...,
+        order_by: _builtins.str = ...,
+        include_guesses: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["filter", b"filter", "include_guesses", b"include_guesses", "model", b"model", "order_by", b"order_by", "page_size", b"page_size", "page_token", b"page_token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -758,7 +810,10 @@ class ListInstancesResponse(_message.Message):
 
     INSTANCES_FIELD_NUMBER: _builtins.int
     NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TOTAL_SIZE_FIELD_NUMBER: _builtins.int
     next_page_token: _builtins.str
+    total_size: _builtins.int
+    """Number of rows on all pages; only with a filter, an order or guesses."""
     @_builtins.property
     def instances(self) -> _containers.RepeatedCompositeFieldContainer[Global___Instance]: ...
     def __init__(
@@ -766,11 +821,99 @@ class ListInstancesResponse(_message.Message):
         *,
         instances: _abc.Iterable[Global___Instance] | None = ...,
         next_page_token: _builtins.str = ...,
+        total_size: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_total_size", b"_total_size", "total_size", b"total_size"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total_size", b"_total_size", "instances", b"instances", "next_page_token", b"next_page_token", "total_size", b"total_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__total_size: _TypeAlias = _typing.Literal["total_size"]  # noqa: Y015
+    _WhichOneofArgType__total_size: _TypeAlias = _typing.Literal["_total_size", b"_total_size"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__total_size) -> _WhichOneofReturnType__total_size | None: ...
+
+Global___ListInstancesResponse: _TypeAlias = ListInstancesResponse  # noqa: Y015
+
+@_typing.final
+class ListExamplesRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instances", b"instances", "next_page_token", b"next_page_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___ListInstancesResponse: _TypeAlias = ListInstancesResponse  # noqa: Y015
+Global___ListExamplesRequest: _TypeAlias = ListExamplesRequest  # noqa: Y015
+
+@_typing.final
+class ListExamplesResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedCompositeFieldContainer[Global___Example]:
+        """In the order of the guidance."""
+
+    def __init__(
+        self,
+        *,
+        examples: _abc.Iterable[Global___Example] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["examples", b"examples"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListExamplesResponse: _TypeAlias = ListExamplesResponse  # noqa: Y015
+
+@_typing.final
+class Example(_message.Message):
+    """A row that shows what a class is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    REMARK_FIELD_NUMBER: _builtins.int
+    VALUES_FIELD_NUMBER: _builtins.int
+    DISPLAY_FIELD_NUMBER: _builtins.int
+    class_name: _builtins.str
+    instance: _builtins.str
+    """Id of the row.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
+    remark: _builtins.str
+    """What to look at."""
+    @_builtins.property
+    def values(self) -> _values_pb2.NamedRow:
+        """Values of the row by attribute."""
+
+    @_builtins.property
+    def display(self) -> _display_pb2.Display:
+        """Items pushed beside the row."""
+
+    def __init__(
+        self,
+        *,
+        class_name: _builtins.str = ...,
+        instance: _builtins.str = ...,
+        remark: _builtins.str = ...,
+        values: _values_pb2.NamedRow | None = ...,
+        display: _display_pb2.Display | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["display", b"display", "values", b"values"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "display", b"display", "instance", b"instance", "remark", b"remark", "values", b"values"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Example: _TypeAlias = Example  # noqa: Y015

@@ -49,6 +49,11 @@ class InstanceServiceStub(object):
                 request_serializer=quercus_dot_v1_dot_instance__pb2.ListInstancesRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_instance__pb2.ListInstancesResponse.FromString,
                 _registered_method=True)
+        self.ListExamples = channel.unary_unary(
+                '/quercus.v1.InstanceService/ListExamples',
+                request_serializer=quercus_dot_v1_dot_instance__pb2.ListExamplesRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_instance__pb2.ListExamplesResponse.FromString,
+                _registered_method=True)
         self.GetInstance = channel.unary_unary(
                 '/quercus.v1.InstanceService/GetInstance',
                 request_serializer=quercus_dot_v1_dot_instance__pb2.GetInstanceRequest.SerializeToString,
@@ -85,7 +90,15 @@ class InstanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ListInstances(self, request, context):
-        """Missing associated documentation comment in .proto file."""
+        """Lists the rows of a model, or those that a filter selects, in a stated order.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListExamples(self, request, context):
+        """Lists the rows that show what the classes of a model are, as its guidance names them, for its labellers too.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -130,6 +143,11 @@ def add_InstanceServiceServicer_to_server(servicer, server):
                     servicer.ListInstances,
                     request_deserializer=quercus_dot_v1_dot_instance__pb2.ListInstancesRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_instance__pb2.ListInstancesResponse.SerializeToString,
+            ),
+            'ListExamples': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListExamples,
+                    request_deserializer=quercus_dot_v1_dot_instance__pb2.ListExamplesRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_instance__pb2.ListExamplesResponse.SerializeToString,
             ),
             'GetInstance': grpc.unary_unary_rpc_method_handler(
                     servicer.GetInstance,
@@ -228,6 +246,33 @@ class InstanceService(object):
             '/quercus.v1.InstanceService/ListInstances',
             quercus_dot_v1_dot_instance__pb2.ListInstancesRequest.SerializeToString,
             quercus_dot_v1_dot_instance__pb2.ListInstancesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListExamples(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.InstanceService/ListExamples',
+            quercus_dot_v1_dot_instance__pb2.ListExamplesRequest.SerializeToString,
+            quercus_dot_v1_dot_instance__pb2.ListExamplesResponse.FromString,
             options,
             channel_credentials,
             insecure,

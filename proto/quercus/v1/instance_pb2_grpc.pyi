@@ -38,6 +38,9 @@ class InstanceServiceStub:
     PushBatch: _grpc.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]
     """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
     ListInstances: _grpc.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]
+    """Lists the rows of a model, or those that a filter selects, in a stated order."""
+    ListExamples: _grpc.UnaryUnaryMultiCallable[_instance_pb2.ListExamplesRequest, _instance_pb2.ListExamplesResponse]
+    """Lists the rows that show what the classes of a model are, as its guidance names them, for its labellers too."""
     GetInstance: _grpc.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]
     StateEvidence: _grpc.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]
     """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
@@ -59,6 +62,9 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     PushBatch: _aio.UnaryUnaryMultiCallable[_instance_pb2.PushBatchRequest, _instance_pb2.PushBatchResponse]  # type: ignore[assignment]
     """Takes one batch, for callers with a few rows that wait. A stream is faster for many batches."""
     ListInstances: _aio.UnaryUnaryMultiCallable[_instance_pb2.ListInstancesRequest, _instance_pb2.ListInstancesResponse]  # type: ignore[assignment]
+    """Lists the rows of a model, or those that a filter selects, in a stated order."""
+    ListExamples: _aio.UnaryUnaryMultiCallable[_instance_pb2.ListExamplesRequest, _instance_pb2.ListExamplesResponse]  # type: ignore[assignment]
+    """Lists the rows that show what the classes of a model are, as its guidance names them, for its labellers too."""
     GetInstance: _aio.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]  # type: ignore[assignment]
     StateEvidence: _aio.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]  # type: ignore[assignment]
     """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
@@ -94,7 +100,16 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         self,
         request: _instance_pb2.ListInstancesRequest,
         context: _ServicerContext,
-    ) -> _typing.Union[_instance_pb2.ListInstancesResponse, _abc.Awaitable[_instance_pb2.ListInstancesResponse]]: ...
+    ) -> _typing.Union[_instance_pb2.ListInstancesResponse, _abc.Awaitable[_instance_pb2.ListInstancesResponse]]:
+        """Lists the rows of a model, or those that a filter selects, in a stated order."""
+
+    @_abc_1.abstractmethod
+    def ListExamples(
+        self,
+        request: _instance_pb2.ListExamplesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_instance_pb2.ListExamplesResponse, _abc.Awaitable[_instance_pb2.ListExamplesResponse]]:
+        """Lists the rows that show what the classes of a model are, as its guidance names them, for its labellers too."""
 
     @_abc_1.abstractmethod
     def GetInstance(

@@ -554,6 +554,7 @@ class Specification(_message.Message):
     ASK_FIELD_NUMBER: _builtins.int
     MEMORY_ROWS_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    GUIDANCE_FIELD_NUMBER: _builtins.int
     alpha: _builtins.float
     """Level of the likelihood cut, in [0, 1]; default 0.8."""
     budget: _builtins.int
@@ -605,6 +606,10 @@ class Specification(_message.Message):
     def strategy(self) -> Global___Plugin:
         """The query strategy; docs/strategies.md names the default."""
 
+    @_builtins.property
+    def guidance(self) -> Global___Guidance:
+        """What the lead tells labellers: a title, guidelines and example rows. Learning ignores it."""
+
     def __init__(
         self,
         *,
@@ -623,10 +628,11 @@ class Specification(_message.Message):
         ask: _builtins.str | None = ...,
         memory_rows: _builtins.int | None = ...,
         strategy: Global___Plugin | None = ...,
+        guidance: Global___Guidance | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "guidance", b"guidance", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -666,6 +672,67 @@ class Specification(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__warmup_rows) -> _WhichOneofReturnType__warmup_rows | None: ...
 
 Global___Specification: _TypeAlias = Specification  # noqa: Y015
+
+@_typing.final
+class Guidance(_message.Message):
+    """What whoever leads the labelling of a model tells the labellers. A part of the specification that may change at any time."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TITLE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    EXAMPLES_FIELD_NUMBER: _builtins.int
+    title: _builtins.str
+    """Shown in the place of the model's name, which stays; at most 100 characters."""
+    text: _builtins.str
+    """Plain text: blank lines divide paragraphs, and addresses are links. At most 20,000 characters."""
+    @_builtins.property
+    def examples(self) -> _containers.RepeatedCompositeFieldContainer[Global___ClassExample]:
+        """At most 100."""
+
+    def __init__(
+        self,
+        *,
+        title: _builtins.str = ...,
+        text: _builtins.str = ...,
+        examples: _abc.Iterable[Global___ClassExample] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["examples", b"examples", "text", b"text", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Guidance: _TypeAlias = Guidance  # noqa: Y015
+
+@_typing.final
+class ClassExample(_message.Message):
+    """A row that shows what a class is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    REMARK_FIELD_NUMBER: _builtins.int
+    class_name: _builtins.str
+    instance: _builtins.str
+    """Id of the row."""
+    remark: _builtins.str
+    """What to look at; at most 500 characters."""
+    def __init__(
+        self,
+        *,
+        class_name: _builtins.str = ...,
+        instance: _builtins.str = ...,
+        remark: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["class_name", b"class_name", "instance", b"instance", "remark", b"remark"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ClassExample: _TypeAlias = ClassExample  # noqa: Y015
 
 @_typing.final
 class Model(_message.Message):

@@ -41,7 +41,7 @@ class ModelServiceStub:
     """Lists the learners that this server has, with their parameters."""
     UpdateModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-    split_significance, ask, presentation. The change is an event of the log.
+    split_significance, ask, presentation, guidance. The change is an event of the log.
     """
     DeleteModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]
     """Removes the model with its evidence, queries and trees."""
@@ -58,7 +58,7 @@ class ModelServiceAsyncStub(ModelServiceStub):
     """Lists the learners that this server has, with their parameters."""
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-    split_significance, ask, presentation. The change is an event of the log.
+    split_significance, ask, presentation, guidance. The change is an event of the log.
     """
     DeleteModel: _aio.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]  # type: ignore[assignment]
     """Removes the model with its evidence, queries and trees."""
@@ -102,7 +102,7 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
         """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
-        split_significance, ask, presentation. The change is an event of the log.
+        split_significance, ask, presentation, guidance. The change is an event of the log.
         """
 
     @_abc_1.abstractmethod

@@ -26,27 +26,27 @@ from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor
 from google.rpc import code_pb2 as google_dot_rpc_dot_code__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18quercus/v1/options.proto\x12\nquercus.v1\x1a google/protobuf/descriptor.proto\x1a\x15google/rpc/code.proto\"\x9d\x01\n\nCallTraits\x12\x1f\n\x05roles\x18\x01 \x03(\x0e\x32\x10.quercus.v1.Role\x12\x0f\n\x07\x61udited\x18\x02 \x01(\x08\x12\x14\n\x0cwhole_server\x18\x03 \x01(\x08\x12\r\n\x05light\x18\x04 \x01(\x08\x12\r\n\x05waits\x18\x05 \x01(\x08\x12)\n\x08statuses\x18\x06 \x03(\x0b\x32\x17.quercus.v1.StatusCause\"<\n\x0bStatusCause\x12\x1e\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x10.google.rpc.Code\x12\r\n\x05\x63\x61use\x18\x02 \x01(\t\"8\n\x06Result\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x05given\x18\x02 \x03(\x0b\x32\x11.quercus.v1.Given\"4\n\x05Given\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07meaning\x18\x03 \x01(\t\"\xaf\x01\n\x05Shown\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x04part\x18\x02 \x01(\x0e\x32\x18.quercus.v1.ResourcePart\x12\x0e\n\x06hidden\x18\x03 \x01(\x08\x12\x0e\n\x06inline\x18\x04 \x01(\x08\x12\x10\n\x08\x62y_class\x18\x05 \x01(\x08\x12\x0b\n\x03set\x18\x06 \x01(\x08\x12\x0f\n\x07none_if\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\t\x12\x0f\n\x07meaning\x18\t \x01(\t\")\n\x05Words\x12\x0f\n\x07unknown\x18\x01 \x01(\t\x12\x0f\n\x07literal\x18\x02 \x01(\x08*x\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_READER\x10\x01\x12\x0f\n\x0bROLE_SENSOR\x10\x02\x12\x11\n\rROLE_LABELLER\x10\x03\x12\x12\n\x0eROLE_CORRECTOR\x10\x04\x12\x11\n\rROLE_OPERATOR\x10\x05*v\n\x0cResourcePart\x12\x1d\n\x19RESOURCE_PART_UNSPECIFIED\x10\x00\x12\x17\n\x13RESOURCE_PART_MODEL\x10\x01\x12\x14\n\x10RESOURCE_PART_ID\x10\x02\x12\x18\n\x14RESOURCE_PART_NUMBER\x10\x03:F\n\x04\x63\x61ll\x12\x1e.google.protobuf.MethodOptions\x18\xb4\x87\x03 \x01(\x0b\x32\x16.quercus.v1.CallTraits:E\n\x06result\x12\x1f.google.protobuf.MessageOptions\x18\xb5\x87\x03 \x01(\x0b\x32\x12.quercus.v1.Result:B\n\x06python\x12\x1d.google.protobuf.FieldOptions\x18\xb6\x87\x03 \x03(\x0b\x32\x11.quercus.v1.Shown:@\n\x05words\x12\x1c.google.protobuf.EnumOptions\x18\xb7\x87\x03 \x01(\x0b\x32\x11.quercus.v1.Wordsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18quercus/v1/options.proto\x12\nquercus.v1\x1a google/protobuf/descriptor.proto\x1a\x15google/rpc/code.proto\"\xb3\x01\n\nCallTraits\x12\x1f\n\x05roles\x18\x01 \x03(\x0e\x32\x10.quercus.v1.Role\x12\x0f\n\x07\x61udited\x18\x02 \x01(\x08\x12\x14\n\x0cwhole_server\x18\x03 \x01(\x08\x12\r\n\x05light\x18\x04 \x01(\x08\x12\r\n\x05waits\x18\x05 \x01(\x08\x12)\n\x08statuses\x18\x06 \x03(\x0b\x32\x17.quercus.v1.StatusCause\x12\x14\n\x0cunrestricted\x18\x07 \x01(\x08\"<\n\x0bStatusCause\x12\x1e\n\x04\x63ode\x18\x01 \x01(\x0e\x32\x10.google.rpc.Code\x12\r\n\x05\x63\x61use\x18\x02 \x01(\t\"8\n\x06Result\x12\x0c\n\x04name\x18\x01 \x01(\t\x12 \n\x05given\x18\x02 \x03(\x0b\x32\x11.quercus.v1.Given\"4\n\x05Given\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04type\x18\x02 \x01(\t\x12\x0f\n\x07meaning\x18\x03 \x01(\t\"\xaf\x01\n\x05Shown\x12\x0c\n\x04name\x18\x01 \x01(\t\x12&\n\x04part\x18\x02 \x01(\x0e\x32\x18.quercus.v1.ResourcePart\x12\x0e\n\x06hidden\x18\x03 \x01(\x08\x12\x0e\n\x06inline\x18\x04 \x01(\x08\x12\x10\n\x08\x62y_class\x18\x05 \x01(\x08\x12\x0b\n\x03set\x18\x06 \x01(\x08\x12\x0f\n\x07none_if\x18\x07 \x01(\t\x12\x0f\n\x07\x64\x65\x66\x61ult\x18\x08 \x01(\t\x12\x0f\n\x07meaning\x18\t \x01(\t\")\n\x05Words\x12\x0f\n\x07unknown\x18\x01 \x01(\t\x12\x0f\n\x07literal\x18\x02 \x01(\x08*x\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_READER\x10\x01\x12\x0f\n\x0bROLE_SENSOR\x10\x02\x12\x11\n\rROLE_LABELLER\x10\x03\x12\x12\n\x0eROLE_CORRECTOR\x10\x04\x12\x11\n\rROLE_OPERATOR\x10\x05*v\n\x0cResourcePart\x12\x1d\n\x19RESOURCE_PART_UNSPECIFIED\x10\x00\x12\x17\n\x13RESOURCE_PART_MODEL\x10\x01\x12\x14\n\x10RESOURCE_PART_ID\x10\x02\x12\x18\n\x14RESOURCE_PART_NUMBER\x10\x03:F\n\x04\x63\x61ll\x12\x1e.google.protobuf.MethodOptions\x18\xb4\x87\x03 \x01(\x0b\x32\x16.quercus.v1.CallTraits:E\n\x06result\x12\x1f.google.protobuf.MessageOptions\x18\xb5\x87\x03 \x01(\x0b\x32\x12.quercus.v1.Result:B\n\x06python\x12\x1d.google.protobuf.FieldOptions\x18\xb6\x87\x03 \x03(\x0b\x32\x11.quercus.v1.Shown:@\n\x05words\x12\x1c.google.protobuf.EnumOptions\x18\xb7\x87\x03 \x01(\x0b\x32\x11.quercus.v1.Wordsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'quercus.v1.options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_ROLE']._serialized_start=652
-  _globals['_ROLE']._serialized_end=772
-  _globals['_RESOURCEPART']._serialized_start=774
-  _globals['_RESOURCEPART']._serialized_end=892
+  _globals['_ROLE']._serialized_start=674
+  _globals['_ROLE']._serialized_end=794
+  _globals['_RESOURCEPART']._serialized_start=796
+  _globals['_RESOURCEPART']._serialized_end=914
   _globals['_CALLTRAITS']._serialized_start=98
-  _globals['_CALLTRAITS']._serialized_end=255
-  _globals['_STATUSCAUSE']._serialized_start=257
-  _globals['_STATUSCAUSE']._serialized_end=317
-  _globals['_RESULT']._serialized_start=319
-  _globals['_RESULT']._serialized_end=375
-  _globals['_GIVEN']._serialized_start=377
-  _globals['_GIVEN']._serialized_end=429
-  _globals['_SHOWN']._serialized_start=432
-  _globals['_SHOWN']._serialized_end=607
-  _globals['_WORDS']._serialized_start=609
-  _globals['_WORDS']._serialized_end=650
+  _globals['_CALLTRAITS']._serialized_end=277
+  _globals['_STATUSCAUSE']._serialized_start=279
+  _globals['_STATUSCAUSE']._serialized_end=339
+  _globals['_RESULT']._serialized_start=341
+  _globals['_RESULT']._serialized_end=397
+  _globals['_GIVEN']._serialized_start=399
+  _globals['_GIVEN']._serialized_end=451
+  _globals['_SHOWN']._serialized_start=454
+  _globals['_SHOWN']._serialized_end=629
+  _globals['_WORDS']._serialized_start=631
+  _globals['_WORDS']._serialized_end=672
 # @@protoc_insertion_point(module_scope)

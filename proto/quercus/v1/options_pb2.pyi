@@ -90,6 +90,7 @@ class CallTraits(_message.Message):
     LIGHT_FIELD_NUMBER: _builtins.int
     WAITS_FIELD_NUMBER: _builtins.int
     STATUSES_FIELD_NUMBER: _builtins.int
+    UNRESTRICTED_FIELD_NUMBER: _builtins.int
     audited: _builtins.bool
     """The audit log keeps it."""
     whole_server: _builtins.bool
@@ -98,6 +99,8 @@ class CallTraits(_message.Message):
     """It is let in however short memory is."""
     waits: _builtins.bool
     """It takes long when it is asked to wait; the caller's rights are checked once more before the response."""
+    unrestricted: _builtins.bool
+    """A token that is restricted to some models may not make it, even if it only reads."""
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[Global___Role.ValueType]:
         """Who may make the call beside operators, who may make every call."""
@@ -115,10 +118,11 @@ class CallTraits(_message.Message):
         light: _builtins.bool = ...,
         waits: _builtins.bool = ...,
         statuses: _abc.Iterable[Global___StatusCause] | None = ...,
+        unrestricted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["audited", b"audited", "light", b"light", "roles", b"roles", "statuses", b"statuses", "waits", b"waits", "whole_server", b"whole_server"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audited", b"audited", "light", b"light", "roles", b"roles", "statuses", b"statuses", "unrestricted", b"unrestricted", "waits", b"waits", "whole_server", b"whole_server"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

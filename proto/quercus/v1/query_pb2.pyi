@@ -677,6 +677,8 @@ class LeaseQueriesResponse(_message.Message):
         """The policy allows no more answers within this hour."""
         IDLE_HANDS_FULL: LeaseQueriesResponse._Idle.ValueType  # 8
         """This labeller holds as many queries as the policy allows."""
+        IDLE_NOT_ASSIGNED: LeaseQueriesResponse._Idle.ValueType  # 9
+        """The policy names those who may label, and this labeller is none of them."""
 
     class Idle(_Idle, metaclass=_IdleEnumTypeWrapper):
         """The reason why nothing was leased."""
@@ -697,13 +699,15 @@ class LeaseQueriesResponse(_message.Message):
     """The policy allows no more answers within this hour."""
     IDLE_HANDS_FULL: LeaseQueriesResponse.Idle.ValueType  # 8
     """This labeller holds as many queries as the policy allows."""
+    IDLE_NOT_ASSIGNED: LeaseQueriesResponse.Idle.ValueType  # 9
+    """The policy names those who may label, and this labeller is none of them."""
 
     QUERIES_FIELD_NUMBER: _builtins.int
     IDLE_FIELD_NUMBER: _builtins.int
     BUDGET_LEFT_FIELD_NUMBER: _builtins.int
     idle: Global___LeaseQueriesResponse.Idle.ValueType
     """The reason why nothing was leased: `nothing_to_ask`, `all_leased`, `budget_spent`, `growing`, `not_for_you`, `share_spent`,
-    `hour_spent` or `hands_full`; absent if something was.
+    `hour_spent`, `hands_full` or `not_assigned`; absent if something was.
     """
     budget_left: _builtins.int
     """Number of answers that the budget still allows."""
@@ -2402,6 +2406,7 @@ class LabellingPolicy(_message.Message):
     MAX_HELD_FIELD_NUMBER: _builtins.int
     CORRECTIONS_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
+    LABELLERS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; in an update it may be empty, and names no other model than the request."""
     answers_per_query: _builtins.int
@@ -2424,6 +2429,12 @@ class LabellingPolicy(_message.Message):
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tags by which labellers who answer for any model may choose; at most 20."""
 
+    @_builtins.property
+    def labellers(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a query when the
+        policy changes may still answer it. Operators state labels for anybody.
+        """
+
     def __init__(
         self,
         *,
@@ -2436,10 +2447,11 @@ class LabellingPolicy(_message.Message):
         max_held: _builtins.int = ...,
         corrections: Global___CorrectionPermission.ValueType = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
+        labellers: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "max_conflict", b"max_conflict", "per_hour", b"per_hour", "per_labeller", b"per_labeller"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "corrections", b"corrections", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "corrections", b"corrections", "labellers", b"labellers", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_conflict: _TypeAlias = _typing.Literal["max_conflict"]  # noqa: Y015
     _WhichOneofArgType__max_conflict: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict"]  # noqa: Y015

@@ -22,7 +22,7 @@ def experiment(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_labels_on_scikit_learns_iris(tmp_path: Path) -> None:
     out = tmp_path / "labels"
     given = [

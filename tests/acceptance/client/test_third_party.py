@@ -172,7 +172,7 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
         server.stop()
 
 
-@pytest.mark.parametrize("absent", ["not installed", "not chosen"])
+@pytest.mark.parametrize("absent", [pytest.param("not installed", marks=pytest.mark.release), "not chosen"])
 def test_without_the_package_the_other_models_are_served(
     tmp_path: Path, beside: Mapping[str, str], monkeypatch: pytest.MonkeyPatch, absent: str
 ) -> None:

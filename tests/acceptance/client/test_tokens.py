@@ -72,6 +72,48 @@ def test_tokens_are_made_listed_and_revoked_while_the_server_runs(tmp_path: Path
         serving.stop()
 
 
+def test_the_same_words_ask_a_server(tmp_path: Path) -> None:
+    """The administrator reads from elsewhere what one at the store reads."""
+    serving = Serving(tmp_path, 0, "--access", "tokens", grower=False)
+    try:
+        store = f"sqlite:///{tmp_path / 'quercus.db'}"
+        olga = {"QUERCUS_TOKEN": made(store, "olga", "--role", "operator"), "NO_COLOR": "1"}
+        there = ("--server", serving.address)
+        file = tmp_path / "ann.token"
+        options = ("--role", "labeller", "--model", "wine", "--expires", "2h")
+        done = quercus("tokens", "create", "ann", *options, *there, "--output", str(file), **olga)
+        assert (done.returncode, done.stdout) == (0, ""), done.stderr
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        own = quercus("--token-file", str(file), "tokens", "whoami", *there)
+        assert own.stdout == "ann: labeller, for the models wine\n"
+        for command in ("list", "audit"):
+            asked = quercus("tokens", command, *there, "--json", **olga)
+            assert json.loads(asked.stdout) == json.loads(
+                quercus("tokens", command, "--store", store, "--json").stdout
+            )
+        (_, listed) = json.loads(quercus("tokens", "list", *there, "--json", **olga).stdout)
+        denied = quercus("--token-file", str(file), "tokens", "list", *there)
+        assert (denied.returncode, "needs operator" in denied.stderr) == (1, True)
+        assert quercus("tokens", "revoke", listed["id"], *there, **olga).stdout == f"revoked {listed['id']}\n"
+        nothing = quercus("tokens", "revoke", "0" * 12, *there, **olga)
+        assert nothing.returncode == 1
+        assert "token 000000000000 does not exist; those there are: quercus tokens list" in nothing.stderr
+        both = quercus("tokens", "list", *there, "--store", store, **olga)
+        assert (both.returncode, "give one of them" in both.stderr) == (2, True)
+        for bad in (
+            ("ann smith", "--role", "reader"),
+            ("ann", "--role", "king"),
+            ("ann", "--role", "reader", "--model", "W"),
+        ):
+            wrong = [
+                quercus("tokens", "create", *bad, *where, **olga) for where in (there, ("--store", store))
+            ]
+            assert [each.returncode for each in wrong] == [2, 2], [each.stderr for each in wrong]
+            assert wrong[0].stderr == wrong[1].stderr
+    finally:
+        serving.stop()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -138,7 +138,7 @@ STEPS = {"os.rename", "os.remove", "sqlite3.connect"}
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("damaged", [False, True])
+@pytest.mark.parametrize("damaged", [False, pytest.param(True, marks=pytest.mark.release)])
 def test_a_restore_that_is_killed_leaves_the_old_store_or_the_new_one(
     path: Path, tmp_path: Path, damaged: bool
 ) -> None:

@@ -8,6 +8,7 @@ from quercus.belief.mass import MassFunction
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.learners.averaging import Averaging, AveragingRules, mean_mass
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.splits import class_entropy
 from quercus.trees.learners.table import Table
@@ -104,3 +105,30 @@ def test_classification_with_certain_values_is_the_leaf():
     found = TreeModel.of(averaging(TABLE), ATTRIBUTES).predict([(BLUE, DARK, SHORT)])
     assert found.masses is not None
     assert found.masses[0] == MASSES[4]
+
+
+def test_a_row_of_uncertain_hair_goes_down_both_branches():
+    """Extended by hand: row 5 is dark or blond. Of the four others three are dark, so it is dark by three quarters."""
+    rows = [*VALUES[:4], [BLUE, frozenset({DARK, BLOND}), SHORT]]
+    table = Table.of_masses(UncertainValues.of_rows(rows, ATTRIBUTES), ATTRIBUTES, MASSES)
+    root = averaging(table)
+    # Dark: (m1 + m2 + m4 + .75 m5) / 3.75; blond: (m3 + .25 m5) / 1.25
+    betp = {c: np.array(p) for c, p in enumerate([
+        [0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [13 / 15, 1 / 15, 1 / 15], [4 / 30, 1 / 3, 16 / 30], [0.1, 0.8, 0.1],
+    ])}  # fmt: skip
+    dark = (betp[0] + betp[1] + betp[3] + 0.75 * betp[4]) / 3.75
+    blond = (betp[2] + 0.25 * betp[4]) / 1.25
+    info = [float(-(p * np.log2(p)).sum()) for p in (sum(betp.values()) / 5, dark, blond)]
+    assert dark == near([0.268889, 0.515556, 0.215556], 1e-6)
+    assert blond == near([0.713333, 0.213333, 0.073333], 1e-6)
+    assert info == near([1.496907, 1.479502, 1.099547], 1e-6)
+    gains = {EYES: 0.022883, HAIR: 0.112394, HEIGHT: 0.032602}
+    assert info[0] - 0.75 * info[1] - 0.25 * info[2] == near(gains[HAIR], 1e-6)
+    assert root.attribute == HAIR
+    assert {k: low for k, (low, _) in root.intervals.items()} == near(gains, 1e-6)
+    assert root.children[DARK].size == near(3.75)
+    assert root.children[BLOND].size == near(1.25)
+    # The blond weigh less than two rows, and are a leaf: m3, and m5 discounted at a quarter, {2} .175, conflict .14
+    leaf = root.children[BLOND]
+    assert leaf.is_leaf
+    assert dict(leaf.mass.focal) == near({C1: 0.66 / 0.86, C2: 0.035 / 0.86, WHOLE: 0.165 / 0.86})

@@ -39,9 +39,12 @@ def rows() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize(
-    "strategy", ["published", pytest.param("covering-committee", marks=pytest.mark.slow)]
+    "strategy", ["published", pytest.param("covering-committee", marks=pytest.mark.release)]
 )
-@pytest.mark.parametrize("which", LEARNERS)
+@pytest.mark.parametrize(
+    "which",
+    [pytest.param("forest", marks=pytest.mark.release), *(each for each in LEARNERS if each != "forest")],
+)
 def test_it_asks_what_an_active_tree_would(client: Client, name: str, which: str, strategy: str) -> None:
     wire, domain = LEARNERS[which]
     codes, contours, truth = rows()

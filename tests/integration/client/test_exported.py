@@ -17,7 +17,7 @@ EXPORTS = Path(__file__).with_name("exports")
 MODELS = ("abc45", "c45", "forest", "voting")
 
 
-@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("backend", ["sqlite", pytest.param("postgresql", marks=pytest.mark.release)])
 def test_an_exported_model_has_the_same_history_and_the_same_trees(
     backend: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -445,7 +445,7 @@ def test_a_file_tells_a_process_that_starts_during_an_outage_what_its_rows_are(
         assert outbox.waiting_rows == 0
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_server_that_is_too_busy_is_waited_for(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
     machine.off()
     monkeypatch.setenv("QUERCUS_CALLS_PER_S", "2")

@@ -32,7 +32,7 @@ def standby(primary: Cluster) -> Iterator[Cluster]:
     made.remove()
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_no_acknowledged_row_is_lost_and_none_is_there_twice(
     primary: Cluster, standby: Cluster, tmp_path: Path
 ) -> None:

@@ -40,7 +40,7 @@ def growers_settle(client: Client, count: int) -> dict[bool, int]:
         time.sleep(0.05)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(240)
 def test_two_servers_share_models_and_labellers(servers: tuple[Serving, Serving]) -> None:
     problem = iris()

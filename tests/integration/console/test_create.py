@@ -54,7 +54,7 @@ def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visit
     assert (page.status, fault(page)) == (200, "")
     assert plan(page)[1] == 'Classes (2): granite, "sandstone, red".'
     assert '"sandstone, red"</textarea>' in unescape(page.text)  # what was typed is still there
-    assert ann.form("/create", fields | {"classes": typed}).headers["location"] == "/m/c-stones"
+    assert ann.form("/create", fields | {"classes": typed}).headers["location"] == "/m/c-stones/label"
     model = client.get_model("c-stones")
     assert model.specification.classes == ("granite", "sandstone, red")
     assert model.specification.attributes == (Numeric("size", cuts=8), Nominal("colour", ["blue", "red"]))
@@ -157,8 +157,11 @@ def test_choices_that_cannot_be_meant_are_named(ann: Visitor) -> None:
         "id, line 2: 'a' is neither a finite number nor a time such as 2026-01-31T12:00:00Z: "
         "choose another kind, or leave it out"
     )
-    page = ann.form("/create", fields | {"kind-0": "picture"})
-    assert fault(page) == "kind-0: is 'picture', must be one of number, names, leave out"
+    page = ann.form("/create", fields | {"kind-0": "photograph"})
+    assert fault(page) == (
+        "kind-0: is 'photograph', must be one of "
+        "number, number (1,5), names, text, picture, series, link, leave out"
+    )
 
 
 def test_a_script_gets_the_sentences_alone(ann: Visitor) -> None:
@@ -370,3 +373,59 @@ def test_without_scripts_nothing_typed_for_another_learner_is_dropped_unsaid(
     algorithm = client.get_model("c-other").specification.algorithm
     assert isinstance(algorithm, dict)
     assert (algorithm["name"], algorithm["min_branch"]) == ("c45", 3)
+
+
+NOTES = "the pump makes a noise at night"
+KINDS = (
+    "id;weight;note;photo;path;trace;page;soil\n"
+    + "\n".join(
+        f"a{k};{k},{k % 10};{NOTES} {k};https://cam.example/{k}.png;img/{k}.png;1 2 {k} 4 5;https://wiki.example/{k};"
+        f"{('clay', 'lime')[k % 2]}"
+        for k in range(6)
+    )
+).encode()
+
+
+def test_what_is_no_number_and_no_name_is_recognised_and_asked_about(ann: Visitor, client: Client) -> None:
+    """Also in six rows: nothing of it becomes names in silence."""
+    page = ann.upload("mixed.csv", KINDS)
+    said = plan(page)
+    assert "Numbers (1): weight." in said
+    assert "Names (1): soil." in said
+    assert "Shown beside the row (4): note (text), photo (picture), trace (series), page (link)." in said
+    assert "Left out (1): path." in said
+    text = unescape(page.text)
+    for remark in (
+        "weight: '0,0' looks like a number with a decimal comma, and is read as 0.0.",
+        "note: holds free text, of which no tree learns; labellers see it beside the row.",
+        "path: holds paths of files, as 'img/0.png'; a browser does not send the files: quercus push --beside does",
+    ):
+        assert remark in text
+    previews = text[text.index('<ol class="previews"') :]
+    assert re.findall(r"<h4[^>]*>(.*?)</h4>", previews) == ["a0", "a1", "a2"]
+    assert f"{NOTES} 2" in previews
+    assert 'href="https://wiki.example/1"' in previews
+    assert '<svg class="curve"' in previews
+    assert ">1.1<" in previews
+    fields = FIELDS | {"model": "c-mixed", "classes": "good, bad", "id": "id"}
+    kinds = re.findall(r'name="kind-(\d+)".*?<option selected>([^<]*)</option>', text, re.DOTALL)
+    fields |= {f"kind-{k}": kind for k, kind in kinds}
+    assert ann.form("/create", fields).headers["location"] == "/m/c-mixed/label"
+    model = client.get_model("c-mixed")
+    assert [each.name for each in model.specification.attributes] == ["weight", "soil"]
+    row = client.get_instance("c-mixed", "a3")
+    assert row.values == {"weight": 3.3, "soil": "lime"}
+    assert [type(each).__name__ for each in row.display] == [
+        "TextItem",
+        "MediaItem",
+        "SeriesItem",
+        "LinkItem",
+    ]
+
+
+def test_a_cell_that_is_no_number_with_a_comma_is_named(ann: Visitor) -> None:
+    ann.upload("stones.csv", b"size;colour\n1,5;red\n2,5;blue\nmuch;red\n")
+    fields = FIELDS | {"model": "c-comma", "classes": "a,b", "kind-0": "number (1,5)"}
+    page = ann.form("/create", fields)
+    assert page.status == 400
+    assert "size, line 4: 'much' is neither a finite number nor a time" in fault(page)

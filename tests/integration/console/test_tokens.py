@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -143,3 +144,97 @@ def test_a_revoked_token_ends_the_session(guarded: Guarded) -> None:
             break
     assert answer.headers["location"] == "/sign-in?next=/m/m"
     assert visitor.get("/").status == 303
+
+
+def test_an_administrator_makes_a_token_and_sees_it_once(guarded: Guarded) -> None:
+    olga = guarded.visitor("operator")
+    page = olga.get("/tokens")
+    assert page.status == 200
+    assert page.headers["cache-control"] == "no-store"
+    assert not any(token in page.text for token in guarded.tokens.values())
+    fields = {
+        "caller": "ann",
+        "role": ["labeller", "reader"],
+        "lifetime": "7",
+        "scope": "some",
+        "model": ["m"],
+    }
+    made = olga.form("/tokens", fields)
+    assert (made.status, made.headers["location"]) == (303, "/tokens")
+    shown = re.findall(r'value="(quercus_[0-9a-f]{12}_[A-Za-z0-9_-]{43})"', olga.get("/tokens").text)
+    assert len(shown) == 1
+    assert shown[0] not in olga.get("/tokens").text  # neither after loading it again nor by going back
+    ann = Visitor(guarded.console.port)
+    assert ann.sign_in(token=shown[0]).status == 303
+    with Client(guarded.serving.address, token=shown[0]) as client:
+        assert (client.caller().roles, client.caller().models) == (("labeller", "reader"), ("m",))
+    identity = shown[0].split("_")[1]
+    gone = olga.form("/tokens/revoke", {"id": identity})
+    assert gone.status == 303
+    assert f"The token {identity} of ann is revoked" in olga.get("/tokens").text
+    for _ in range(200):
+        if ann.get("/").status == 303:  # its session ends with it
+            break
+    assert ann.get("/").headers["location"].startswith("/sign-in")
+
+
+def test_nobody_else_sees_or_changes_tokens(guarded: Guarded) -> None:
+    restricted = Visitor(guarded.console.port)
+    made = quercus(
+        "tokens", "create", "lead", "--role", "operator", "--model", "m", "--store", guarded.store
+    ).stdout.strip()
+    assert restricted.sign_in(token=made).status == 303
+    before = quercus("tokens", "list", "--store", guarded.store, "--json").stdout
+    identity = json.loads(before)[0]["id"]
+    for visitor in (guarded.visitor("reader"), guarded.visitor("labeller"), restricted):
+        assert "/tokens" not in visitor.get("/").text
+        assert visitor.get("/tokens").status == 403
+        fields = {"caller": "eve", "role": "operator", "lifetime": "never", "scope": "all"}
+        assert visitor.form("/tokens", fields).status == 403
+        assert visitor.form("/tokens/revoke", {"id": identity}).status == 403
+    olga = guarded.visitor("operator")
+    for path, sent in (("/tokens", fields), ("/tokens/revoke", {"id": identity})):
+        assert olga.form(path, sent | {"form_token": "x" * 43}).status == 403
+        assert olga.form(path, sent, sec_fetch_site="cross-site").status == 403
+        assert Visitor(guarded.console.port).form(path, sent).headers["location"].startswith("/sign-in")
+    assert quercus("tokens", "list", "--store", guarded.store, "--json").stdout == before
+
+
+def test_a_form_that_makes_no_token_says_why_and_keeps_what_was_typed(guarded: Guarded) -> None:
+    olga = guarded.visitor("operator")
+    olga.get("/tokens")
+    good = {"caller": "ann", "role": "reader", "lifetime": "7", "scope": "some", "models": "m later"}
+    for changes, said in (
+        ({"caller": "<img src=x>"}, "name: is &#39;&lt;img src=x&gt;&#39;, must be 1 to 63"),
+        ({"role": []}, "roles: are none"),
+        ({"models": ""}, "models: choose at least one, or all models"),
+        ({"models": "Wine"}, "models: &#39;Wine&#39; is not 1 to 63 characters"),
+    ):
+        answer = olga.form("/tokens", good | changes)
+        assert answer.status == 400
+        assert said in answer.text
+        assert "<img" not in answer.text
+        kept = str((good | changes)["models"])
+        assert f'name="models" type="text" value="{kept}"' in answer.text
+    assert olga.form("/tokens", good | {"lifetime": "9999"}).status == 400
+    assert olga.form("/tokens", good | {"scope": ""}).status == 400
+    own = json.loads(quercus("tokens", "list", "--store", guarded.store, "--json").stdout)
+    mine = next(each["id"] for each in own if each["name"] == "the-operator")
+    answer = olga.form("/tokens/revoke", {"id": mine})
+    assert answer.status == 409
+    assert "is the one of this call" in answer.text
+
+
+def test_an_open_server_has_no_page_of_tokens(tmp_path: Path) -> None:
+    serving = Serving(tmp_path, 0, grower=False)
+    console = ConsoleProcess(serving.address)
+    try:
+        anyone = Visitor(console.port)
+        assert anyone.sign_in(name="ann").status == 303
+        assert "/tokens" not in anyone.get("/").text
+        answer = anyone.get("/tokens")
+        assert answer.status == 409
+        assert "asks for no token, so anybody could make one" in answer.text
+    finally:
+        console.stop()
+        serving.stop()

@@ -44,6 +44,7 @@ def resolved(folder: Path, more: list[str], neighbour: str) -> str:
     return done.stderr if release is None else release[1]
 
 
+@pytest.mark.release
 @pytest.mark.timeout(600)  # seconds of work, and thousands of questions to PyPI
 def test_quercus_changes_no_release_of_its_neighbours(tmp_path: Path) -> None:
     if not pypi_answers():

@@ -23,7 +23,7 @@ from support.checkout import ROOT, copy_checkout
 from quercus.client import Client
 
 FILE = ROOT / "deploy" / "Containerfile"
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.release, pytest.mark.timeout(300)]
 
 
 @dataclass

@@ -20,6 +20,7 @@ def test_the_published_retry_policy_is_that_of_the_client() -> None:
     assert json.loads((EXAMPLES / "service_config.json").read_text(encoding="utf-8")) == service_config()
 
 
+@pytest.mark.release
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(
     shutil.which("npm") is None, reason="needs npm: apt-get install npm (make release-checks)"
@@ -56,6 +57,7 @@ def test_the_clients_in_typescript_push_label_and_classify(tmp_path: Path) -> No
     with Client(serving.address) as client:
         assert client.get_model("wine").queries_answered == 3
     said = printed("classifier")
-    assert said[0].startswith(("red, by tree version", "white, by tree version"))
-    assert [line.split(":")[0] for line in said[1:]] == ["red", "white"]
+    assert said[0] == "models/wine (active-forest): red, white"
+    assert said[1].startswith(("red, by tree version", "white, by tree version"))
+    assert [line.split(":")[0] for line in said[2:]] == ["red", "white"]
     assert serving.stop() == 0

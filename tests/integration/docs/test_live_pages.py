@@ -23,6 +23,8 @@ LIVE = {
     if page.parent == DOCS or DOCS in page.parents
 }
 PAGES = [page for page, found in LIVE.items() if found]
+LONG = {"archive", "choose-a-learner", "draw-pictures"}
+"""Pages that take longest, and that newcomers do not follow; a release runs them."""
 WAIT_S = 120
 HTTP_PORT = free_port()
 pytestmark = pytest.mark.timeout(400)
@@ -151,7 +153,11 @@ def check_output(block: Block, printed: str, page: Path) -> None:
         assert same, f"{page.name}, line {block.line}: printed\n{printed}\ninstead of\n{block.output}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=pytest.mark.release if page.stem in LONG else ()) for page in PAGES],
+    ids=lambda page: page.stem,
+)
 def test_the_blocks_of_a_page(
     page: Path, server: Serving, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

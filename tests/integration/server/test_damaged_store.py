@@ -288,7 +288,7 @@ DAMAGES = [
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [*DAMAGES[:3], *(pytest.param(*each, marks=pytest.mark.slow) for each in DAMAGES[3:])],
+    [*DAMAGES[:3], *(pytest.param(*each, marks=pytest.mark.release) for each in DAMAGES[3:])],
 )
 def test_a_server_serves_what_is_well(
     start_live: Callable[..., Any], copy: Path, column: str, value: object

@@ -36,7 +36,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
 
 def attacks() -> Iterator[Any]:
     for name, attack in flood.ATTACKS.items():
-        marks = [pytest.mark.slow] if name.split(maxsplit=1)[0].strip(",") in HELD_BEFORE else []
+        marks = [pytest.mark.release] if name.split(maxsplit=1)[0].strip(",") in HELD_BEFORE else []
         yield pytest.param(attack, PROBED_MB if "Health" in name else GROWN_MB, id=name, marks=marks)
 
 

@@ -84,7 +84,18 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     said = health_pb2_grpc.HealthStub(api.channel).Check(request, timeout=END_S)
     assert said.status == health_pb2.HealthCheckResponse.SERVING
     assert (tools.alive(first), api.get("heavy").sequence_grown) == (True, 0)  # it learns on
+    api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/heavy"))
+    until(lambda: not tools.alive(first))  # what it learns nobody wants any more
 
+
+@pytest.mark.release
+def test_a_heavy_model_is_learnt_anew_whatever_happens_to_its_learner(
+    start_live: Any, tools: Any, tmp_path: Path
+) -> None:
+    live = start_live(tmp_path / "store.db")
+    api, grower = live.api, live.server.supervisor.pid
+    create_heavy(api, tools, "heavy")
+    first = learner(grower)
     tools.kill(first, tools.signals.SIGSTOP)  # its model waits alone
     api.create("lighter")
     api.push(tools.table_t("lighter"))
@@ -101,11 +112,6 @@ def test_a_heavy_model_holds_up_no_other(start_live: Any, tools: Any, tmp_path: 
     api.models.UpdateModel(update)
     until(lambda: not tools.alive(again))  # what it learns nobody wants any more
 
-    second = learner(grower)
-    api.models.DeleteModel(model_pb2.DeleteModelRequest(name="models/heavy"))
-    until(lambda: not tools.alive(second))
-
-    create_heavy(api, tools, "heavy")
     third = learner(grower)
     tools.kill(grower, tools.signals.SIGKILL)
     until(lambda: not tools.alive(third))
@@ -227,7 +233,7 @@ def test_a_model_that_takes_too_much_memory_stops_alone_and_goes_on_by_a_higher_
     assert api.get("large").growth_stopped == ""
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_large_model_that_stands_still_holds_up_no_other(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:

@@ -63,7 +63,7 @@ class Pusher:
         assert not self._thread.is_alive()
 
 
-@pytest.mark.parametrize("signal_name", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("signal_name", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.release)])
 def test_nothing_acknowledged_is_lost(signal_name: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
     child = start_child(tmp_path / "store.db", grower=False)
     child.api.create("m", budget=0)
@@ -142,7 +142,7 @@ def test_no_stopped_grower_is_left(start_child: Any, tools: Any, tmp_path: Path)
     await_end(grower, tools)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_stopped_grower_delays_neither_answers_nor_the_end(
     start_child: Any, tools: Any, tmp_path: Path
 ) -> None:

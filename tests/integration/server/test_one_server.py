@@ -52,7 +52,7 @@ def test_the_lock_cannot_be_taken_away(start_child: Any, tools: Any, tmp_path: P
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_the_lock_outlives_other_users_of_the_store(tmp_path: Path) -> None:
     """SQLite's own locks are dropped when any descriptor of the file is closed; this one must not be, nor drop them."""
     url = f"sqlite:///{tmp_path / 'store.db'}"
@@ -76,7 +76,7 @@ def test_the_lock_outlives_other_users_of_the_store(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.release)])
 def test_the_lock_ends_with_the_server(start_child: Any, tmp_path: Path, number: int) -> None:
     path = tmp_path / "store.db"
     first = start_child(path)

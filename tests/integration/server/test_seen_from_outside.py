@@ -249,7 +249,7 @@ def test_the_level_of_the_grower_changes_with_that_of_the_server(
     assert "quercus.server.growth.folding: model m: version 1" in logged
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_a_grower_without_heartbeats_is_reported(
     start_live: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

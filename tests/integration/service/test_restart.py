@@ -42,7 +42,12 @@ class Mortal:
         return int(self.address.rpartition(":")[2])
 
 
-@pytest.fixture(params=[("SIGTERM", "sqlite"), ("SIGKILL", "postgresql")], ids="-".join)
+@pytest.fixture(
+    params=[
+        pytest.param(("SIGTERM", "sqlite"), id="SIGTERM-sqlite", marks=pytest.mark.release),
+        pytest.param(("SIGKILL", "postgresql"), id="SIGKILL-postgresql"),
+    ]
+)
 def mortal(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Mortal]:
     stop, database = request.param
     store = request.getfixturevalue("postgres_url") if database == "postgresql" else ""

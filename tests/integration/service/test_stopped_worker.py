@@ -21,7 +21,9 @@ parent.serve_with_workers(Config(store=sys.argv[1], port=0, workers=2, grower=Fa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1], ids=["keeper", "other"])
+@pytest.mark.parametrize(
+    "number", [pytest.param(0, id="keeper"), pytest.param(1, id="other", marks=pytest.mark.release)]
+)
 def test_a_worker_that_is_stopped_is_replaced(tmp_path: Path, number: int) -> None:
     command = [sys.executable, "-c", SERVE, str(tmp_path / "store.db")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:

@@ -10,7 +10,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("workers", "targets"), [(1, TARGETS), (2, (TARGETS[0], *WORKERS))])
+@pytest.mark.parametrize(
+    ("workers", "targets"), [(1, TARGETS), pytest.param(2, (TARGETS[0], *WORKERS), marks=pytest.mark.release)]
+)
 def test_nothing_acknowledged_is_lost_however_often_processes_are_killed(
     tmp_path: Path, workers: int, targets: tuple[str, ...]
 ) -> None:

@@ -406,7 +406,7 @@ def test_certificates_tokens_audit_and_log_level_reach_all_workers(tmp_path: Pat
         assert serving.stop() == 0
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_workers_on_postgresql_write_by_themselves(postgres_url: str, tmp_path: Path) -> None:
     serving = Serving(tmp_path, store=postgres_url, workers=2)
     with ExitStack() as closing:
@@ -465,7 +465,7 @@ def _folder_of(worker: int) -> Path:
     return Path(paths[0]).parent
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_what_stands_in_the_way_of_a_start_is_told_in_words(serving: Serving, tmp_path: Path) -> None:
     for flags, said in (
         (
@@ -486,7 +486,7 @@ def test_what_stands_in_the_way_of_a_start_is_told_in_words(serving: Serving, tm
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.release)])
 def test_no_process_outlives_the_server(tmp_path: Path, how: signal.Signals) -> None:
     """Nor when the parent is killed; the next server takes port and store."""
     serving = Serving(tmp_path, workers=2)

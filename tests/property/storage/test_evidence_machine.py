@@ -289,7 +289,7 @@ def test_what_is_known_follows_from_whose_words_stand(template: Path) -> None:
     run_state_machine_as_test(
         Evidence,
         settings=settings(
-            max_examples=8,
+            max_examples=settings.default.max_examples // 4,
             stateful_step_count=30,
             deadline=None,
             phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes

@@ -224,7 +224,7 @@ def test_several_answers_in_any_order(template: Path) -> None:
     run_state_machine_as_test(
         SeveralAnswers,
         settings=settings(
-            max_examples=12,
+            max_examples=settings.default.max_examples * 3 // 10,
             phases=[Phase.explicit, Phase.reuse, Phase.generate],  # to shrink takes minutes
             stateful_step_count=30,
             deadline=None,

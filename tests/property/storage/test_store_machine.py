@@ -360,7 +360,7 @@ def test_queries_keep_the_contract_in_any_order(template: Path) -> None:
     run_state_machine_as_test(
         Queries,
         settings=settings(
-            max_examples=25,
+            max_examples=settings.default.max_examples // 2,
             stateful_step_count=30,
             deadline=None,
             suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],

@@ -15,7 +15,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.trees.growth.incremental.growing import SMALL
 from quercus.trees.growth.stream import Event, GrowthState, grow
 
-ALL_CASES = 120
+MANY_CASES = 120
 TOLERATED = 0.01  # of all looks may end in a tie that rounding decides
 
 
@@ -168,8 +168,8 @@ KINDS = (
 @pytest.mark.parametrize(
     ("cut", "cases"),
     [
-        pytest.param(True, 60, id="at cuts"),
-        pytest.param(False, ALL_CASES, id="by code", marks=pytest.mark.slow),
+        pytest.param(True, 2 * settings.default.max_examples, id="at cuts"),
+        pytest.param(False, 2 * settings.default.max_examples, id="by code", marks=pytest.mark.slow),
     ],
 )
 def test_any_interleaving_is_batch_induction(cut: bool, cases: int) -> None:
@@ -201,6 +201,6 @@ def test_any_interleaving_is_batch_induction(cut: bool, cases: int) -> None:
 
     check()
     for what, least in (COVERED | {"thresholds": int(cut)}).items():
-        few = least * cases * (1.0 if cases >= ALL_CASES else 0.5)  # of fewer cases the shares vary more
+        few = least * cases * (1.0 if cases >= MANY_CASES else 0.5)  # of fewer cases the shares vary more
         assert tally.seen[what] >= few, f"{what}: only {tally.seen[what]} in all cases"
     assert len(tally.excused) <= TOLERATED * tally.seen["looks"], tally.excused

@@ -87,7 +87,7 @@ def moments(rng: np.random.Generator, count: int) -> list[int]:
     return sorted(rng.integers(1, EVENTS, count).tolist())
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.timeout(300)  # some twenty seconds of CPU, on a machine that may be busy
 def test_a_long_run_is_batch_induction() -> None:
     rng = np.random.default_rng(3)

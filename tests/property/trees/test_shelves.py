@@ -120,7 +120,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         pytest.param(1.0, PRECISE, None, ALL, marks=SLOW),
         pytest.param(1.0, MIXED, 2, NONE, marks=SLOW),
         pytest.param(0.8, PRECISE, 3, FEW, marks=SLOW),
-        pytest.param(0.8, MIXED, None, ALL, marks=SLOW),
+        pytest.param(0.8, MIXED, None, ALL, marks=pytest.mark.release),
     ],
 )
 def test_what_comes_back_is_batch_induction(

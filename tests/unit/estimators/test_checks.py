@@ -50,7 +50,7 @@ def test_scikit_learn(estimator: BaseEstimator, check: Any) -> None:
     check(estimator)
 
 
-@pytest.mark.slow
+@pytest.mark.release
 @pytest.mark.filterwarnings("ignore:SCIPY_ARRAY_API is not set")
 @parametrize_with_checks(OTHER_SETTINGS, expected_failed_checks=expected)
 def test_scikit_learn_with_other_settings(estimator: BaseEstimator, check: Any) -> None:

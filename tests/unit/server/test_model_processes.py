@@ -133,7 +133,7 @@ def test_a_process_ends_with_its_model_and_leaves_nothing(
     assert beside is None or not beside.is_dir() or not list(beside.iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.release
 def test_more_large_models_than_processes_take_turns(
     store: Store, growing: Callable[..., Grower], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -248,6 +248,7 @@ def test_a_large_model_moves_to_another_member(postgres_url: str, monkeypatch: p
             shares["bob"].close()
 
 
+@pytest.mark.release
 def test_a_large_model_of_a_learner_learns_there_as_well(
     store: Store, growing: Callable[..., Grower]
 ) -> None:

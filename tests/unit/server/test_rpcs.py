@@ -22,6 +22,7 @@ def line_of(path: str, rpc: Rpc) -> str:
         "reads": rpc.reads,
         "audited": rpc.audited,
         "whole-server": rpc.whole_server,
+        "unrestricted": rpc.unrestricted,
         "light": rpc.light,
         "waits": rpc.waits,
         "not-repeated": path in METHODS and not is_repeatable(METHODS[path]),

@@ -1,6 +1,8 @@
 """Rows, their contours, and the tree that follows both: as arrays to classify, place by place to choose queries."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +18,13 @@ from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.rules.evidential_pruning import prune_evidential
 from quercus.trees.rules.ties import TIE, Interval
-from quercus.trees.tree.encoding import Edges
+from quercus.trees.tree.encoding import Edges, Parts, Range
 from quercus.trees.tree.flat import FlatTree, nearest_speaking
 from quercus.trees.tree.node import Path
 from quercus.trees.tree.splits import Splits
+
+if TYPE_CHECKING:
+    from quercus.trees.growth.shared_growth import SharedGrowth
 
 
 class LiveTree:
@@ -62,6 +67,8 @@ class LiveTree:
         self._taken = 0  # rows that the tree has taken up
         self._tree: GrowingTree | None = None
         self._flat: FlatTree | None = None
+        self._parts: dict[tuple[int, int], tuple[Range, ...]] = {}  # codes that uncertain cells allow
+        self._shared: SharedGrowth | None = None  # in place of `_tree` where there are such cells
 
     @property
     def count(self) -> int:
@@ -78,17 +85,36 @@ class LiveTree:
         """Return the number of a row's contour."""
         return int(self._rows.ids[row])
 
-    def append_rows(self, codes: NDArray[np.integer], contours: Floats) -> None:
-        """Append rows: codes (m, K), none negative, and contours (m, l)."""
-        self._arities = with_codes(self._arities, codes)
-        self._rows.append_rows(codes, self.table.intern(contours))
-        self._flat = None
+    @property
+    def parts(self) -> Parts:
+        """The ranges of codes that uncertain cells allow, by row and attribute; read only."""
+        return self._parts
 
-    def recode_rows(self, codes: NDArray[np.integer], edges: Edges) -> None:
-        """Replace the codes (n, K) of all rows, and the cuts in force."""
+    def append_rows(
+        self, codes: NDArray[np.integer], contours: Floats, parts: Parts = MappingProxyType({})
+    ) -> None:
+        """Append rows: codes (m, K), none negative, and contours (m, l).
+
+        `parts` are the ranges of codes that uncertain cells allow, by row (from 0 on) and attribute; such a cell has
+        one of them in `codes`.
+        """
+        first = self.count
+        self._arities = with_codes(self._arities, codes, parts)
+        self._rows.append_rows(codes, self.table.intern(contours))
+        if parts:
+            if not self._parts:
+                self._forget_tree()
+            self._parts |= {(first + row, k): ranges for (row, k), ranges in parts.items()}
+        self._flat = self._shared = None
+
+    def recode_rows(
+        self, codes: NDArray[np.integer], edges: Edges, parts: Parts = MappingProxyType({})
+    ) -> None:
+        """Replace the codes (n, K) of all rows, see `append_rows`, and the cuts in force."""
         self._edges = edges
         self._rows.recode_rows(codes)
-        self._arities = with_codes(self._declared, codes)
+        self._arities = with_codes(self._declared, codes, parts)
+        self._parts = dict(parts)
         self._forget_tree()
 
     def set_label(self, row: int, contour: Floats | None, *, askable: bool = False) -> None:
@@ -99,7 +125,7 @@ class LiveTree:
         rows.askable[row] = askable
         if contour is not None:
             rows.ids[row] = self.table.intern(contour[np.newaxis])[0]
-        self._flat = None
+        self._flat = self._shared = None
 
     def follow_rules(self, rules: TreeRules) -> None:
         """Grow by other rules from now on."""
@@ -110,17 +136,37 @@ class LiveTree:
     def flat(self) -> FlatTree:
         """The tree as arrays."""
         if self._flat is None:
-            self._flat = flat_tree(self._grown_tree(), self._edges)
+            self._flat = (
+                self._grown_shared().flat(self._edges)
+                if self._parts
+                else flat_tree(self._grown_tree(), self._edges)
+            )
         return self._flat
 
     def pruned_tree(self, pruning: Pruning) -> FlatTree:
         """Return the tree as arrays without the splits that its labels do not need; the tree itself stays whole."""
+        if self._parts:
+            return self._grown_shared().pruned(self.flat, pruning)
         return prune_evidential(self.flat, self._grown_tree().leaf_cells(), self.table.contours, pruning)
 
     def context(self, ordered: tuple[int, ...]) -> QueryContext:
         """Return all that choosing queries needs, see `QueryContext`; good until the next change."""
+        if self._parts:
+            growth = self._grown_shared()
+            return QueryContext(self.sample, growth.solver, growth, ordered)
         tree = self._grown_tree()
         return QueryContext(self.sample, tree.solver, TreeView(tree), ordered)
+
+    def _grown_shared(self) -> "SharedGrowth":
+        """Return the tree of rows some of whose cells are uncertain."""
+        if self._shared is None:
+            # such rows are rare, and a server that has none needs not the module
+            from quercus.trees.growth.shared_growth import CodeRules, SharedGrowth  # noqa: PLC0415
+            from quercus.trees.learners.sharing import columns_of  # noqa: PLC0415
+
+            self._shared = SharedGrowth(CodeRules(self.sample, columns_of(self._parts), self._rules))
+            self.table.end_look()
+        return self._shared
 
     def _grown_tree(self) -> GrowingTree:
         """Return the tree, brought up to date."""
@@ -152,14 +198,18 @@ class LiveTree:
     def _forget_tree(self) -> None:
         """Forget the tree: the next one is grown from all rows."""
         self._tree = None
-        self._flat = None
+        self._flat = self._shared = None
         self._taken = 0
         self._before.clear()
 
 
-def with_codes(arities: tuple[int, ...], codes: NDArray[np.integer]) -> tuple[int, ...]:
+def with_codes(
+    arities: tuple[int, ...], codes: NDArray[np.integer], parts: Parts = MappingProxyType({})
+) -> tuple[int, ...]:
     """Return the number of codes of each attribute that are known with those of more rows (n, K)."""
     seen = codes.max(axis=0, initial=-1) + 1
+    for (_, k), ranges in parts.items():
+        seen[k] = max(seen[k], *(high + 1 for _, high in ranges))
     return tuple(max(a, int(b)) for a, b in zip(arities, seen, strict=True))
 
 

@@ -1,0 +1,361 @@
+"""All rows of a model: searched, filtered, opened, labelled one by one or many at once, exported."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response, StreamingResponse
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.algorithms import name_of
+from quercus.client.answers import AnswerFilter, Statement
+from quercus.client.errors import QuercusError
+from quercus.client.places import plain_text
+from quercus.client.results import Answer, Instance, Model
+from quercus.client.row_filter import RowFilter
+from quercus.console.bulk import MAX_BULK, undo_key
+from quercus.console.pages.label import is_picture, item_address
+from quercus.console.sessions import Session
+from quercus.console.web import (
+    check_may,
+    console_of,
+    one_field,
+    own_path,
+    read_posted,
+    render_page,
+    session_of,
+)
+from quercus.files.row_table import row_table
+from quercus.files.writing import OutputTable, write_csv, write_jsonl
+from quercus.specification.conditions import merge_conditions
+from quercus.specification.display import Display, MediaItem, media_type
+from quercus.specification.values import finite_number
+from quercus.view.answers import answer_text, remarks_on
+from quercus.view.models import nominal_names
+from quercus.view.queries import question_text
+from quercus.view.rows import (
+    ShownItem,
+    likeliest_classes,
+    shown_curves,
+    shown_items,
+    shown_values,
+    values_line,
+)
+from quercus.view.svg.intervals import share_bars
+from quercus.view.words import known_text
+
+PAGE_ROWS: Final = 50
+SHOWN_VALUES: Final = 5
+"""Values of a row in the list."""
+MAX_EXPORTED: Final = 200_000
+"""Rows of an export; `quercus rows` has no bound."""
+EXPORT_PAGE: Final = 1_000
+MAX_ANSWERS: Final = 200
+KNOWN: Final = {"": "labelled or not", "no": "not labelled", "yes": "labelled"}
+ONLY: Final = {"": "all", "disputed": "disputed", "unexpected": "not as the model guesses"}
+ORDER_WORDS: Final = {
+    "pushed": "the oldest first",
+    "pushed desc": "the newest first",
+    "said desc": "last labelled first",
+    "doubt desc": "most doubtful first",
+    "doubt": "surest first",
+    "said": "longest not labelled first",
+}
+EXPORTS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
+
+
+class Choice:
+    """What a page lists, by the parameters of its address.
+
+    Attributes
+    ----------
+    given
+        The parameters that say something.
+    wanted, order
+        Filter and order of the rows.
+    """
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        fields = ("text", "class", "labeller", "guess", "doubt", "known", "only", "order")
+        self.given = {name: text for name in fields if (text := given.get(name, "").strip())}
+        self.order = self.given.get("order", "pushed")
+        for name, known in (("known", KNOWN), ("only", ONLY), ("order", ORDER_WORDS)):
+            if (text := self.given.get(name, "")) and text not in known:
+                raise InvalidInput(name, f"is {text[:40]!r}, must be one of {', '.join(filter(None, known))}")
+        self.wanted = RowFilter(
+            text=self.given.get("text", ""),
+            class_name=self.given.get("class", ""),
+            labeller=self.given.get("labeller", ""),
+            guess=self.given.get("guess", ""),
+            least_doubt=_share(self.given.get("doubt", "")),
+            labelled={"yes": True, "no": False}.get(self.given.get("known", "")),
+            disputed=self.given.get("only") == "disputed",
+            unexpected=self.given.get("only") == "unexpected",
+        )
+
+    def address(self, path: str, **more: str) -> str:
+        """Return the address of a page with this choice."""
+        asked = urlencode(self.given | {name: text for name, text in more.items() if text})
+        return f"{path}?{asked}" if asked else path
+
+
+def _share(text: str) -> float | None:
+    """Return a share of 1 that was typed, also as a percentage; None: none was."""
+    if not text:
+        return None
+    number = finite_number(text.removesuffix("%").strip().replace(",", "."))
+    share = number / 100 if number is not None and text.endswith("%") else number
+    if share is None or not 0.0 <= share <= 1.0:
+        raise InvalidInput("doubt", f"is {text[:40]!r}, must be a number from 0 to 1, or a percentage")
+    return share
+
+
+async def items(request: Request) -> Response:
+    """List the rows that pass the filter, a page at a time."""
+    session = session_of(request)
+    check_may(session, "InstanceService/ListInstances")
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    page, fault, status = None, "", 200
+    try:
+        choice = Choice(request.query_params)
+        page = await session.client.row_page(
+            name, choice.wanted, choice.order, page=request.query_params.get("page", ""), size=PAGE_ROWS
+        )
+    except (InvalidInput, QuercusError) as error:
+        if not isinstance(error, InvalidInput) and not getattr(error, "violations", ()):
+            raise
+        fault, status, choice = plain_text(error), 400, Choice({})
+    rows = () if page is None else page.rows
+    pictures = await first_pictures(request, session, model, {row.id: row.values for row in rows})
+    here = choice.address(f"/m/{name}/items", page=request.query_params.get("page", ""))
+    return render_page(
+        request,
+        "items.html",
+        status,
+        model=name,
+        tab="items",
+        classes=tuple(model.specification.classes),
+        given=dict(request.query_params) if fault else choice.given,
+        choice=choice,
+        fault=fault,
+        rows=[
+            (
+                row,
+                likeliest_classes(row, model.specification.classes),
+                values_line(row.values, model, SHOWN_VALUES),
+                pictures.get(row.id),
+                f"/m/{name}/items/row?{urlencode({'id': row.id, 'back': here})}",
+            )
+            for row in rows
+        ],
+        total=0 if page is None else page.total,
+        next_page="" if page is None else page.next_page,
+        is_first=not request.query_params.get("page"),
+        may_label=session.may_call("InstanceService/StateEvidence"),
+        most=MAX_BULK,
+        here=here,
+        known=KNOWN,
+        only=ONLY,
+        orders=ORDER_WORDS,
+        flash=session.take_flash(),
+        undo=undo_key(session.bulk_done, name),
+    )
+
+
+async def first_pictures(
+    request: Request, session: Session, model: Model, values: Mapping[str, Mapping[str, Any]]
+) -> dict[str, tuple[ShownItem, str]]:
+    """Return the first picture of each row that has one, by id.
+
+    Pushed pictures are looked for if the first row has one, and the caller may see rows.
+    """
+    displays: dict[str, Display] = dict.fromkeys(values, ())
+    first = next(iter(values), None)
+    may_see = session.may_call("InstanceService/GetInstance")
+    if first is not None and may_see and (await session.client.get_instance(model.name, first)).display:
+        whole = await asyncio.gather(*(session.client.get_instance(model.name, each) for each in values))
+        displays |= {row.id: row.display for row in whole}
+    found: dict[str, tuple[ShownItem, str]] = {}
+    for identifier, of in values.items():
+        for shown in row_items(request, model, identifier, of, displays[identifier]):
+            if is_picture(*shown):
+                found.setdefault(identifier, shown)
+    return found
+
+
+def row_items(
+    request: Request, model: Model, identifier: str, values: Mapping[str, Any], display: Display
+) -> list[tuple[ShownItem, str]]:
+    """Return what is shown beside the values of a row, each with the address that it is loaded from."""
+    media = console_of(request).config.media
+    of = f"/m/{model.name}/items/beside?{urlencode({'id': identifier})}&item="
+    beside = [*shown_curves(values, model), *shown_items(identifier, values, display, model)]
+    return [item_address(item, media, of) for item in beside]
+
+
+async def row(request: Request) -> Response:
+    """Show one row: its values, what is known of it, what the model says and why, and the answers about it."""
+    session = session_of(request)
+    check_may(session, "InstanceService/GetInstance")
+    name, identifier = request.path_params["model"], request.query_params.get("id", "")
+    return await _row_page(request, session, name, identifier)
+
+
+async def _row_page(
+    request: Request, session: Session, name: str, identifier: str, fault: str = ""
+) -> Response:
+    model = await session.client.get_model(name)
+    shown = await session.client.get_instance(name, identifier)
+    answers: list[Answer] = []
+    if session.may_call("QueryService/StreamAnswers"):
+        wanted = AnswerFilter(instances=[identifier])
+        found = session.client.answers(name, wanted, limit=MAX_ANSWERS, newest_first=True)
+        answers = [each async for each in found]
+    beside = row_items(request, model, identifier, shown.values, shown.display)
+    groups, more = shown_values(shown.values, model)
+    classes = tuple(model.specification.classes)
+    own = [
+        each for each in answers if each.labeller == session.labeller and each.state in {"counts", "pending"}
+    ]
+    return render_page(
+        request,
+        "item.html",
+        400 if fault else 200,
+        model=name,
+        tab="items",
+        row=shown,
+        classes=classes,
+        groups=groups,
+        more=more,
+        question=question_text(classes),
+        pictures=[each for each in beside if is_picture(*each)],
+        beside=[each for each in beside if not is_picture(*each)],
+        known=known_text(classes, shown.contour) if any(share < 1 for share in shown.contour) else "",
+        top=likeliest_classes(shown, classes),
+        guess=await _guess(session, model, shown),
+        answers=answers,
+        own=own,
+        said=answer_text,
+        remarks_on=remarks_on,
+        may_label=session.may_call("InstanceService/StateEvidence"),
+        back=own_path(request.query_params.get("back") or f"/m/{name}/items"),
+        fault=fault,
+        flash=session.take_flash(),
+    )
+
+
+async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, Any] | None:
+    """Return what the newest tree says of a row, and why; None: there is no tree, or the caller may not know."""
+    if not (model.tree_version and session.may_call("ClassifyService/Classify")):
+        return None
+    has_one_tree = name_of(model.specification.algorithm) not in {"forest", "total-uncertainty"}
+    (found,) = await session.client.classify(model.name, [dict(shown.values)], want_paths=has_one_tree)
+    return {
+        "label": found.label,
+        "set": found.label_set,
+        "share": max(found.theta),
+        "bars": share_bars(found.classes, found.theta, found.belief, found.plausibility),
+        "path": [each.text for each in merge_conditions(found.path or (), nominal_names(model))],
+        "version": found.version,
+        "node": found.node,
+    }
+
+
+async def say(request: Request) -> Response:
+    """Label one row, or take one's label of it back."""
+    session = session_of(request)
+    check_may(session, "InstanceService/StateEvidence")
+    given = await read_posted(request, session)
+    name, identifier = request.path_params["model"], one_field(given, "id")
+    back = own_path(one_field(given, "back") if "back" in given else None)
+    classes = (await session.client.get_model(name)).specification.classes
+    try:
+        if one_field(given, "act") == "take-back":
+            wanted = AnswerFilter(
+                labellers=[session.labeller], states=["counts", "pending"], instances=[identifier]
+            )
+            mine = [each async for each in session.client.answers(name, wanted)]
+            for each in mine:
+                await session.client.undo_answer(name, each, labeller=session.labeller)
+            session.flash = (
+                f"{identifier}: your label is taken back; the row may be asked again."
+                if mine
+                else f"{identifier}: you have no label of it."
+            )
+        else:
+            chosen = [str(each) for each in given.get("class", [])]
+            if not chosen or any(each not in classes for each in chosen):
+                raise InvalidInput(
+                    "class", f"is {', '.join(chosen)[:60] or 'missing'}, must be among {', '.join(classes)}"
+                )
+            label = chosen[0] if len(chosen) == 1 else chosen
+            await session.client.state(name, [Statement(identifier, label)], labeller=session.labeller)
+            session.flash = f"{identifier}: {' or '.join(chosen)}."
+    except (InvalidInput, QuercusError) as error:
+        session.flash = f"Not taken: {plain_text(error)}"
+    return RedirectResponse(f"/m/{name}/items/row?{urlencode({'id': identifier, 'back': back})}", 303)
+
+
+async def beside(request: Request) -> Response:
+    """Return a picture or a sound that was pushed beside a row."""
+    session = session_of(request)
+    shown = await session.client.get_instance(
+        request.path_params["model"], request.query_params.get("id", "")
+    )
+    place = request.query_params.get("item", "")
+    number = int(place) if place.isascii() and place.isdigit() and len(place) < 4 else len(shown.display)
+    item = shown.display[number] if number < len(shown.display) else None
+    kind = media_type(item.data) if isinstance(item, MediaItem) else None
+    if not isinstance(item, MediaItem) or kind is None:
+        raise HTTPException(404)
+    return Response(
+        item.data, media_type=kind, headers={"Content-Security-Policy": "sandbox; default-src 'none'"}
+    )
+
+
+async def export(request: Request) -> Response:
+    """Send the rows that are listed as a file."""
+    session = session_of(request)
+    check_may(session, "InstanceService/ListInstances")
+    name, form = request.path_params["model"], request.path_params["form"]
+    if form not in EXPORTS:
+        raise HTTPException(404)
+    choice = Choice(request.query_params)
+    model = await session.client.get_model(name)
+    first = await session.client.row_page(name, choice.wanted, choice.order, size=EXPORT_PAGE)
+    if first.total > MAX_EXPORTED:
+        raise InvalidInput(
+            "rows",
+            f"are {first.total:,}, an export has at most {MAX_EXPORTED:,}: narrow the filter, or use quercus rows",
+        )
+
+    async def pieces() -> AsyncIterator[str]:
+        page = first
+        while True:
+            table = row_table(page.rows, model.specification.attributes, model.specification.classes)
+            yield await asyncio.to_thread(_written, table, form, is_first=page is first)
+            if not page.next_page:
+                return
+            page = await session.client.row_page(
+                name, choice.wanted, choice.order, page=page.next_page, size=EXPORT_PAGE
+            )
+
+    headers = {"Content-Disposition": f'attachment; filename="{name}-items.{form}"'}
+    return StreamingResponse(pieces(), media_type=EXPORTS[form], headers=headers)
+
+
+def _written(table: OutputTable, form: str, *, is_first: bool) -> str:
+    """Return a table as text; the names of the columns stand in the first piece of a file."""
+    stream = io.StringIO()
+    if form == "jsonl":
+        write_jsonl(table, stream)
+        return stream.getvalue()
+    write_csv(table, stream, for_spreadsheets=True, with_header=is_first)
+    return stream.getvalue()

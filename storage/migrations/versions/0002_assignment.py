@@ -1,0 +1,15 @@
+"""Who may label a model: a part of its policy."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    """Add the column; nobody is named, so that everybody may label, as before."""
+    text = sa.String().with_variant(sa.String(collation="C"), "postgresql")
+    op.add_column("policy", sa.Column("labellers", text, nullable=False, server_default=""))

@@ -1,0 +1,134 @@
+"""Items and one's own answers in a browser, and the way from a file without labels to the first label."""
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from browser.conftest import CLASSES, GLANCE_MS, make_wine
+from playwright.sync_api import Page, expect
+
+from quercus.client import Client, RowFilter, Statement
+
+pytestmark = pytest.mark.browser
+Visit = Callable[..., Page]
+UNLABELLED = "length,colour,note\n" + "\n".join(
+    f"{k / 4},{'rb'[k % 2]},the wing of moth {k} has a spot" for k in range(40)
+)
+
+
+@pytest.fixture(scope="module")
+def listed(client: Client) -> str:
+    name = make_wine(client, "b-items")
+    client.state(name, [Statement(f"bottle-{k}", CLASSES[k % 3], "ann") for k in range(9)])
+    client.state(name, [Statement(f"bottle-{k}", CLASSES[(k + 1) % 3], "tom") for k in range(0, 9, 4)])
+    client.wait_grown(name)
+    return name
+
+
+@pytest.mark.parametrize("screen", [{}, {"viewport": {"width": 390, "height": 844}}])
+def test_items_are_accessible_in_light_and_dark(visit: Visit, listed: str, screen: dict[str, Any]) -> None:
+    page = visit("/", **screen)
+    home, found = page.url.rstrip("/"), []
+
+    def look(where: str) -> None:
+        for colours in ("light", "dark"):
+            page.emulate_media(color_scheme=colours, reduced_motion="reduce")  # type: ignore[arg-type]
+            violations = Axe().run(page).response["violations"]
+            found.extend(
+                f"{where} {colours} {each['id']} {each['nodes'][0]['html'][:200]}" for each in violations
+            )
+        across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        found.extend([f"{where}: {across} px wider than the screen"] if across > 0 else [])
+
+    for path in ("items?only=disputed", "items/row?id=bottle-0", "label/history?state=now"):
+        page.goto(f"{home}/m/{listed}/{path}")
+        look(path)
+    page.get_by_label("Choose bottle-0").check()
+    page.get_by_role("button", name="Show what would change").click()
+    page.get_by_role("heading", name=re.compile("would be labelled")).wait_for()
+    look("bulk")
+    assert found == []
+
+
+def test_rows_are_found_labelled_together_and_the_labels_taken_back(
+    visit: Visit, client: Client, wine: str
+) -> None:
+    """Without a script: each step is a form or a link."""
+    page = visit(f"/m/{wine}/items", java_script_enabled=False)
+    page.get_by_label("Search").fill("bottle-1")
+    page.get_by_role("button", name="Filter").click()
+    expect(page.get_by_role("status")).to_have_text("11 rows of this filter")
+    page.locator("select[name=of]").select_option("all")
+    page.locator("select[name=label]").select_option(CLASSES[1])
+    page.get_by_role("button", name="Show what would change").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        f"11 rows would be labelled {CLASSES[1]} by ann."
+    )
+    assert client.row_page(wine, RowFilter(labelled=True)).total == 0
+    page.get_by_role("button", name=f"Label 11 rows as {CLASSES[1]}").click()
+    page.get_by_role("button", name="Undo all of it").wait_for()
+    assert client.row_page(wine, RowFilter(class_name=CLASSES[1])).total == 11
+    page.get_by_role("button", name="Undo all of it").click()
+    expect(page.get_by_text("11 rows: as before.")).to_be_visible()
+    assert client.row_page(wine, RowFilter(labelled=True)).total == 0
+    page.get_by_role("link", name="bottle-17").click()
+    page.get_by_role("button", name=CLASSES[2]).click()
+    expect(page.get_by_text(f"You said {CLASSES[2]}.")).to_be_visible()
+    page.get_by_role("button", name="Take my label back").click()
+    expect(page.get_by_text("the row may be asked again")).to_be_visible()
+
+
+def test_from_a_file_without_labels_to_the_first_label_in_six_actions(
+    visit: Visit, client: Client, tmp_path: Path
+) -> None:
+    file = tmp_path / "moths.csv"
+    file.write_text(UNLABELLED)
+    page = visit("/")
+    started, actions = time.monotonic(), 0
+
+    def act(action: Callable[[], object]) -> None:
+        nonlocal actions
+        actions += 1
+        action()
+
+    act(page.get_by_role("link", name="New model").click)
+    act(lambda: page.get_by_label("File", exact=True).set_input_files(file))
+    classes = page.get_by_label("Names of the classes")
+    act(lambda: classes.fill("Lymantria, Tortrix"))
+    expect(page.get_by_text("Classes (2): Lymantria, Tortrix.")).to_be_visible()
+    expect(page.locator(".previews")).to_contain_text("the wing of moth 2 has a spot")
+    act(page.get_by_role("button", name="Create the model").click)
+    page.locator("#stage h1").wait_for()
+    page.wait_for_timeout(GLANCE_MS)
+    act(lambda: page.keyboard.press("l"))
+    expect(page.locator("#said")).to_contain_text("Lymantria")
+    print(f"from the file to the first label: {actions} actions, {time.monotonic() - started:.1f} s")
+    assert actions <= 6
+    page.goto(page.url)  # what waits is sent
+    for _ in range(100):
+        answers = list(client.answers("moths"))
+        if answers:
+            break
+        page.wait_for_timeout(50)
+    assert [each.label for each in answers] == ["Lymantria"]
+    client.delete_model("moths")
+
+
+def test_what_is_wrong_with_a_file_and_a_form_is_said_where_one_looks(visit: Visit, tmp_path: Path) -> None:
+    page = visit("/create")
+    (tmp_path / "moths.txt").write_text(UNLABELLED)
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "moths.txt")
+    expect(page.get_by_role("alert")).to_contain_text("file: is 'moths.txt', must end in .csv")
+    (tmp_path / "moths.csv").write_text(UNLABELLED)
+    page.get_by_label("File", exact=True).set_input_files(tmp_path / "moths.csv")
+    page.get_by_role("button", name="Create the model").click()
+    expect(page.get_by_role("alert")).to_contain_text("type the names of the classes")
+    page.get_by_label("Kind of note").select_option("leave out")
+    expect(page.get_by_text("Left out (1): note.")).to_be_visible()  # the script goes on with the new form
+    page.get_by_text("Learner and query strategy").click()
+    page.get_by_role("radio", name=re.compile("^abc45")).check()
+    expect(page.get_by_text("Parameters of abc45")).to_be_visible()

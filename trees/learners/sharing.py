@@ -1,0 +1,146 @@
+"""Rows whose uncertain cells let them go down several branches: the part of each that goes down which (theory §16).
+
+A cell is a set of values or a range. Its row goes down every branch that one of these values takes, in proportion to
+the weight of the rows of the node whose known value is one of them (C4.5's rule for missing values, over the allowed
+values alone). Where no row has such a value, it goes down the allowed branches in equal parts.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.specification.attributes import Attribute, Nominal
+from quercus.trees.growth.batch import OpenNode
+from quercus.trees.learners.cells import Range
+from quercus.trees.learners.table import Table
+
+LEAST_PART: Final = 2.0**-10
+"""A smaller part of a row is not divided any more: it goes down the branch of its largest share, of equal ones the
+first. So a row never has more parts than a tree can hold, however many of its cells are uncertain."""
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnParts:
+    """The uncertain cells of one attribute.
+
+    Parameters
+    ----------
+    rows
+        (u,) their rows, ascending.
+    start
+        (u + 1,) where the ranges of each begin.
+    low, high
+        The ends of the ranges, both included.
+    """
+
+    rows: Ints
+    start: Ints
+    low: Floats
+    high: Floats
+
+    def take(self, cells: Ints) -> "ColumnParts":
+        """Return some of the cells, ascending."""
+        length = np.diff(self.start)[cells]
+        start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        at = np.arange(start[-1]) - np.repeat(start[:-1] - self.start[cells], length)
+        return ColumnParts(self.rows[cells], start, self.low[at], self.high[at])
+
+
+def columns_of(parts: Mapping[tuple[int, int], tuple[Range, ...]]) -> dict[int, ColumnParts]:
+    """Return the uncertain cells of a table by attribute; attributes without any are absent."""
+    by_attribute: dict[int, list[int]] = {}
+    for row, k in sorted(parts):
+        by_attribute.setdefault(k, []).append(row)
+    found = {}
+    for k, rows in by_attribute.items():
+        ranges = [parts[row, k] for row in rows]
+        start = np.concatenate([[0], np.cumsum([len(each) for each in ranges])]).astype(np.int64)
+        ends = np.array([end for each in ranges for end in each], dtype=np.float64)
+        found[k] = ColumnParts(np.array(rows, np.int64), start, ends[:, 0].copy(), ends[:, 1].copy())
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class OpenCells:
+    """The rows of a node whose cell of one attribute is uncertain.
+
+    Parameters
+    ----------
+    at
+        (u,) their places among the rows of the node.
+    parts
+        Their cells.
+    whole
+        (u,) whether a row is a part too small to be divided, see `LEAST_PART`.
+    """
+
+    at: Ints
+    parts: ColumnParts
+    whole: Bools
+
+    @classmethod
+    def of(cls, table: Table, place: OpenNode, k: int) -> "OpenCells | None":
+        """Return those of an attribute at a node; None where there is none."""
+        column = table.uncertain.get(k)
+        if column is None:
+            return None
+        _, mine, at = np.intersect1d(column.rows, place.rows, assume_unique=True, return_indices=True)
+        if not at.size:
+            return None
+        own = table.weights[place.rows[at]]
+        weights = own if place.weights is None else place.weights[at]
+        return cls(at, column.take(mine), weights < own * LEAST_PART)
+
+    def shares(self, attribute: Attribute, column: Floats, weights: Floats, thresholds: Floats) -> Floats:
+        """Return the shares of the branches of each split, (splits, u, branches); each row's sum to 1.
+
+        Parameters
+        ----------
+        attribute
+            The declaration.
+        column, weights
+            (n,) values of the attribute in the rows of the node, NaN where they are not known, and what the rows weigh.
+        thresholds
+            (splits,) thresholds of a numeric attribute; of a nominal one it is not looked at, it has one split, a
+            branch a value.
+        """
+        known = ~np.isnan(column)
+        column, weights = column[known], weights[known]
+        if isinstance(attribute, Nominal):
+            allowed = np.zeros((len(self.at), len(attribute.values)))
+            cell = np.repeat(np.arange(len(self.at)), np.diff(self.parts.start))
+            allowed[cell, self.parts.low.astype(np.int64)] = 1.0
+            of_values = np.bincount(column.astype(np.int64), weights, minlength=len(attribute.values))
+            return self._divided((allowed * of_values)[np.newaxis], allowed[np.newaxis])
+        order = column.argsort(kind="stable")
+        ranked = column[order]
+        passed = np.concatenate([[0.0], np.cumsum(weights[order])])  # what the rows below each place weigh
+        first = np.searchsorted(ranked, self.parts.low, side="left")
+        last = np.searchsorted(ranked, self.parts.high, side="right")
+        at = np.searchsorted(ranked, thresholds, side="left")[:, np.newaxis]
+        cut = np.clip(at, first, last)
+        both = np.stack([passed[cut] - passed[first], passed[last] - passed[cut]], axis=-1)
+        edge = thresholds[:, np.newaxis]
+        reaches = np.stack([self.parts.low < edge, self.parts.high >= edge], axis=-1).astype(np.float64)
+        cells = self.parts.start[:-1]  # each has a range, or more
+        return self._divided(
+            np.add.reduceat(both, cells, axis=1), np.maximum.reduceat(reaches, cells, axis=1)
+        )
+
+    def _divided(self, weights: Floats, allowed: Floats) -> Floats:
+        """Return shares by weights (..., branches); where these are all 0, equal ones of the allowed branches."""
+        weights = np.where(weights.sum(axis=-1, keepdims=True) > 0.0, weights, allowed)
+        shares: Floats = weights / weights.sum(axis=-1, keepdims=True)
+        if self.whole.any():
+            whole = shares[:, self.whole]
+            first = (whole >= whole.max(axis=-1, keepdims=True)).argmax(axis=-1)
+            shares[:, self.whole] = np.eye(shares.shape[-1])[first]
+        return shares
+
+
+def node_weights(table: Table, place: OpenNode) -> Floats:
+    """Return what the rows of a node weigh there, (m,)."""
+    return table.weights[place.rows] if place.weights is None else place.weights
