@@ -1554,7 +1554,7 @@ class AdjudicationReport:
 
 @dataclass(frozen=True)
 class LabellerPair:
-    """How often two labellers name the same class.
+    """The agreement of two labellers.
 
     Attributes
     ----------
@@ -1612,7 +1612,7 @@ class LabellerConfusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the labellers of a model agree.
+    """The agreement of the labellers of a model.
 
     Each counts by the newest label of their own, also where it was overruled. A label counts in ``alpha``, pairs
     and confusions where it has one most plausible class.

@@ -1,4 +1,4 @@
-"""How good a model is now, and what more answers would bring: from its predictions of rows before their labels came.
+"""The accuracy of a model now, and what more answers would bring, by its predictions of rows before their labels came.
 
 The learning curve is a straight line of the log-odds of a right prediction over the logarithm of the number of labels,
 fitted by maximum likelihood to the blocks, each at its middle. Its uncertainty is that of the two coefficients, widened
@@ -21,7 +21,7 @@ from quercus.specification.shares import percent_text
 from quercus.view.words import counted
 
 CONFIDENCE: Final = 0.9
-"""Of intervals and bands."""
+"""The confidence of intervals and bands."""
 TARGETS: Final = (0.8, 0.9, 0.95, 0.99)
 """Accuracies for which the answers needed are told."""
 REACH: Final = 4.0
