@@ -334,6 +334,7 @@ def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:
         return f"more than {counted(needed.least, 'more answer')}, if at all"
     if needed.state != "needed":
         return "reached" if needed.state == "reached" else "cannot be told yet"
+    minutes: tuple[int, ...]
     if needed.most is None:
         if not needed.least:
             return "perhaps reached, perhaps out of reach: cannot be told yet"

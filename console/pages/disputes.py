@@ -49,7 +49,9 @@ async def disputes(request: Request) -> Response:
     filters = _filters(
         request.query_params.get("class", ""), request.query_params.get("labeller", ""), classes
     )
-    found = session.client.disputes(name, *({value} if (value := filters[key]) else () for key in filters))
+    found = session.client.disputes(
+        name, *([filters[key]] if filters[key] else [] for key in ("class", "labeller"))
+    )
     listed: list[Dispute] = []
     async for each in found:
         listed.append(each)
@@ -115,8 +117,10 @@ async def decide(request: Request) -> Response:
     classes = tuple(model.specification.classes)
     row = text_field(given, "row")
     labeller = "" if session.caller.needs_token else session.labeller
-    wanted = (text_field(given, key) if key in given else "" for key in ("of-class", "of-labeller"))
-    filters = _filters(*wanted, classes)
+    of_class, of_labeller = (
+        text_field(given, key) if key in given else "" for key in ("of-class", "of-labeller")
+    )
+    filters = _filters(of_class, of_labeller, classes)
     next_row = text_field(given, "next") if "next" in given else ""
     try:
         if act == "undo":

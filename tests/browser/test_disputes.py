@@ -1,6 +1,7 @@
 """Disputes in a browser: settled by keys, taken back, without scripts, only by who may; from labels to the export."""
 
 import csv
+import io
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -123,13 +124,14 @@ ITEMS = 200
 
 
 @pytest.mark.release
+@pytest.mark.timeout(600)
 def test_two_labellers_differ_and_a_third_settles_by_keys(
     visit: Visit, client: Client, shared_server: Serving, tmp_path: Path
 ) -> None:
     """200 items with two answers each; all that differ are settled, and the export has every word with its author."""
     name = "b-adjudicated"
     attributes = [Numeric("alcohol", cuts=8), Nominal("soil", ["clay", "lime"])]
-    client.create_model(name, Specification(attributes, CLASSES, budget=2 * ITEMS))
+    client.create_model(name, Specification(attributes, CLASSES, budget=2 * ITEMS, algorithm="abc45"))
     client.set_labelling_policy(name, LabellingPolicy(answers_per_query=2, max_conflict=1.0))
     rows = [[11 + k % 9 * 0.5, ["clay", "lime"][k % 2]] for k in range(ITEMS)]
     truth = {f"bottle-{k}": CLASSES[k % 9 // 3] for k in range(ITEMS)}
@@ -163,7 +165,7 @@ def test_two_labellers_differ_and_a_third_settles_by_keys(
 
     file = tmp_path / "answers.csv"
     assert quercus("answers", name, "-o", str(file), server=shared_server.address).returncode == 0
-    said = list(csv.DictReader(file.open(encoding="utf-8")))
+    said = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
     by_labeller = {
         who: {each["item"]: each for each in said if each["labeller"] == who} for who in ("ann", "bob", "cid")
     }

@@ -105,5 +105,5 @@ def _round_up(labels: int) -> int:
     [8, 40, 80, 200, 1200]
     """
     quarter = max(1, math.ceil(labels / 4))
-    size = 10 ** math.floor(math.log10(quarter))
+    size = int(10 ** math.floor(math.log10(quarter)))
     return next(4 * factor * size for factor in (1, 2, 3, 4, 5, 6, 8, 10) if factor * size >= quarter)
