@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.contour import check_contours
 from quercus.belief.errors import InvalidInput
+from quercus.belief.frame import full_mask
 from quercus.belief.label import (
     ClassSet,
     Label,
@@ -86,6 +87,31 @@ def _read_label(kind: int, payload: bytes, words: int, size: int) -> Label:
     raise InvalidInput(
         "label", f"has kind byte {kind:#04x} with {words} numbers, which this version cannot read"
     )
+
+
+def widened(data: bytes, size: int, new_size: int) -> bytes:
+    """Return the bytes of a label on `size` classes as one on `new_size` classes, of which the first are the same.
+
+    A label that says nothing says nothing of the new classes either: a set of all classes, the same plausibility for
+    each, all mass on the frame. Every other label excludes them. Bytes that are no label come back as they are.
+
+    Examples
+    --------
+    >>> from quercus.belief.label import ClassSet
+    >>> [decode(widened(encode(ClassSet(mask)), 2, 3), 3) for mask in (0b11, 0b10)]
+    [ClassSet(mask=7), ClassSet(mask=2)]
+    >>> decode(widened(encode(Plausibilities((1.0, 0.5))), 2, 3), 3)
+    Plausibilities(values=(1.0, 0.5, 0.0))
+    """
+    kind, payload = data[:1], data[1:]
+    if kind == bytes((_PLAUSIBILITIES,)):
+        first = payload[:_WORD]
+        says_nothing = payload == first * size and first != bytes(_WORD)
+        return data + (first if says_nothing else bytes(_WORD)) * (new_size - size)
+    full = struct.pack("<Q", full_mask(size))
+    if payload in {full, full + struct.pack("<d", 1.0)}:  # a set, or all of a mass
+        return kind + struct.pack("<Q", full_mask(new_size)) + payload[_WORD:]
+    return data
 
 
 def pack_contour(values: Sequence[float]) -> bytes:

@@ -28,18 +28,13 @@ from quercus.cli.output_files import ENDINGS, chosen_format, write_chosen
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Answer
+from quercus.files.answer_table import answer_table
 from quercus.files.writing import OutputTable
-from quercus.specification.attributes import Numeric, column_names
-from quercus.specification.written_labels import read_label, write_name
+from quercus.specification.written_labels import read_label
 from quercus.view.answers import answer_text, moment_text, remarks_on
 
 DEFAULT_ANSWERS = 20  # answers on a screen by default
 _AGO = re.compile(r"(\d{1,6})([smhdw])")
-HEADER: dict[str, type] = {
-    "number": int, "time": str, "item": str, "labeller": str, "answer": str, "kind": str, "state": str,
-    "reliability": float, "comment": str, "took_s": float, "query": int, "former": int, "former_answer": str,
-    "later": int, "conflict": bool, "class": str, "shown": str,
-}  # fmt: skip
 
 
 def answers(
@@ -226,19 +221,7 @@ def _answer_table(
     if limit is not None:
         answers = list(answers)[::-1]
     attributes = client.get_model(model).specification.attributes if with_values else ()
-    names = column_names([each.name for each in attributes], HEADER)
-    kinds = [*HEADER.values(), *(float if isinstance(each, Numeric) else str for each in attributes)]
-    rows = (
-        [
-            each.number, each.at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
-            each.instance, each.labeller, each.text or None, each.kind, each.state, each.reliability,
-            each.comment or None, each.took_s, each.query, each.former, each.former_text or None, each.later,
-            each.conflict, each.class_name and write_name(each.class_name), each.shown or None,
-            *(each.values.get(attribute.name) for attribute in attributes),
-        ]
-        for each in answers
-    )  # fmt: skip
-    return OutputTable([*HEADER, *names], kinds, rows)
+    return answer_table(answers, attributes)
 
 
 def _find_answer(client: Client, model: str, number: int) -> Answer:

@@ -48,6 +48,7 @@ from quercus.cli.pipes import (
 )
 from quercus.client.classifications import Classification
 from quercus.client.client import Client
+from quercus.client.rows import later_attributes
 from quercus.client.unseen import UnseenTally
 from quercus.files import FileError, FileRecord, open_table, writing
 from quercus.files.faults import naming_lines
@@ -152,7 +153,8 @@ def classify(
     words = words_of(missing)
     table = None if is_piped else open_table(file, delimiter=delimiter, missing=words)
     with Client(server) as client:
-        specification = client.get_model(model).specification
+        current = client.get_model(model)
+        specification, later = current.specification, later_attributes(current)
         if table is None:
             piped = open_standard_input(specification, delimiter=delimiter, missing=words)
             table, ids = piped.table, ids or piped.id_column
@@ -161,7 +163,7 @@ def classify(
             elif chosen is OutputFormat.TABLE:
                 chosen = OutputFormat.CSV
         at = None if class_name is None else table.position(class_name, "--class")
-        binding = Binding(table, specification, uncertain=True)
+        binding = Binding(table, specification, uncertain=True, later=later)
         with refused_rows(rejected, table) as written:
             refused = NamedRows() if written is None and is_piped else written
             found = _ClassifiedFile(

@@ -16,7 +16,8 @@ from quercus.cli.terminal import END, ENTER, ESCAPE, open_keyboard
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError
-from quercus.client.keys import UNSEEN_S, labelling_keys
+from quercus.client.guess import guess_of
+from quercus.client.keys import GRADES, UNSEEN_S, labelling_keys
 from quercus.client.labels import LabelLike
 from quercus.client.results import Answer as GivenAnswer
 from quercus.client.results import Query
@@ -92,6 +93,8 @@ class TerminalLabeller:
     def __init__(self, client: Client, queue: TerminalQueue, console: Console) -> None:
         self._client, self._queue, self._console = client, queue, console
         self._stack = ExitStack()
+        self._guess: tuple[int, float] | None = None
+        self._grade = GRADES[0]
         self._classes: tuple[str, ...] = ()  # classes of the present query; empty: there is none
         # the last query that was answered or refused, and the reply
         self._last: tuple[Query, str] | None = None
@@ -108,7 +111,7 @@ class TerminalLabeller:
 
     def ask_query(self, query: Query) -> Answer | EditEarlier:
         """Show a query until it is answered, refused, skipped, postponed or left, or an earlier answer is changed."""
-        self._show_parts(query_screen(query, self._queue.counted_model(query.model), self._console.width))
+        self._show_query(query)
         since = self._shown_at
         answer = self._read_answer(query.classes, query)
         if answer is Reply.CANNOT_TELL or not isinstance(answer, Reply | EditEarlier):
@@ -142,6 +145,11 @@ class TerminalLabeller:
         elif self.show_notices():
             self._show_prompt()
 
+    def _show_query(self, query: Query) -> None:
+        """Show as much of a query as fits on the screen."""
+        model = self._queue.counted_model(query.model)
+        self._show_parts(query_screen(query, model, self._console.width, self._console.height))
+
     def _show_parts(self, parts: Sequence[RenderableType]) -> None:
         """Show something to answer; keys typed before it appeared do not count."""
         self._console.print()
@@ -153,6 +161,8 @@ class TerminalLabeller:
     def _read_answer(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
         """Read keys until they make an answer; ``asked`` is None while an earlier answer is corrected."""
         outer, self._classes = self._classes, classes
+        self._guess = None if asked is None else guess_of(asked, self._queue.counted_model(asked.model))
+        self._grade = GRADES[0]
         try:
             while True:
                 self._show_prompt()
@@ -169,7 +179,8 @@ class TerminalLabeller:
 
     def _show_prompt(self) -> None:
         if self._classes:
-            self._console.print(prompt_line(self._classes, self._console.width))
+            line = prompt_line(self._classes, self._console.width, self._guess, self._grade)
+            self._console.print(line)
 
     def _handle_key(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
         """Return the result of one key that is meant for the shown query; ``None``: ask again.
@@ -186,11 +197,15 @@ class TerminalLabeller:
         command = "quit" if key == END else keys.command_of(key)
         if command is None:
             name = keys.class_of(key)
+            if name is None and key == ENTER and self._guess is not None:
+                name = classes[self._guess[0]]
             if name is not None:
-                self._echo_answer(name)
-            elif key.isprintable():
+                sure = "" if self._grade is GRADES[0] else f" ({self._grade.name})"
+                self._echo_answer(name + sure)
+                return self._grade.label(name, classes)
+            if key.isprintable():
                 self._print_warning(f"{key!r} means nothing here; {keys.commands['help'][0]} explains")
-            return name
+            return None
         if command in _REPLIES:
             reply = _REPLIES[command]
             self._echo_answer(reply.value)
@@ -206,6 +221,8 @@ class TerminalLabeller:
             "back": self._go_back,
             "own_answers": lambda: None if asked is None else self._change_own_answer(asked),
             "comment": self._read_comment,
+            "grade": self._change_grade,
+            "zoom": lambda: None if asked is None else self._show_all(asked),
             "neighbours": lambda: None if asked is None else self._show_neighbours(asked),
             "guidelines": lambda: None if asked is None else self._show_guidelines(asked.model),
             "words": lambda: self._console.print(TERMS_TEXT, style="cyan"),
@@ -224,12 +241,21 @@ class TerminalLabeller:
             self._print_warning("there is no earlier answer in this session")
             return None
         query, previous = self._last
-        self._show_parts(query_screen(query, self._queue.counted_model(query.model), self._console.width))
+        self._show_query(query)
         answer = self._ask_again(query.classes, query.instance, previous)
         if answer is None:
             return None
         self._last = None if answer is Reply.CANNOT_TELL else (query, self.answer_text)
         return EditEarlier(query, query.model, answer)
+
+    def _change_grade(self) -> None:
+        """Make the next answer less sure, or after the least sure one sure again."""
+        self._grade = GRADES[(GRADES.index(self._grade) + 1) % len(GRADES)]
+
+    def _show_all(self, asked: Query) -> None:
+        """Show the whole query, however many lines it takes."""
+        model = self._queue.counted_model(asked.model)
+        print_parts(self._console, query_screen(asked, model, self._console.width))
 
     def _show_neighbours(self, asked: Query) -> None:
         try:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
+from quercus.belief.errors import InvalidInput
 from quercus.cli.common import (
     DEFAULT_SERVER,
     ClassColumnOption,
@@ -37,6 +38,8 @@ from quercus.files import open_table
 from quercus.files.faults import naming_columns
 from quercus.files.looking import Remark
 from quercus.files.schema import class_column, infer_schema
+from quercus.files.words import typed_attribute
+from quercus.specification.attributes import Attribute
 from quercus.specification.model import CHANGEABLE
 from quercus.view.terminal.models import model_page, models_table
 
@@ -191,27 +194,55 @@ def update_model(
             help="Title, guidelines and examples for labellers: TOML or JSON, see docs/labelling.md.",
         ),
     ] = None,
+    add_class: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-class", metavar="NAME", help="A further class, behind those there are; repeatable."
+        ),
+    ] = None,
+    add_attribute: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--add-attribute",
+            metavar="NAME:KIND",
+            help="A further attribute, of kind number, names, or its first names as in colour:red,green; repeatable.",
+        ),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
     """Change parameters, budget, strategy, presentation or guidance of a model; the grower updates the tree.
 
-    Attributes and classes cannot change: create another model instead.
+    A model may get further classes and attributes, but those that it has stay as they are. Rows that were pushed before
+    lack a new attribute. A label that was given before excludes a new class, unless it says nothing.
 
     Try:
 
         quercus models update wine --budget 60
+        quercus models update wine --add-class rosé --add-attribute humidity:number
     """
     if presentation is not None:
         options["presentation"] = read_presentation(presentation)
     if guidance is not None:
         options["guidance"] = read_guidance(guidance)
-    if not options:
-        flags = ", ".join(f"--{field.replace('_', '-')}" for field in CHANGEABLE[:-1])
-        raise typer.BadParameter(f"nothing to change: give {flags} or --{CHANGEABLE[-1]}")
+    attributes = [_added_attribute(each) for each in add_attribute or ()]
+    if not (options or add_class or attributes):
+        flags = ", ".join(f"--{field.replace('_', '-')}" for field in CHANGEABLE)
+        raise typer.BadParameter(f"nothing to change: give {flags}, --add-class or --add-attribute")
     with Client(server) as client:
-        model = client.update_model(name, **options)
+        if add_class or attributes:
+            model = client.extend_model(name, classes=add_class or (), attributes=attributes)
+        if options:
+            model = client.update_model(name, **options)
     report(as_json, model_json(model), model_page(model))
+
+
+def _added_attribute(text: str) -> Attribute:
+    """Return the attribute that --add-attribute describes."""
+    try:
+        return typed_attribute(text)
+    except InvalidInput as error:
+        raise typer.BadParameter(f"--add-attribute {error.reason}") from None
 
 
 @app.command("delete")
@@ -252,4 +283,6 @@ def model_json(model: Model) -> dict[str, Any]:
         | {"blocks": [asdict(block) for block in recent.blocks]},
         "average_confidence": model.average_confidence and asdict(model.average_confidence),
         "other_names": dict(model.other_names),
+        "drift": model.drift and asdict(model.drift),
+        "extensions": [asdict(each) for each in model.extensions],
     }

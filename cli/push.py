@@ -43,6 +43,7 @@ from quercus.cli.pipes import (
 from quercus.cli.push_answers import state_answers
 from quercus.client.client import Client
 from quercus.client.errors import AlreadyExists
+from quercus.client.rows import later_attributes
 from quercus.client.unseen import PushReport
 from quercus.files import FileError, FileRecord, FileTable, open_labels, open_table
 from quercus.files.annotations import FORMS, read_annotations
@@ -199,7 +200,8 @@ def push(
                 "write standard input to one first"
             )
         with Client(server) as client, _explained_new_class(model):
-            specification = client.get_model(model).specification
+            current = client.get_model(model)
+            specification, later = current.specification, later_attributes(current)
             piped = open_standard_input(specification, delimiter=delimiter, missing=words)
             table, id_column = piped.table, ids or piped.id_column
             label_of_record = None
@@ -207,7 +209,7 @@ def push(
                 k = table.position("class" if class_name is None else class_name, "--class")
                 label_of_record = partial(label_of, table, k=k, classes=list(specification.classes))
             rows = FileRows(
-                Binding(table, specification),
+                Binding(table, specification, later=later),
                 label_of_record,
                 None,
                 None if id_column is None else table.position(id_column, "--id-column"),
@@ -219,7 +221,8 @@ def push(
     refuse_input("--rejected", rejected, file, label_file)
     table = open_table(file, delimiter=delimiter, missing=words)
     with Client(server) as client, _explained_new_class(model):
-        specification = client.get_model(model).specification
+        current = client.get_model(model)
+        specification, later = current.specification, later_attributes(current)
         attributes = {each.name for each in specification.attributes}
         if labels and (columns.is_given or not attributes & set(table.names)):
             answers = AnswerFile(table, specification.classes, columns)
@@ -231,7 +234,7 @@ def push(
             if answers.unused and not as_json:
                 out.print(f"columns not sent: {', '.join(answers.unused)}", style="dim")
             return
-        binding = Binding(table, specification)
+        binding = Binding(table, specification, later=later)
         classes = list(specification.classes)
         label: Callable[[FileRecord], Any] | None = None
         if labels:
@@ -322,9 +325,8 @@ def _explained_new_class(model: str) -> Iterator[None]:
         if not isinstance(error.__cause__, UnknownClassError):
             raise
         fail(
-            f"{error}\n  the classes of a model are fixed. For a new class create another model (quercus models create "
-            f"--classes), and push the rows\n  and the answers to it: quercus answers {model} -o answers.csv; "
-            "quercus push NEW answers.csv --labels"
+            f"{error}\n  for a class that is new: quercus models update {model} --add-class NAME. Labels that the model "
+            "has exclude it then, unless they say nothing"
         )
 
 

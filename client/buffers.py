@@ -274,15 +274,15 @@ class File(Memory):
 def can_read(rows: model_pb2.Specification, now: model_pb2.Specification) -> bool:
     """Return whether rows that were packed for one specification mean the same in another one.
 
-    Packed rows name attributes, values and classes by number. A model may have learned more values since.
+    Packed rows name attributes, values and classes by number. A model may have more of all of them since.
     """
-    if rows.classes != now.classes or len(rows.attributes) != len(now.attributes):
+    if rows.classes != now.classes[: len(rows.classes)] or len(rows.attributes) > len(now.attributes):
         return False
     return all(
         one.name == other.name
         and one.WhichOneof("kind") == other.WhichOneof("kind")
         and list(one.nominal.values) == list(other.nominal.values[: len(one.nominal.values)])
-        for one, other in zip(rows.attributes, now.attributes, strict=True)
+        for one, other in zip(rows.attributes, now.attributes, strict=False)
     )
 
 

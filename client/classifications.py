@@ -117,14 +117,17 @@ def merged(
         none, empty = np.empty(0, dtype=np.int64), np.empty((0, len(classes)))
         paths = () if want_paths else None
         return Classifications(classes, none, empty, empty, empty, empty, none, none, 0, 0, paths)
-    classes = tuple(messages[0].classes)
+    classes = tuple(
+        max((message.classes for message in messages), key=len)
+    )  # trees that grew in between may have more
     rows = [len(m.class_indices) for m in messages]
 
     def column(name: str, kind: type[np.generic]) -> NDArray[Any]:
         return np.concatenate([np.array(getattr(m, name), dtype=kind) for m in messages])
 
     def by_class(name: str) -> Floats:
-        return column(name, np.float64).reshape(-1, len(classes))
+        parts = [np.array(getattr(m, name), np.float64).reshape(-1, len(m.classes)) for m in messages]
+        return np.concatenate([np.pad(part, ((0, 0), (0, len(classes) - part.shape[1]))) for part in parts])
 
     steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
     masses = [mass for m in messages for mass in _row_masses(m)]

@@ -33,8 +33,6 @@ class Command:
         In a sentence.
     also
         A second key for the same.
-    is_of_browser
-        Whether only the browser has it. Its key means the same nowhere else.
     """
 
     name: str
@@ -43,7 +41,6 @@ class Command:
     label: str
     help: str
     also: str = ""
-    is_of_browser: bool = False
 
 
 COMMANDS: Final = (
@@ -61,7 +58,6 @@ COMMANDS: Final = (
         "-",
         "how sure",
         "Change how sure your next answer is: sure, rather sure, only a guess. Then press the key of the class.",
-        is_of_browser=True,
     ),
     Command("refuse", "r", "/", "refuse", "The class cannot be known. The row is not queried again."),
     Command(
@@ -90,8 +86,7 @@ COMMANDS: Final = (
         "v",
         ".",
         "enlarge",
-        "Enlarge the picture to the whole window, or make it small again.",
-        is_of_browser=True,
+        "Show all of the item: its picture in the whole window, or at a terminal all values and the whole reason.",
     ),
     Command(
         "back",
@@ -185,9 +180,9 @@ class LabellingKeys:
         return next((name for name, keys in zip(self.names, self.classes, strict=True) if key in keys), None)
 
     def command_of(self, key: str) -> str | None:
-        """Return the name of the command that a key has in the terminal; ``None``: it is the key of none."""
+        """Return the name of the command that a key has; ``None``: it is the key of none."""
         return next(
-            (each.name for each in COMMANDS if not each.is_of_browser and key in self.commands[each.name]),
+            (each.name for each in COMMANDS if key in self.commands[each.name]),
             None,
         )
 
@@ -196,8 +191,8 @@ class LabellingKeys:
         return [(keys[0], name) for keys, name in zip(self.classes, self.names, strict=True)]
 
     def command_keys(self) -> list[tuple[str, Command]]:
-        """Return the key of each command of the terminal, with the command."""
-        return [(self.commands[each.name][0], each) for each in COMMANDS if not each.is_of_browser]
+        """Return the key of each command, with the command."""
+        return [(self.commands[each.name][0], each) for each in COMMANDS]
 
 
 @lru_cache(maxsize=256)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from quercus.client.classifications import classify_rows
@@ -61,11 +61,13 @@ class RowFormat:
     ----------
     specification, uid
         Specification and uid of the model.
+    former
+        See `RowEncoder`.
     """
 
-    def __init__(self, specification: Specification, uid: str = "") -> None:
-        self.specification, self.uid = specification, uid
-        self._encoder = RowEncoder(specification, uncertain=True)
+    def __init__(self, specification: Specification, uid: str = "", former: Sequence[int] = ()) -> None:
+        self.specification, self.uid, self.former = specification, uid, former
+        self._encoder = RowEncoder(specification, uncertain=True, former=former)
 
     def classify_requests(
         self,
@@ -107,9 +109,11 @@ class RowFormats:
         learned, form = self._known.get(model, (float("-inf"), None))
         return form if self._clock() - learned < FRESH_S else None
 
-    def remember_format(self, model: str, specification: Specification, uid: str = "") -> RowFormat:
+    def remember_format(
+        self, model: str, specification: Specification, uid: str = "", former: Sequence[int] = ()
+    ) -> RowFormat:
         """Remember and return the format."""
-        form = RowFormat(specification, uid)
+        form = RowFormat(specification, uid, former)
         self._known[model] = (self._clock(), form)
         return form
 

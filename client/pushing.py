@@ -103,6 +103,8 @@ class Batcher:
         Number of rows of each batch but the last.
     uid
         Uid of the model of the specification.
+    former
+        See `RowEncoder`.
     row_by_row
         Whether a row that cannot be sent is left out of its batch, whose `rejected` names it. Otherwise it is an error.
     """
@@ -118,8 +120,10 @@ class Batcher:
         uid: str = "",
         displays: Displays = None,
         row_by_row: bool = False,
+        former: Sequence[int] = (),
     ) -> None:
         self._model = model
+        self._former = former
         self._row_by_row = row_by_row
         self._uid = uid
         self.batch_rows = batch_size(batch_rows, specification)
@@ -138,7 +142,7 @@ class Batcher:
     def use_specification(self, specification: Specification) -> None:
         """Use a newer specification, which lists more nominal values."""
         self.specification = specification
-        self._rows = RowEncoder(specification)
+        self._rows = RowEncoder(specification, former=self._former)
         self._stale = False
 
     def wants_renewal(self, chunk: Chunk) -> bool:

@@ -540,7 +540,7 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Guess:
-    """What the newest tree says of a row.
+    """The guess of the newest tree about a row.
 
     Attributes
     ----------
@@ -578,7 +578,7 @@ class Instance:
     display
         Items pushed beside it, if the call asks for one row.
     guess
-        What the newest tree says of it, if the call asks for that.
+        The guess of the newest tree, if the call asks for that.
     """
 
     id: str
@@ -860,6 +860,103 @@ class AverageConfidence:
 
 
 @dataclass(frozen=True)
+class Extension:
+    """Classes and attributes that a model got after it was made.
+
+    Attributes
+    ----------
+    sequence
+        Sequence number of the event.
+    classes
+        Names of the new classes.
+    attributes
+        Names of the new attributes.
+    """
+
+    sequence: int
+    classes: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Extension) -> Self:
+        """Return the result of a message."""
+        return cls(message.sequence, tuple(message.classes), tuple(message.attributes))
+
+
+@dataclass(frozen=True)
+class AccuracyFall:
+    """The accuracy on the last labels that came after a prediction fell, more than chance explains.
+
+    Attributes
+    ----------
+    before
+        Mean accuracy before.
+    since
+        Mean accuracy since.
+    labels
+        Number of labels since.
+    """
+
+    before: float
+    since: float = 0.0
+    labels: int = 0
+
+    @classmethod
+    def from_message(cls, message: model_pb2.AccuracyFall) -> Self:
+        """Return the result of a message."""
+        return cls(message.before, message.since, message.labels)
+
+
+@dataclass(frozen=True)
+class ChangedAttribute:
+    """An attribute whose values have changed.
+
+    Attributes
+    ----------
+    name
+        Its name.
+    distance
+        Total variation distance of its bins or names from those before: the share of rows that lie elsewhere, 0 to
+        1.
+    """
+
+    name: str
+    distance: float = 0.0
+
+    @classmethod
+    def from_message(cls, message: model_pb2.ChangedAttribute) -> Self:
+        """Return the result of a message."""
+        return cls(message.name, message.distance)
+
+
+@dataclass(frozen=True)
+class Drift:
+    """What has changed lately.
+
+    It is told for as long as the change lies within the last 1,000 labels or the last 500 rows.
+
+    Attributes
+    ----------
+    accuracy
+        The accuracy fell; ``None`` if it did not.
+    attributes
+        Attributes whose values differ in the last 500 rows from those of the 2,000 rows before, the most changed
+        first.
+    """
+
+    accuracy: AccuracyFall | None
+    attributes: tuple[ChangedAttribute, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: model_pb2.Drift) -> Self:
+        """Return the result of a message."""
+        return cls(
+            AccuracyFall.from_message(message.accuracy) if message.HasField("accuracy") else None,
+            tuple(ChangedAttribute.from_message(each) for each in message.attributes),
+        )
+
+
+@dataclass(frozen=True)
 class Model(ModelAdditions):
     """The current state of a model on the server.
 
@@ -911,6 +1008,10 @@ class Model(ModelAdditions):
     asking_stopped
         Why the model asks nothing, and how it can: its strategy is of a package that the server does not have. It
         learns and classifies all the same. Empty for all other models.
+    extensions
+        The classes and attributes that came later, the oldest first.
+    drift
+        What has changed in the recent past; ``None`` where nothing has, and where it is unknown.
     """
 
     name: str
@@ -933,6 +1034,8 @@ class Model(ModelAdditions):
     other_names: Mapping[str, int] = field(default_factory=dict)
     growth_stopped: str = ""
     asking_stopped: str = ""
+    extensions: tuple[Extension, ...] = ()
+    drift: Drift | None = None
 
     @classmethod
     def from_message(cls, message: model_pb2.Model) -> Self:
@@ -960,6 +1063,8 @@ class Model(ModelAdditions):
             dict(sorted(message.other_names.items())),
             message.growth_stopped,
             message.asking_stopped,
+            tuple(Extension.from_message(each) for each in message.extensions),
+            Drift.from_message(message.drift) if message.HasField("drift") else None,
         )
 
 

@@ -31,7 +31,7 @@ class RowFilter:
     labelled
         Whether anything is known of the class.
     disputed
-        Two labels of the row have no most plausible class in common.
+        The labels of two labellers have no most plausible class in common.
     unexpected
         Its label rules out the class that the newest tree guesses.
     """

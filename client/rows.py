@@ -36,6 +36,8 @@ from quercus.v1 import values_pb2
 if TYPE_CHECKING:
     import narwhals as nw
 
+    from quercus.client.results import Model
+
 UNKNOWN = -1.0
 """Code of a nominal value that the model does not list yet; such rows are sent by name."""
 
@@ -115,6 +117,21 @@ def pick_rows(rows: Any, kept: Sequence[int]) -> Any:
     return [rows[place] for place in kept] if isinstance(rows, list) else rows[kept]
 
 
+def former_widths(model: Model) -> tuple[int, ...]:
+    """Return how many attributes a model had before each of its extensions by some, the newest first."""
+    widths, width = [], len(model.specification.attributes)
+    for each in reversed(model.extensions):
+        width -= len(each.attributes)
+        if each.attributes:
+            widths.append(width)
+    return tuple(widths)
+
+
+def later_attributes(model: Model) -> frozenset[str]:
+    """Return the names of the attributes that came after the model was made."""
+    return frozenset(name for each in model.extensions for name in each.attributes)
+
+
 class RowEncoder:
     """Encoder of the rows of one model.
 
@@ -124,13 +141,19 @@ class RowEncoder:
         Specification of the model, with the nominal values that the server knows.
     uncertain
         Whether a value may be a set of names, or a `Between`.
+    former
+        Numbers of attributes that the model had before it was extended: rows may lack those behind.
     """
 
-    def __init__(self, specification: Specification, *, uncertain: bool = False) -> None:
+    def __init__(
+        self, specification: Specification, *, uncertain: bool = False, former: Sequence[int] = ()
+    ) -> None:
         self._uncertain = uncertain
+        self._former = frozenset(former)
         self.attributes: tuple[Attribute, ...] = tuple(specification.attributes)
         self.names = [attribute.name for attribute in self.attributes]
         self._known = set(self.names)
+        self._later = frozenset(self.names[min(former, default=len(self.names)) :])
         self._cells_of = operator.itemgetter(*self.names)
         self._indices = [
             {value: float(i) for i, value in enumerate(a.values)} if isinstance(a, Nominal) else None
@@ -152,10 +175,13 @@ class RowEncoder:
             Naming row and attribute.
         """
         if isinstance(chunk.rows, np.ndarray) and chunk.rows.dtype.kind in "fiub":
-            if chunk.rows.shape[1] != len(self.names):
-                reason = f"expected {len(self.names)} values, got {chunk.rows.shape[1]}"
-                raise invalid(f"rows[{chunk.start}]", reason)
             values = np.asarray(chunk.rows, dtype=np.float64)
+            if values.shape[1] in self._former:
+                lacking = len(self.names) - values.shape[1]
+                values = np.pad(values, ((0, 0), (0, lacking)), constant_values=np.nan)
+            if values.shape[1] != len(self.names):
+                reason = f"expected {len(self.names)} values, got {values.shape[1]}"
+                raise invalid(f"rows[{chunk.start}]", reason)
             self._check_values(values, chunk.start)
             return _packed_rows(values), False
         parts: Parts = {}
@@ -216,6 +242,9 @@ class RowEncoder:
     def _frame_columns(self, frame: nw.DataFrame[Any]) -> Iterator[Cells | Floats]:
         self._refuse_absent([name for name in self.names if name not in frame.columns], frame.columns)
         for name, index in zip(self.names, self._indices, strict=True):
+            if name not in frame.columns:  # it came later
+                yield [None] * len(frame)
+                continue
             column = frame[name]
             if index is None and (column.dtype.is_integer() or column.dtype.is_float()):
                 yield np.asarray(column.to_numpy(), dtype=np.float64)
@@ -236,6 +265,7 @@ class RowEncoder:
         self._refuse_absent(absent, list(dict.fromkeys(key for row in chunk.rows for key in row)))
 
     def _refuse_absent(self, absent: Sequence[str], there: Sequence[Any]) -> None:
+        absent = [name for name in absent if name not in self._later]
         if absent:
             raise invalid(
                 "rows",
@@ -263,6 +293,8 @@ class RowEncoder:
             row = row.tolist()
         if isinstance(row, str | bytes) or not isinstance(row, Sequence):
             raise invalid(f"rows[{number}]", f"expected a dict or a sequence, got {type(row).__name__}")
+        if len(row) in self._former:
+            return [*row, *[None] * (len(self.names) - len(row))]
         if len(row) != len(self.names):
             raise invalid(f"rows[{number}]", f"expected {len(self.names)} values, got {len(row)}")
         return row
@@ -384,4 +416,5 @@ def _listed(names: Sequence[Any], most: int = 12) -> str:
 
 
 def _packed_rows(values: Floats) -> values_pb2.Rows:
-    return values_pb2.Rows(packed=values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel()))
+    packed = values_pb2.PackedRows(values=np.ascontiguousarray(values).ravel(), width=values.shape[1])
+    return values_pb2.Rows(packed=packed)

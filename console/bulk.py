@@ -20,7 +20,7 @@ MAX_BULK: Final = 1_000
 
 @dataclass(frozen=True)
 class BulkPlan:
-    """What a labeller is about to say of many rows.
+    """A label that a labeller is about to give many rows.
 
     Attributes
     ----------
@@ -60,7 +60,7 @@ class BulkPlan:
 
     @property
     def sentence(self) -> str:
-        """What would be done."""
+        """The change in words."""
         count = len(self.changed)
         if self.label is None:
             verb = "would lose its label" if count == 1 else "would lose their labels"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Collection, Iterable
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ from quercus.console.sign_on import SignOn
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_UPLOAD_BYTES = 128 * 1024 * 1024
-UPLOADS = frozenset({"/create"})
+UPLOADS = re.compile(r"/create|/m/[a-z][a-z0-9_-]*/desk/rows")
 """Paths that take a file."""
 MAX_SIGN_IN_BYTES = 16 * 1024
 SIGN_IN = "/sign-in"
@@ -163,7 +164,7 @@ def _longest_body(path: str) -> int:
     """Return how many bytes the body of a request to a path may have."""
     if path == SIGN_IN:
         return MAX_SIGN_IN_BYTES
-    return MAX_UPLOAD_BYTES if path in UPLOADS else MAX_BODY_BYTES
+    return MAX_UPLOAD_BYTES if UPLOADS.fullmatch(path) else MAX_BODY_BYTES
 
 
 def _timely_body(receive: Receive) -> Receive:

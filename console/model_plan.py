@@ -169,7 +169,7 @@ def _special_kind(
     Examples
     --------
     >>> _special_kind(["1,5", "2,25"])[0], _special_kind(["https://a.example/1.png"])[0]
-    ("number (1,5)", "picture")
+    ('number (1,5)', 'picture')
     >>> _special_kind(["1 2 3.5 4"])[0], _special_kind(["the pump makes a noise"])[0]
     ('series', 'text')
     >>> _special_kind(["img/1.png"])[0], _special_kind(["red", "green"])

@@ -129,12 +129,12 @@ ALERTS = (
     ),
     Alert(
         "QuercusAccuracyFalls",
-        f"max_over_time({t.RECENT_ACCURACY.sample_name}[7d]) - {t.RECENT_ACCURACY.sample_name} > 0.1 "
-        f"and {t.RECENT_ROWS.sample_name} >= 200",
-        "1h",
+        f"{t.ACCURACY_FALL.sample_name} > 0",
+        "0m",
         "warning",
-        "Predictions of model {{ $labels.model }} are less often right than within the last week.",
-        "Label some recent rows: quercus label {{ $labels.model }}. A source that changed needs a model that forgets.",
+        "The accuracy of model {{ $labels.model }} fell by {{ $value | humanizePercentage }} within its last labels.",
+        "quercus models show {{ $labels.model }} names attributes that changed. Label recent rows; a source that has "
+        "changed for good needs a model that forgets.",
     ),
     Alert(
         "QuercusNobodyLabels",

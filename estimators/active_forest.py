@@ -75,20 +75,23 @@ class AskingForestClassifier(AskingClassifier):
         X, y, sample_weight
             See `fit`. New names of nominal values are learned.
         classes
-            The frame, needed with the first batch unless it is a parameter or the batch names all classes.
+            The frame, needed with the first batch unless it is a parameter or the batch names all classes. Later it may
+            name further classes behind those of before: rows whose label says nothing may be of them, all other
+            earlier rows are not. Columns stay as they are.
 
         Raises
         ------
         ValueError
-            If an argument is not as described, or `classes` are others than before.
+            If an argument is not as described, or `classes` do not begin with those of before.
         """
         if not hasattr(self, "model_"):
             frame = self.classes if classes is None else list(classes)
             return self._first_fit(X, y, frame, sample_weight)
-        if classes is not None and list(classes) != self.classes_.tolist():
-            raise ValueError(f"classes are {list(classes)}, were {self.classes_.tolist()} before")
+        known, frame = self.classes_.tolist(), None if classes is None else list(classes)
+        if frame is not None and frame[: len(known)] != known:
+            raise ValueError(f"classes are {frame}, were {known} before: further ones come behind these")
         X = self._validate_rows(X, reset=False)
-        labels = read_labels(y, self.classes_.tolist(), self.missing_label)
+        labels = read_labels(y, frame or known, self.missing_label)
         contours = labels.plausibility_matrix()
         check_consistent_length(X, contours)
         columns = self._columns.with_new_names(X)
@@ -96,6 +99,8 @@ class AskingForestClassifier(AskingClassifier):
         weights = row_weights(sample_weight, values)
         table = repeat_rows(Table.of_contours(values, columns.attributes, contours, weights))
         self._columns = columns  # not before: a batch that is refused leaves no names behind
+        if len(labels.classes) > len(known):
+            self.model_, self.classes_ = self.model_.with_classes(len(labels.classes)), labels.classes
         self.model_.observe(table.values, table.contours)
         return self
 

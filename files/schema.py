@@ -377,6 +377,8 @@ class Binding:
         Specification of the model.
     uncertain
         Whether a cell may be one of several names, ``red|green``, or a number between two, ``2..3``.
+    later
+        Names of attributes that came later, for which the file need not have columns.
 
     Raises
     ------
@@ -384,17 +386,26 @@ class Binding:
         When an attribute has no column, or an ARFF file declares its kind otherwise.
     """
 
-    def __init__(self, table: FileTable, specification: Specification, *, uncertain: bool = False) -> None:
+    def __init__(
+        self,
+        table: FileTable,
+        specification: Specification,
+        *,
+        uncertain: bool = False,
+        later: Collection[str] = (),
+    ) -> None:
         self.table = table
         self._uncertain = uncertain
         names = {attribute.name: attribute for attribute in specification.attributes}
-        missing = [name for name in names if name not in table.names]
+        missing = [name for name in names if name not in table.names and name not in later]
         if missing:
             known = listed_names(table.names)
             reason = f"has no column for the model's {listed_names(missing)}; the columns are {known}"
             raise FileError(table.path, reason)
-        self._at = [table.names.index(name) for name in names]
+        self._at = [table.names.index(name) if name in table.names else None for name in names]
         for k, attribute in zip(self._at, names.values(), strict=True):
+            if k is None:
+                continue
             column = table.columns[k]
             if column.kind == "nominal" and isinstance(attribute, Numeric) and table.is_arff:
                 raise FileError(
@@ -403,7 +414,11 @@ class Binding:
             if column.fault is not None:
                 raise column.fault
         self._readers = [
-            self._number_reader(k) if isinstance(each, Numeric) else self._name_reader(k, each.values)
+            None
+            if k is None
+            else self._number_reader(k)
+            if isinstance(each, Numeric)
+            else self._name_reader(k, each.values)
             for k, each in zip(self._at, names.values(), strict=True)
         ]
         self.unused = tuple(name for name in table.names if name not in names)
@@ -415,7 +430,7 @@ class Binding:
             raise FileError(self.table.path, reason, record.line)
         cells = record.cells
         return [
-            None if (cell := cells[k]) is None else read(cell, record)
+            None if k is None or read is None or (cell := cells[k]) is None else read(cell, record)
             for k, read in zip(self._at, self._readers, strict=True)
         ]
 

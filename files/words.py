@@ -1,4 +1,4 @@
-"""The names of classes as people type them."""
+"""Classes and attributes as people type them."""
 
 from __future__ import annotations
 
@@ -6,11 +6,47 @@ import csv
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
+from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.values import NOTHING
 from quercus.specification.written_labels import read_name, write_name
 
 
+def typed_attribute(text: str) -> Attribute:
+    """Read an attribute: its name, a colon, and ``number``, ``names``, or its first names.
+
+    Raises
+    ------
+    InvalidInput
+        When it is written in no such way, or no model may have it.
+
+    Examples
+    --------
+    >>> typed_attribute("humidity:number").name, typed_attribute("colour: red, green").values
+    ('humidity', ('red', 'green'))
+    """
+    name, colon, kind = (part.strip() for part in text.rpartition(":"))
+    if not (colon and name and kind):
+        raise InvalidInput(
+            "attributes",
+            f"has {shown(text)}, must be NAME:number, NAME:names or NAME:A,B,C with its first names",
+        )
+    if kind == "number":
+        return Numeric(name)
+    return Nominal(name, () if kind == "names" else [value.strip() for value in kind.split(",")])
+
+
 def typed_classes(text: str) -> tuple[str, ...]:
+    r"""Read the names of all classes of a model, see `typed_names`; there must be 2 to 64.
+
+    Examples
+    --------
+    >>> typed_classes('edible, poisonous'), typed_classes('yes\n"no, or not yet"\n')
+    (('edible', 'poisonous'), ('yes', 'no, or not yet'))
+    """
+    return Frame(typed_names(text)).classes
+
+
+def typed_names(text: str) -> tuple[str, ...]:
     r"""Read the names of classes: one a line, or several between commas; in double quotes a name may have commas.
 
     A name may have the escapes of `quercus.specification.written_labels`, and need not.
@@ -18,12 +54,7 @@ def typed_classes(text: str) -> tuple[str, ...]:
     Raises
     ------
     InvalidInput
-        When a name is missing or comes twice, a quote has no end, or there are fewer than 2 or more than 64 names.
-
-    Examples
-    --------
-    >>> typed_classes('edible, poisonous'), typed_classes('yes\n"no, or not yet"\n')
-    (('edible', 'poisonous'), ('yes', 'no, or not yet'))
+        When a name is missing or comes twice, or a quote has no end.
     """
     try:
         lines = list(csv.reader(text.splitlines(), skipinitialspace=True, strict=True))
@@ -46,4 +77,4 @@ def typed_classes(text: str) -> tuple[str, ...]:
     classes = tuple(map(read_name, names))
     if len(set(classes)) < len(classes):
         raise InvalidInput("classes", f"{shown(text)} names a class twice, once with an escape")
-    return Frame(classes).classes
+    return classes

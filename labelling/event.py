@@ -115,7 +115,7 @@ class Event:
     assumed : bool
         Whether the reliability was not sent with the label, but assumed to be 1 or estimated.
     request : str
-        The request that brought a STATEMENT, so that it counts once.
+        The request that brought a STATEMENT, or a SPECIFICATION that extends the model, so that it counts once.
     """
 
     sequence: Annotated[int, Stored()]
@@ -142,6 +142,7 @@ class Event:
         str,
         Stored(
             frozenset({EventKind.STATEMENT}),
+            frozenset({EventKind.SPECIFICATION}),
             most=checks.MAX_TEXT,
             check=partial(checks.name_text, "request"),
         ),

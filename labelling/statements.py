@@ -88,7 +88,7 @@ class StatementPlan:
     corrects: bool
 
     def is_overtaken(self, policy: Policy, spoken: Collection[int]) -> bool:
-        """Return whether it is out of date: the policy may forbid it now, or its instances have new labels (`spoken`)."""
+        """Return whether it is out of date: the policy may forbid it now, or its instances were `spoken` of."""
         forbidden = (self.corrects and policy.corrections is Corrections.NOBODY) or not all(
             policy.may_label(event.author) for event in self.fresh
         )

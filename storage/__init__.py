@@ -38,6 +38,7 @@ from quercus.storage.errors import (
 )
 from quercus.storage.grouping import GroupCall
 from quercus.storage.growers import Fence, GrowerRecord
+from quercus.storage.models import Extension
 from quercus.storage.queries.desk import AnswerRequest, KnownModel, LeaseClaim, LeaseRequest
 from quercus.storage.queries.details import QueryDetails
 from quercus.storage.queries.leases import Eviction
@@ -78,6 +79,7 @@ __all__ = [
     "EventKind",
     "EventSelection",
     "Eviction",
+    "Extension",
     "FailedPrecondition",
     "Fence",
     "Fenced",

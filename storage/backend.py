@@ -1,12 +1,15 @@
 """The statements that the databases do not share, found through the connection of a transaction."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sqlalchemy import Column, ColumnElement, Connection, Table, type_coerce
 from sqlalchemy.types import NullType
 
 from quercus.storage.clocks import Timestamps
+
+if TYPE_CHECKING:
+    from quercus.storage.prepared import Prepared, Write
 
 OPTION: Final = "quercus_backend"
 """Name of the execution option by which an engine tells its backend."""
@@ -15,14 +18,24 @@ OPTION: Final = "quercus_backend"
 class Backend:
     """One database's own way to do something; by default that of SQLAlchemy."""
 
-    runs_texts: bool
-    """Its driver runs the texts of `Prepared` statements."""
+    nests_changes: bool
+    """A statement may use what a change within it returns."""
     keeps_types: bool
     """A cell holds only values of its column's type."""
     repeated: tuple[type[Exception], ...]
     """Errors of `insert_rows` for a key that is there already."""
     streaming: Mapping[str, Any] = {}
     """Execution options of a statement whose rows are not to be in memory all at once."""
+
+    def fetch(
+        self, connection: Connection, prepared: "Prepared", values: Mapping[str, Any]
+    ) -> Sequence[tuple[Any, ...]]:
+        """Run a prepared statement by the driver; return its rows."""
+        raise NotImplementedError
+
+    def write_together(self, connection: Connection, writes: "Sequence[Write]") -> None:
+        """Write rows, at least one of each; see `quercus.storage.prepared.write_together`."""
+        raise NotImplementedError
 
     def insert(self, table: Table) -> Any:
         """Return an insert statement that knows ``on_conflict_do_nothing``."""

@@ -5,11 +5,14 @@ counter's row until its commit (a row lock if the database has them, the write l
 changes up to a number has missed none, however many write at once; and the lock is short.
 """
 
+import json
 from dataclasses import dataclass
 from typing import Final
 
 from sqlalchemy import BigInteger, Connection, bindparam, case, delete, func, insert, select, update
 
+from quercus.storage.backend import backend_of
+from quercus.storage.json_values import one_of
 from quercus.storage.prepared import Prepared, Rows
 from quercus.storage.schema import LIVE, AnyRow, change_counter, model, model_change
 
@@ -35,6 +38,8 @@ class Change:
         Now; None: the model was deleted.
     sequence_committed, instance_count : int
         Events of its log, and those of them that are rows.
+    shapes : str or None
+        `quercus.labelling.shapes.Shapes.text` of its log.
     """
 
     number: int
@@ -43,13 +48,22 @@ class Change:
     tree_version: int | None
     sequence_committed: int = 0
     instance_count: int = 0
+    shapes: str | None = None
 
 
-_NEXT = Prepared(
+_COUNT_ON = (
     update(change_counter).values(number=change_counter.c.number + 1).returning(change_counter.c.number)
 )
+_NEXT = Prepared(_COUNT_ON)
 _MARK = Prepared(
-    update(model_change).where(model_change.c.model_id == bindparam("key")).values(number=bindparam("newest", type_=BigInteger))
+    update(model_change)
+    .where(model_change.c.model_id == bindparam("key"))
+    .values(number=bindparam("newest", type_=BigInteger))
+)
+_MARK_BY_NEXT = Prepared(
+    update(model_change)
+    .where(one_of(model_change.c.model_id, "keys"))
+    .values(number=select(_COUNT_ON.cte("newest").c.number).scalar_subquery())
 )
 _NEWEST = select(change_counter.c.number)
 _SEEN: Final = bindparam("seen", type_=BigInteger)
@@ -66,6 +80,7 @@ SINCE: Final = Prepared(
         model.c.tree_version,
         func.coalesce(model.c.sequence_committed, 0),
         func.coalesce(model.c.instance_count, 0),
+        model.c.shapes,
     )
     .outerjoin(model, (model.c.id == model_change.c.model_id) & LIVE)
     .where(model_change.c.number > case((_NEWEST.scalar_subquery() >= _SEEN, _SEEN), else_=0))
@@ -108,7 +123,9 @@ def hold_counter(connection: Connection) -> None:
 def mark_held_models(connection: Connection) -> None:
     """Give the locked models the number of this commit."""
     held = sorted(connection.info.pop(_HELD))
-    if held:
+    if held and backend_of(connection).nests_changes:
+        _MARK_BY_NEXT.run(connection, keys=json.dumps(held))
+    elif held:
         (number,) = _NEXT.run(connection)
         _MARK.run_for_each(connection, [{"key": key, "newest": number} for key in held])
 

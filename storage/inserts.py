@@ -1,11 +1,13 @@
 """Inserting rows: many at once, or one unless it is there."""
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Table
+from sqlalchemy import Connection, Table, bindparam, insert
 
 from quercus.storage.backend import backend_of
+from quercus.storage.prepared import Prepared
 from quercus.storage.schema import AnyRow
 
 
@@ -22,6 +24,13 @@ def insert_rows(
     rows : values that both drivers take: numbers, texts, bytes, truth values, None.
     """
     backend_of(connection).insert_rows(connection, table, columns, rows)
+
+
+@cache
+def row_insert(table: Table, columns: tuple[str, ...]) -> Prepared:
+    """Return the insert of a row with these columns, by parameters of the same names; others have their defaults."""
+    values = {name: bindparam(name, type_=table.c[name].type) for name in columns}
+    return Prepared(insert(table).inline().values(values))
 
 
 def insert_new(connection: Connection, table: Table, **values: object) -> AnyRow | None:

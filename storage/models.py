@@ -4,6 +4,7 @@ import sqlite3
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, TypeAlias
 
@@ -14,6 +15,7 @@ from sqlalchemy.types import NullType
 from quercus.labelling import checks
 from quercus.labelling.event import Event, EventKind
 from quercus.labelling.lifecycle import QueryState
+from quercus.labelling.shapes import Shape
 from quercus.storage import changes
 from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, Timestamps
@@ -25,7 +27,7 @@ from quercus.storage.queries.answers import settle_pending
 from quercus.storage.queries.desk import KnownModel
 from quercus.storage.queries.expiry import count_leased, write_expired
 from quercus.storage.records import ModelRecord
-from quercus.storage.rows import chunks_of, count_opening, lock_model
+from quercus.storage.rows import chunks_of, count_opening, lock_model, shapes_of
 from quercus.storage.schema import LIVE, AnyRow, log, model, query
 
 COUNTERS = (
@@ -171,6 +173,62 @@ def count_models(connection: Connection) -> int:
     return int(connection.execute(select(func.count()).where(LIVE)).scalar_one())
 
 
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """A specification with further classes or attributes.
+
+    Attributes
+    ----------
+    specification : bytes
+        The specification of the extended model.
+    before, now : tuple of int
+        Numbers of attributes and classes, before the extension and with it.
+    """
+
+    specification: bytes
+    before: tuple[int, int]
+    now: tuple[int, int]
+
+
+def extend(
+    connection: Connection,
+    name: str,
+    rule: Callable[[bytes], Extension],
+    request: str,
+    is_same: Callable[[bytes, Shape], bool],
+    clock: Clock,
+) -> ModelRecord:
+    """Extend a model by a rule that runs while the model is held, as an event of the log; once for each request.
+
+    `is_same` says whether the specification of an earlier event has what this request adds, behind the shape before it.
+    """
+    checks.name_text("request_id", request)
+    row = lock_model(connection, name)
+    now, shapes = clock(), shapes_of(row)
+    mine = (log.c.model_id == row.id, log.c.request == request, log.c.kind == EventKind.SPECIFICATION)
+    earlier = connection.execute(select(log.c.sequence, log.c.specification).where(*mine)).first()
+    if earlier is not None:
+        if not is_same(earlier.specification, shapes.shape_of(earlier.sequence - 1)):
+            raise AlreadyExists("request", request, f"in model {name} with other classes or attributes")
+        return get(connection, name, now)
+    extension = rule(row.specification)
+    sequence = row.sequence_committed + 1
+    event = Event(
+        sequence, EventKind.SPECIFICATION, 0, "", None, None, "", 1.0, None, False, extension.specification, now.wall,
+        request=request,
+    )  # fmt: skip
+    event_log.add_events(connection, row.id, [event], now)
+    later = shapes.after(sequence, extension.before, extension.now)
+    change = {
+        "specification": extension.specification,
+        "sequence_committed": sequence,
+        "shapes": later.text,
+    }
+    connection.execute(update(model).where(model.c.id == row.id).values(change))
+    count_opening(connection, row.id)
+    return get(connection, name, now)
+
+
 def respecify(
     connection: Connection,
     name: str,
@@ -284,5 +342,6 @@ def _to_record(row: AnyRow, now: Timestamps) -> ModelRecord:
         times_opened=row.times_opened,
         uid=row.uid,
         report=row.report or b"",
+        shapes=shapes_of(row),
         lag_s=0.0 if row.waiting_since is None else max(0.0, now.clock - row.waiting_since),
     )

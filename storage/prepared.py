@@ -1,24 +1,24 @@
-"""Statements that every commit runs: their text is made once, and SQLite's driver runs it.
+"""Statements that every commit runs: their text is made once for each database, and the database's driver runs it.
 
-To make such a statement ready takes SQLAlchemy ten times as long as SQLite takes to run it. PostgreSQL runs them by
-SQLAlchemy, and changes many rows by one statement.
+To make such a statement ready takes SQLAlchemy ten times as long as SQLite takes to run it.
 """
 
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
 from sqlite3 import Connection as SqliteConnection
 from typing import Any, TypeAlias, cast
 
-from sqlalchemy import ARRAY, BindParameter, Connection, String, Text, Update, bindparam, column, func
+from sqlalchemy import Boolean, Connection
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.sql import Executable
 from sqlalchemy.sql.elements import ClauseElement
-from sqlalchemy.sql.visitors import iterate, replacement_traverse
 
 from quercus.storage.backend import backend_of
 
-Rows: TypeAlias = Sequence[Sequence[Any]]
+Rows: TypeAlias = Sequence[Any]
+"""Rows, each a named tuple of its cells."""
+Write: TypeAlias = "tuple[Prepared, Sequence[Mapping[str, Any]]]"
+"""An insert or update of one row, and the rows, each with values of all its parameters."""
 
 
 class Prepared:
@@ -26,8 +26,7 @@ class Prepared:
 
     Parameters
     ----------
-    statement : with a `bindparam` for each value; what it returns are numbers, texts and bytes. SQLite gives 0 and 1
-        for a truth value.
+    statement : with a `bindparam` for each value; what it returns are numbers, texts, bytes and truth values.
     """
 
     def __init__(self, statement: Executable) -> None:
@@ -36,8 +35,9 @@ class Prepared:
         self._text = str(compiled)
         self._constants = {name: value for name, value in compiled.params.items() if value is not None}
         self._order: tuple[str, ...] = tuple(cast(Any, compiled).positiontup or ())
-        names: Sequence[str] = cast(Any, statement).exported_columns.keys()
-        self._row: Callable[..., Any] = namedtuple("Row", names)  # type: ignore[misc]
+        columns = cast(Any, statement).exported_columns
+        self._row: Callable[..., Any] = namedtuple("Row", columns.keys())  # type: ignore[misc]
+        self._truths = {place for place, each in enumerate(columns) if isinstance(each.type, Boolean)}
 
     def run(self, connection: Connection, **values: Any) -> Any:
         """Run it in a transaction; return the row, None where there is none."""
@@ -46,52 +46,37 @@ class Prepared:
 
     def run_for_all(self, connection: Connection, **values: Any) -> Rows:
         """Run it in a transaction; return all rows."""
-        if backend_of(connection).runs_texts:
-            return [self._row(*cells) for cells in self.fetch_by(driver_of(connection), values)]
-        result = connection.execute(self.statement, values)
-        return result.all() if result.returns_rows else []
+        return [self._row(*cells) for cells in backend_of(connection).fetch(connection, self, values)]
 
     def run_for_each(self, connection: Connection, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Run it, an update, in a transaction with the values of each row, which name all its parameters.
-
-        No two of them name the same row.
-        """
-        if not rows:
-            return
-        if backend_of(connection).runs_texts:
-            driver_of(connection).executemany(
-                self._text, [[row[name] for name in self._order] for row in rows]
-            )
-            return
-        # Never many by psycopg, in a pipeline: a client that is stopped amid it holds its locks for ever.
-        if len(rows) == 1:
-            connection.execute(self.statement, rows[0])
-        else:
-            sent = {name: [row[name] for row in rows] for name in self._order}
-            connection.execute(self._of_many_rows, sent)
-
-    @cached_property
-    def _of_many_rows(self) -> Update:
-        """The same update of as many rows as its parameters, which are arrays, have elements."""
-        one = cast(Update, self.statement)
-        asked = {each.key: each.type for each in iterate(one) if isinstance(each, BindParameter)}
-        sent = {name: Text() if isinstance(asked[name], String) else asked[name] for name in self._order}
-        arrays = (bindparam(name, type_=ARRAY(kind)) for name, kind in sent.items())
-        heads = (column(name, kind) for name, kind in sent.items())
-        given = func.unnest(*arrays).table_valued(*heads).render_derived(name="given")
-
-        def of_row(element: Any, **_: Any) -> Any:
-            return given.c[element.key] if isinstance(element, BindParameter) and element.key in sent else None
-
-        return cast(Update, replacement_traverse(one, {}, of_row))
+        """Run it, an insert or update, in a transaction for each row; no two update the same row."""
+        write_together(connection, (self, rows))
 
     def fetch_by(self, driver: SqliteConnection, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
         """Run it on SQLite's own connection, in whatever transaction that is; return all rows."""
         given = {**self._constants, **values}
-        return driver.execute(self._text, [given[name] for name in self._order]).fetchall()
+        found = driver.execute(self._text, [given[name] for name in self._order]).fetchall()
+        return [self._with_truths(row) for row in found] if self._truths else found
+
+    def _with_truths(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The row with truth values for the 0 and 1 of SQLite; other cells are damaged, and stay for who looks."""
+        cells = list(row)
+        for place in self._truths:
+            cells[place] = bool(cells[place]) if cells[place] in (0, 1) else cells[place]
+        return tuple(cells)
+
+    def write_by(self, driver: SqliteConnection, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Run it on SQLite's own connection for each row."""
+        driver.executemany(self._text, [[row[name] for name in self._order] for row in rows])
+
+
+def write_together(connection: Connection, *writes: Write) -> None:
+    """Write rows in a transaction, by one statement where the database can: no write may depend on another one."""
+    some = [each for each in writes if each[1]]
+    if some:
+        backend_of(connection).write_together(connection, some)
 
 
 def driver_of(connection: Connection) -> SqliteConnection:
     """SQLite's own connection beneath one of SQLAlchemy."""
     return cast(SqliteConnection, connection.connection.driver_connection)
-

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.labelling.event import Event
+from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.errors import AlreadyExists
 
 Float64: TypeAlias = NDArray[np.float64]
@@ -44,6 +45,8 @@ class ModelRecord:
         Seconds that the oldest event that the newest tree does not contain has been in the log; 0 if it contains all.
     report : bytes
         The grower's report with the newest tree; empty if there is none.
+    shapes : Shapes
+        How many attributes and classes the events of the log have.
     """
 
     key: int
@@ -66,6 +69,7 @@ class ModelRecord:
     lag_s: float
     uid: str
     report: bytes
+    shapes: Shapes = NEVER_EXTENDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +96,8 @@ class Push:
     """One batch of instances, stored whole or not at all; see `Store.append_instances`.
 
     If `row_by_row`, rows whose id is stored with other content are refused, and the others are stored.
-    `key` is the `ModelRecord.key` of the intended model: a guard against another model of the same name.
+    `key` is the `ModelRecord.key` of the intended model: a guard against another model of the same name. `extensions`
+    is how often that model had been extended when the rows were encoded; None: they fit the model as it is.
     """
 
     model: str
@@ -104,6 +109,7 @@ class Push:
     displays: Sequence[bytes] = ()
     """Displays of the rows, one per row, empty if it has none; or no displays at all. Not part of the evidence."""
     row_by_row: bool = False
+    extensions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +191,13 @@ class LogSegment:
         Events are of the other kinds.
     last : int
         Sequence of the last event.
+    extensions : int
+        How often the model had been extended when this was read: the events have the shape of then.
     """
 
     parts: list[InstanceColumns | Event]
     last: int
+    extensions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ from typing import Final, TypeVar
 
 from sqlalchemy import Connection, bindparam, select, update
 
+from quercus.labelling.shapes import Shapes
 from quercus.storage import changes
 from quercus.storage.errors import NotFound
 from quercus.storage.prepared import Prepared
@@ -34,6 +35,11 @@ def find_model(connection: Connection, name: str) -> AnyRow:
     if row is None:
         raise NotFound("model", name)
     return row
+
+
+def shapes_of(row: AnyRow) -> Shapes:
+    """Return the shapes of the log of a model's row."""
+    return Shapes.parse(row.shapes)
 
 
 def find_key(connection: Connection, name: str) -> int:

@@ -113,6 +113,8 @@ model = Table(
     Column("report", LargeBinary),
     # It has an end, and its rows are being removed (see `removal`).
     Column("deleted", Boolean, nullable=False, server_default=false()),
+    # How many attributes and classes its events have, from which on (`quercus.labelling.shapes`); NULL: all the same.
+    Column("shapes", text_type()),
     # Without it SQLite gives the id of a deleted model to the next one, and a late snapshot would reach
     # a stranger.
     sqlite_autoincrement=True,

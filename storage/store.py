@@ -8,6 +8,7 @@ from typing import Self
 
 from sqlalchemy import update
 
+from quercus.labelling.shapes import Shape
 from quercus.storage import changes, models
 from quercus.storage.access import Access
 from quercus.storage.admin import removal, transfer
@@ -287,6 +288,26 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
             *(partial(removal.remove_some, rows=each) for each in counts)
         )
         return self._removes
+
+    def extend_model(
+        self,
+        name: str,
+        rule: Callable[[bytes], models.Extension],
+        request: str,
+        is_same: Callable[[bytes, Shape], bool],
+    ) -> ModelRecord:
+        """Give a model further classes or attributes; appends a SPECIFICATION event, once for each request.
+
+        The rule makes the extension from the present specification while the model is locked. Earlier events are read
+        in the new shape from then on (`quercus.labelling.shapes`). See `models.extend`.
+
+        Raises
+        ------
+        AlreadyExists
+            If the request extended the model before, by something else.
+        """
+        with self._database.write() as connection:
+            return models.extend(connection, name, rule, request, is_same, self._clock_of(connection))
 
     def respecify(self, name: str, specification: bytes, *, budget: int) -> ModelRecord:
         """Change specification and budget; appends a SPECIFICATION event.

@@ -40,6 +40,14 @@ if TYPE_CHECKING:
     from quercus.trees.learners.belief_entropy import BeliefEntropy
     from quercus.trees.learners.c45 import C45
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
+    from quercus.trees.learners.drift import (
+        RECENT_ROWS,
+        REFERENCE_ROWS,
+        STEP_ROWS,
+        Drift,
+        accuracy_fall,
+        changed_attributes,
+    )
     from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
     from quercus.trees.learners.evidential import Abc45, E2m
     from quercus.trees.learners.forest import FORESTS, Forest, ForestModel, Share, Vote
@@ -89,6 +97,14 @@ _PLACES = {
     "learners.belief_entropy": ["BeliefEntropy"],
     "learners.c45": ["C45"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
+    "learners.drift": [
+        "RECENT_ROWS",
+        "REFERENCE_ROWS",
+        "STEP_ROWS",
+        "Drift",
+        "accuracy_fall",
+        "changed_attributes",
+    ],
     "learners.entropy_model": ["BeliefEntropyModel", "Rule"],
     "learners.evidential": ["Abc45", "E2m"],
     "learners.forest": ["FORESTS", "Forest", "ForestModel", "Share", "Vote"],
@@ -129,6 +145,9 @@ __all__ = [
     "C45",
     "CHILD",
     "FORESTS",
+    "RECENT_ROWS",
+    "REFERENCE_ROWS",
+    "STEP_ROWS",
     "Abc45",
     "AbsentStrategy",
     "AccuracyBlock",
@@ -142,6 +161,7 @@ __all__ = [
     "ChosenRow",
     "Combine",
     "Corrected",
+    "Drift",
     "E2m",
     "Edges",
     "FlatTree",
@@ -184,7 +204,9 @@ __all__ = [
     "UncertainValues",
     "Value",
     "Vote",
+    "accuracy_fall",
     "branch_names",
+    "changed_attributes",
     "check_values",
     "count_rows",
     "cut_counts",

@@ -95,6 +95,49 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
         yield "asking stopped", model.asking_stopped
 
 
+def extension_texts(model: Model) -> Iterator[str]:
+    """Yield what came later, a sentence for each event.
+
+    Examples
+    --------
+    >>> from quercus.client.results import Extension
+    >>> from types import SimpleNamespace
+    >>> list(extension_texts(SimpleNamespace(extensions=[Extension(1501, ("rust",), ("humidity", "wind"))])))
+    ['class rust and attributes humidity, wind came with event 1,501']
+    """
+    for each in model.extensions:
+        words = ("class", "classes", each.classes), ("attribute", "attributes", each.attributes)
+        parts = [
+            f"{one if len(names) == 1 else many} {', '.join(names)}" for one, many, names in words if names
+        ]
+        yield f"{' and '.join(parts)} came with event {each.sequence:,}"
+
+
+def drift_texts(model: Model) -> Iterator[str]:
+    """Yield what has changed in the recent past, a sentence each.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> from quercus.client.results import AccuracyFall, ChangedAttribute, Drift
+    >>> drift = Drift(AccuracyFall(0.874, 0.61, 250), (ChangedAttribute("humidity", 0.35),))
+    >>> for text in drift_texts(SimpleNamespace(drift=drift)):
+    ...     print(text)
+    the accuracy fell from 87.4 % to 61.0 % with the last 250 labels
+    humidity: 35 % of the last 500 rows lie elsewhere than in the 2,000 rows before
+    """
+    if model.drift is None:
+        return
+    if fall := model.drift.accuracy:
+        shares = f"from {percent_text(fall.before, 1)} to {percent_text(fall.since, 1)}"
+        yield f"the accuracy fell {shares} with the last {counted(fall.labels, 'label')}"
+    for each in model.drift.attributes[:MAX_NAMED]:
+        share = percent_text(each.distance)
+        yield f"{each.name}: {share} of the last 500 rows lie elsewhere than in the 2,000 rows before"
+    if (more := len(model.drift.attributes) - MAX_NAMED) > 0:
+        yield f"{counted(more, 'further attribute')} changed"
+
+
 def accuracy_text(recent: RecentAccuracy | None) -> str:
     """Return the accuracy of recent predictions in words."""
     if recent is None or not recent.rows:

@@ -80,6 +80,7 @@ class InstanceCalls(ModelCalls):
             uid=form.uid,
             displays=displays,
             row_by_row=on_rejected is not None,
+            former=form.former,
         )
         outage_s = self._outage.outage_s
         ledger = pushing.PushState(window, on_progress, outage_s, on_rejected, form.specification)

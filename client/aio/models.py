@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection
+import uuid
+from collections.abc import AsyncIterator, Collection, Sequence
 
+from quercus.belief.errors import shown
 from quercus.client.aio.connection import Connection
 from quercus.client.comparing import same_model
-from quercus.client.errors import AlreadyExists
+from quercus.client.errors import AlreadyExists, invalid
 from quercus.client.memory import RowFormat
 from quercus.client.messages import filled, to_duration
 from quercus.client.resources import model_resource
 from quercus.client.results import AuditEntry, Caller, Learner, Model, NewToken, Status, Token
-from quercus.client.specification_messages import Change, message_of_specification, update_request
+from quercus.client.rows import former_widths
+from quercus.client.specification_messages import (
+    Change,
+    message_of_changes,
+    message_of_specification,
+    update_request,
+)
 from quercus.client.specifications import Specification
+from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.v1 import admin_pb2, model_pb2
 
 
@@ -135,6 +144,51 @@ class ModelCalls(Connection):
         """
         return Model.from_message(await self._call(update_request(name, changes)))
 
+    async def extend_model(
+        self,
+        name: str,
+        *,
+        classes: Sequence[str] = (),
+        attributes: Sequence[Attribute] = (),
+        request_id: str | None = None,
+    ) -> Model:
+        """Give a model further classes and attributes, behind those that it has.
+
+        Rows that were pushed before lack the new attributes. Labels that were given before exclude the new classes,
+        unless they say nothing. The tree is grown anew; leases and open queries stay.
+
+        Parameters
+        ----------
+        name
+            Name of the model.
+        classes, attributes
+            What is new, in order.
+        request_id
+            A call with the id of an earlier one changes nothing, so one that may have failed can be made again;
+            ``None``: a new one.
+
+        Raises
+        ------
+        InvalidArgument
+            For a name that the model has already, or a bound that is exceeded; it names the field.
+        AlreadyExists
+            The call of this id added something else.
+        """
+        for field, given in (("classes", classes), ("attributes", attributes)):
+            if isinstance(given, str | Nominal | Numeric):
+                raise invalid(field, f"are {shown(given)}, must be a list")
+        message = message_of_changes({"classes": classes, "attributes": attributes})
+        request = filled(
+            model_pb2.ExtendModelRequest,
+            name=model_resource(name),
+            classes=message.classes,
+            attributes=message.attributes,
+            request_id=request_id or uuid.uuid4().hex,
+        )
+        extended = Model.from_message(await self._call(request))
+        self._forms.forget_format(name)
+        return extended
+
     async def delete_model(self, name: str) -> None:
         """Delete a model with its evidence, queries and trees."""
         await self._call(filled(model_pb2.DeleteModelRequest, name=model_resource(name)))
@@ -151,4 +205,4 @@ class ModelCalls(Connection):
         if form is not None and self._sequences.model_uid(model) in {"", form.uid}:
             return form
         current = await self.get_model(model)  # also where the name stands for another model now
-        return self._forms.remember_format(model, current.specification, current.uid)
+        return self._forms.remember_format(model, current.specification, current.uid, former_widths(current))

@@ -130,7 +130,7 @@ async def create(request: Request) -> Response:
         learner = LearnerForm(session.upload.learners, chosen, {})
         if chosen.get("act") == "settings":
             return HTMLResponse(render_fragment("create_learner.html", learner=learner))
-        made = await _in_thread(_read_plan, session, session.upload, plan)
+        made = await in_thread(_read_plan, session, session.upload, plan)
         learner.check()
         if chosen.get("act") == "check":
             return _columns_page(request, session.upload, chosen)
@@ -185,7 +185,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
         while piece := await file.read(1024 * 1024):
             await asyncio.to_thread(target.write, piece)
     try:
-        guess = await _in_thread(guess_file, _counted(_open_file(path), session, "read"))
+        guess = await in_thread(guess_file, _counted(open_file(path), session, "read"))
     except (FileError, InvalidInput) as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
@@ -193,7 +193,7 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     return session.upload
 
 
-async def _in_thread(work: Any, *given: Any) -> Any:
+async def in_thread(work: Any, *given: Any) -> Any:
     """Run a parser in a thread, for a bounded time."""
     try:
         return await asyncio.wait_for(asyncio.to_thread(work, *given), PARSE_S)
@@ -203,7 +203,7 @@ async def _in_thread(work: Any, *given: Any) -> Any:
         ) from None
 
 
-def _open_file(path: Path) -> FileTable:
+def open_file(path: Path) -> FileTable:
     """Open the file, with the separator of its header if it is CSV."""
     if path.name.removesuffix(".gz").endswith(".arff"):
         return open_table(path, quietly=True)
@@ -258,7 +258,7 @@ def _previews(request: Request, upload: Upload, plan: ModelPlan) -> list[Preview
 
 def _planned_table(upload: Upload, plan: ModelPlan) -> FileTable:
     """Open the file as the plan reads it."""
-    return replace(_open_file(upload.path), commas=plan.commas)
+    return replace(open_file(upload.path), commas=plan.commas)
 
 
 def _columns_page(
@@ -330,7 +330,7 @@ async def _make_model(
     specification = Specification(attributes, schema.classes, budget=budget, **learner.fields())
     with naming_columns(_planned_table(upload, plan), specification, plan.class_column):
         model = await session.making.create_model(session.client, name, specification)
-    refused = _RefusedRows()
+    refused = RefusedRows()
     if plan.labels != NO_ROWS:
         pushed = FilePush(_rows_of(upload, plan, specification), refused.take)
 
@@ -383,7 +383,7 @@ def _rows_of(upload: Upload, plan: ModelPlan, specification: Specification) -> F
 
 
 @dataclass
-class _RefusedRows:
+class RefusedRows:
     """The rows that were refused: how many, and the first of them with line and reason."""
 
     count: int = 0

@@ -27,7 +27,7 @@ STATES: Final[Mapping[str, tuple[str, tuple[AnswerState, ...]]]] = {
     "now": ("in force", ("counts", "pending")),
     "past": ("corrected or taken back", ("replaced", "undone")),
 }
-"""What is chosen by state, in words, and the states of answers."""
+"""The choices by state: each in words, and the states of its answers."""
 
 
 class AnswerChoice:

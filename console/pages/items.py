@@ -71,7 +71,7 @@ EXPORTS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl;
 
 
 class Choice:
-    """What a page lists, by the parameters of its address.
+    """The rows that a page lists, by the parameters of its address.
 
     Attributes
     ----------

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from starlette.requests import Request
-from starlette.responses import Response
+import uuid
+from collections.abc import Mapping
 
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+from quercus.belief.errors import InvalidInput
 from quercus.client.algorithms import plugin_text
+from quercus.client.errors import AlreadyExists, InvalidArgument
+from quercus.client.places import plain_text
 from quercus.client.results import Answer, Model
 from quercus.console.sessions import Session
-from quercus.console.web import render_page, session_of
+from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
+from quercus.files.words import typed_attribute, typed_names
 from quercus.specification.values import finite_number
 from quercus.view.answers import guesses_taken
 from quercus.view.confusion import confusion_table
@@ -28,6 +35,8 @@ from quercus.view.models import (
     accuracy_text,
     attribute_words,
     confidence_text,
+    drift_texts,
+    extension_texts,
     number_rows,
     policy_rows,
     state_text,
@@ -41,6 +50,33 @@ JUDGED_ANSWERS = 500
 
 async def model(request: Request) -> Response:
     """Show a model."""
+    return await _model_page(request, {})
+
+
+async def extend(request: Request) -> Response:
+    """Give a model further classes and attributes, or show the page again with what is wrong in the form."""
+    session = session_of(request)
+    check_may(session, "ModelService/ExtendModel")
+    posted = await read_posted(request, session)
+    given = {key: str(values[0]) for key, values in posted.items() if values}
+    name = request.path_params["model"]
+    try:
+        lines = [line for line in given.get("attributes", "").splitlines() if line.strip()]
+        await session.client.extend_model(
+            name,
+            classes=typed_names(given.get("classes", "")),
+            attributes=[typed_attribute(line) for line in lines],
+            request_id=given.get("request_id") or None,
+        )
+    except (InvalidInput, InvalidArgument, AlreadyExists) as error:
+        return await _model_page(request, given, plain_text(error), status_of(error))
+    return RedirectResponse(f"/m/{name}", 303)
+
+
+async def _model_page(
+    request: Request, given: Mapping[str, str], fault: str = "", status: int = 200
+) -> Response:
+    """Show a model; `given` is what stood in the form of its extension, and `fault` what is wrong with that."""
     session = session_of(request)
     name = request.path_params["model"]
     shown = await session.client.get_model(name)
@@ -57,6 +93,12 @@ async def model(request: Request) -> Response:
     return render_page(
         request,
         "model.html",
+        status,
+        given=given,
+        fault=fault,
+        request_id=given.get("request_id") or uuid.uuid4().hex,
+        changed=list(drift_texts(shown)),
+        later=list(extension_texts(shown)),
         model=name,
         tab="model",
         info=shown,

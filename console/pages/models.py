@@ -7,6 +7,7 @@ from starlette.responses import Response
 
 from quercus.client.results import Model
 from quercus.console.web import render_page, session_of
+from quercus.view.guidance import title_of
 from quercus.view.models import STATES, growth_state
 
 MAX_MODELS = 500
@@ -36,4 +37,6 @@ async def models(request: Request) -> Response:
         state_of=growth_state,
         states=STATES,
         grower=grower,
+        title_of=title_of,
+        flash=session.take_flash(),
     )

@@ -74,10 +74,12 @@ class Catalogue:
                 return found
 
     def _keep_schema(self, model: str, schema: ModelSchema) -> ModelSchema:
-        """Keep a schema, unless a later one, with more values, is kept already."""
+        """Keep a schema, unless a later one, with more values, attributes or classes, is kept already."""
         known = self._schemas.get(model)
-        if known is not None and known.key == schema.key and known.nominal_counts > schema.nominal_counts:
-            return known
+        if known is not None and known.key == schema.key:
+            ages = [(each.shapes.extensions, each.nominal_counts) for each in (known, schema)]
+            if ages[0] > ages[1]:
+                return known
         _keep_newest(self._schemas, model, schema)
         return schema
 
@@ -121,6 +123,10 @@ class Catalogue:
                     self._caught = change.number
                 self._seen = made
 
+    def forget_schema(self, model: str) -> None:
+        """Forget the schema of a model, which has a new one; its tree still classifies."""
+        self._schemas.pop(model, None)
+
     def forget_model(self, model: str) -> None:
         """Forget the schema and the tree of a model."""
         self._schemas.pop(model, None)
@@ -148,13 +154,15 @@ class Catalogue:
             await asyncio.sleep(REFRESH_EVERY_S)  # bounds the work; changes are collected meanwhile
 
     def _note_changes(self, changes: Sequence[Change]) -> None:
-        """Forget known models that were deleted or replaced, and remember those whose tree must be read again."""
+        """Forget known models that were deleted, replaced or extended, and remember whose tree must be read again."""
         for change in changes:
             schema, classifier = self._schemas.get(change.name), self._classifiers.get(change.name)
             gone = change.tree_version is None
             for known in (schema, classifier):
                 if known is not None and (known.key == change.key) == gone:
                     self.forget_model(change.name)
+            if schema is not None and not gone and schema.shapes.text != change.shapes:
+                self._schemas.pop(change.name, None)
             if classifier is not None and not gone and classifier.version != change.tree_version:
                 self._changed[change.name] = change
                 self._due.set()

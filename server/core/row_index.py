@@ -28,6 +28,7 @@ from quercus.labelling.history import (
     label_events,
     stored_label,
 )
+from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.row_filter import RowOrder, RowSelection, Term
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
@@ -71,7 +72,7 @@ class Found(NamedTuple):
 
 @dataclass(slots=True)
 class _Said:
-    """What labellers said of a row: who, whether they contradict each other, and the newest event."""
+    """The labellers of a row: who they are, whether they contradict each other, and the newest event."""
 
     labellers: frozenset[str]
     is_disputed: bool
@@ -99,7 +100,7 @@ class _Columns:
 
 @dataclass(slots=True)
 class Guesses:
-    """What one version of the tree says of the first rows; when that was found, and how long it took."""
+    """The guesses of one version of the tree about the first rows; when they were made, and how long that took."""
 
     classifier: TreeClassifier
     klass: NDArray[np.int64]
@@ -120,6 +121,8 @@ class RowIndex:
     def __init__(self, store: Store, schema: ModelSchema) -> None:
         self._store = store
         self._model, self.key, self._size = schema.model, schema.key, schema.frame.size
+        self._width = len(schema.columns)
+        self._extensions = schema.shapes.extensions
         self._seen = 0  # newest event in it
         self._rows = _Columns.empty()
         self._said: dict[int, _Said] = {}  # by position
@@ -187,6 +190,10 @@ class RowIndex:
             total,
         )
 
+    def fits(self, schema: ModelSchema) -> bool:
+        """Return whether the model still has the classes and attributes with which the index was begun."""
+        return (self._size, self._width) == (schema.frame.size, len(schema.columns))
+
     # The log
 
     def _catch_up(self) -> None:
@@ -194,6 +201,8 @@ class RowIndex:
         end = self._store.get_model(self._model)
         if end.key != self.key:
             raise NotFound("model", self._model, "any more: another has its name")
+        if end.shapes.extensions != self._extensions:  # the next request has an index of its own
+            raise Unavailable(f"model {self._model} was just extended: send it again")
         if end.instance_count > MAX_ROWS:
             raise FailedPrecondition(
                 f"model {self._model} has {end.instance_count:,} rows; at most {MAX_ROWS:,} can be filtered or "
@@ -374,7 +383,7 @@ def guess_classes(
     classifier: TreeClassifier, values: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Return the likeliest class of rows (n, K), and 1 minus its probability."""
-    found = classifier.model.predict_cells(UncertainValues(values))
+    found = classifier.model.predict_cells(UncertainValues(values).of_first(classifier.width))
     klass = np.asarray(found.klass, np.int64)
     doubt = 1.0 - np.take_along_axis(found.theta, klass[:, None], axis=1)[:, 0]
     return klass, np.clip(doubt, 0.0, 1.0)
@@ -426,7 +435,7 @@ class RowIndexes:
         self._store = store
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="quercus-rows")
         self._judges = ThreadPoolExecutor(1, thread_name_prefix="quercus-doubt")
-        self._kept: dict[int, RowIndex] = {}
+        self._kept: dict[tuple[int, int], RowIndex] = {}  # by identity of the schema
         self._judging: set[asyncio.Future[None]] = set()
 
     async def find(
@@ -452,9 +461,11 @@ class RowIndexes:
         return found
 
     def _find(self, wanted: RowSelection, schema: ModelSchema, *rest: Any) -> tuple[RowIndex, Found]:
-        index = self._kept.pop(schema.key, None) or RowIndex(self._store, schema)
+        index = self._kept.pop(schema.identity, None)
+        if index is None or not index.fits(schema):
+            index = RowIndex(self._store, schema)
         found = index.find(wanted, schema, *rest)
-        self._kept[schema.key] = index
+        self._kept[schema.identity] = index
         if len(self._kept) > MAX_INDEXES:
             del self._kept[next(iter(self._kept))]
         return index, found

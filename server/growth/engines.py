@@ -25,7 +25,7 @@ from quercus.labelling.history import reported_label
 from quercus.server.growth.saved_columns import SavedEngine
 from quercus.server.wire import snapshots
 from quercus.server.wire.agenda import decode_asked, encode_asked
-from quercus.server.wire.models import specification_of
+from quercus.server.wire.models import attribute_count, specification_of
 from quercus.server.wire.trees import encode_head
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.model import Specification
@@ -33,12 +33,16 @@ from quercus.specification.parameters import BUCKET
 from quercus.specification.strategies import chosen_strategy
 from quercus.storage import Event, EventKind, InstanceColumns
 from quercus.trees import (
+    RECENT_ROWS,
+    REFERENCE_ROWS,
+    STEP_ROWS,
     Abc45,
     AccuracyBlock,
     ActiveForest,
     Answered,
     AverageConfidence,
     Corrected,
+    Drift,
     Edges,
     GrowthState,
     LearnedModel,
@@ -51,6 +55,8 @@ from quercus.trees import (
     SavedForest,
     SplitName,
     TreeModel,
+    accuracy_fall,
+    changed_attributes,
     count_rows,
     forest_of,
     grow,
@@ -72,9 +78,15 @@ def learns_again(specification: Specification) -> bool:
     return not specification.algorithm.engine
 
 
-def tree_engine(specification: Specification) -> TreeEngine:
-    """Return the engine of a new model whose trees follow the log."""
-    engine: TreeEngine = resolve_name(specification.algorithm.engine)(specification)
+def tree_engine(specification: Specification, attributes: int | None = None) -> TreeEngine:
+    """Return the engine of a new model whose trees follow the log.
+
+    Parameters
+    ----------
+    specification : of the model, with all attributes and classes that it has now.
+    attributes : how many of the attributes there are before the first event; None: all.
+    """
+    engine: TreeEngine = resolve_name(specification.algorithm.engine)(specification, attributes)
     return engine
 
 
@@ -150,16 +162,30 @@ class LabelUpdate(NamedTuple):
     asked: bytes
 
 
+class SpecificationUpdate(NamedTuple):
+    """A specification in force from now on, with the attributes and classes of the whole log.
+
+    Attributes
+    ----------
+    specification : in force.
+    attributes : how many of the attributes there are by now.
+    """
+
+    specification: Specification
+    attributes: int
+
+
 class LogEvents:
     """The events of one log, and its instances so far.
 
     Parameters
     ----------
-    size : number of classes.
+    specification : of the model, with the attributes and classes of the whole log.
     """
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, specification: Specification) -> None:
+        self._whole = specification
+        self._size = specification.frame.size
         self._instances = array("q")  # sequence of each instance, by ordinal
         self.specification = b""
         """The newest that a SPECIFICATION event brought, as it is stored; empty: none did."""
@@ -178,9 +204,14 @@ class LogEvents:
         self._instances = array("q", sequences.tobytes())
         self.specification = specification
 
+    def read_specification(self, data: bytes) -> SpecificationUpdate:
+        """Return a stored specification."""
+        found = specification_of(data, like=self._whole)
+        return SpecificationUpdate(found, attribute_count(data))
+
     def read_entries(
         self, parts: Sequence[InstanceColumns | Event]
-    ) -> Iterator[InstanceColumns | LabelUpdate | Specification]:
+    ) -> Iterator[InstanceColumns | LabelUpdate | SpecificationUpdate]:
         """Yield the events of the next part of the log: rows, label events, a specification in force."""
         for part in parts:
             if isinstance(part, InstanceColumns):
@@ -188,7 +219,7 @@ class LogEvents:
                 yield part
             elif part.kind is EventKind.SPECIFICATION:
                 self.specification = part.specification or b""
-                yield specification_of(self.specification)
+                yield self.read_specification(self.specification)
             elif (reported := reported_label(part, self._size)) is not None:
                 yield LabelUpdate(bisect_left(self._instances, part.instance), reported, part.asked or b"")
 
@@ -198,19 +229,25 @@ class TreeEngine:
 
     Parameters
     ----------
-    specification : specification of the model.
+    specification, attributes : see `tree_engine`.
     followed : returns the specification of the tree that grows, from the model's.
     """
 
     def __init__(
-        self, specification: Specification, followed: Callable[[Specification], Specification] = as_active
+        self,
+        specification: Specification,
+        attributes: int | None = None,
+        followed: Callable[[Specification], Specification] = as_active,
     ) -> None:
         self._specification = specification
+        self._attributes = attributes
         self._followed = followed
-        self._state = GrowthState.initial(followed(specification))
-        self._log = LogEvents(specification.frame.size)
+        self._state = GrowthState.initial(followed(specification), attributes)
+        self._log = LogEvents(specification)
         self._grown: TreeModel | None = None  # the last tree; it predicts the rows that are folded next
         self._accuracy: tuple[AccuracyBlock, ...] = ()
+        # the end of the rows and the edges for which it was found
+        self._changed: tuple[object, list[tuple[int, float]]] = None, []
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -246,6 +283,28 @@ class TreeEngine:
     def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
         self._accuracy = accuracy
+
+    @property
+    def changed_attributes(self) -> list[tuple[int, float]]:
+        """Attributes whose values have changed lately: a function of the folded rows."""
+        count = self._state.instance_count
+        end = count // STEP_ROWS * STEP_ROWS
+        if self._changed[0] != (end, self._state.edges):
+            first = max(0, end - RECENT_ROWS - REFERENCE_ROWS)
+            codes = self._state.evidence.codes[first:end]
+            starts = np.maximum(self._state.attribute_starts - first, 0)
+            self._changed = (end, self._state.edges), changed_attributes(codes, starts)
+        return self._changed[1]
+
+    @property
+    def attribute_names(self) -> list[str]:
+        """Names of the attributes."""
+        return [each.name for each in self._specification.attributes]
+
+    @property
+    def drift(self) -> Drift:
+        """What has changed lately."""
+        return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
 
     @property
     def is_settled(self) -> bool | None:
@@ -292,7 +351,7 @@ class TreeEngine:
     def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, before anything is folded; ``ValueError`` if it does not fit."""
         stored, asked = bytes.fromhex(saved.head["specification"]), saved.head["asked"]
-        specification = specification_of(stored) if stored else self._specification
+        specification = self._log.read_specification(stored).specification if stored else self._specification
         evidence = SavedEvidence(
             int(saved.head["answers"]), None if asked is None else decode_asked(asked.encode()), saved.columns
         )
@@ -303,15 +362,15 @@ class TreeEngine:
         self._log.restore_instances(saved.columns["sequences"], stored)
 
     def _to_tree_event(
-        self, entry: InstanceColumns | LabelUpdate | Specification
+        self, entry: InstanceColumns | LabelUpdate | SpecificationUpdate
     ) -> Observed | Answered | Refused | Corrected | Respecified:
         size = self._specification.frame.size
         match entry:
             case InstanceColumns():
                 return Observed(entry.values, decode_contours(entry.labels, size))
-            case Specification():
-                self._specification = entry
-                return Respecified(self._followed(entry))
+            case SpecificationUpdate(specification, attributes):
+                self._specification = specification
+                return Respecified(self._followed(specification), attributes)
             case LabelUpdate():
                 label, reliability, replaces = entry.reported
                 known = None if label is None else contour(label, size)
@@ -344,12 +403,12 @@ class ActiveE2mEngine(TreeEngine):
 
     Parameters
     ----------
-    specification : specification of the model; the active tree has its level, strategy and budget.
+    specification, attributes : see `tree_engine`; the active tree has the model's level, strategy and budget.
     """
 
-    def __init__(self, specification: Specification) -> None:
-        super().__init__(specification)
-        self._learner = TreeEngine(specification, at_level_one)
+    def __init__(self, specification: Specification, attributes: int | None = None) -> None:
+        super().__init__(specification, attributes)
+        self._learner = TreeEngine(specification, attributes, at_level_one)
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -378,7 +437,7 @@ class ActiveE2mEngine(TreeEngine):
 
     def restore_state(self, saved: SavedEngine) -> None:
         """Continue from a saved state, both trees or neither."""
-        learner = TreeEngine(self._specification, at_level_one)
+        learner = TreeEngine(self._specification, self._attributes, at_level_one)
         learner.restore_state(saved.part_named("learner"))
         learner.resume_accuracy(self._learner.accuracy)
         super().restore_state(saved.part_named("adviser"))
@@ -388,13 +447,14 @@ class ActiveE2mEngine(TreeEngine):
 class ForestEngine(TreeEngine):
     """The forest of many memories of a log, and an active tree of the same log beside it, for people to read."""
 
-    def __init__(self, specification: Specification) -> None:
-        super().__init__(specification)
+    def __init__(self, specification: Specification, attributes: int | None = None) -> None:
+        super().__init__(specification, attributes)
         self._forest = self._empty_forest()
 
     def _empty_forest(self) -> MemoryForest:
         specification = self._specification
-        return forest_of(_forest_in(specification), specification.attributes, specification.frame.size)
+        size = specification.frame.size
+        return forest_of(_forest_in(specification), specification.attributes, size, self._attributes)
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log; the forest takes the label of a row from the tree."""
@@ -404,8 +464,9 @@ class ForestEngine(TreeEngine):
                 case InstanceColumns():
                     size = self._specification.frame.size
                     self._forest.observe(entry.values, decode_contours(entry.labels, size))
-                case Specification():
-                    self._forest.level = _forest_in(entry).prediction_level
+                case SpecificationUpdate(specification, attributes):
+                    self._forest.level = _forest_in(specification).prediction_level
+                    self._forest.begin_attributes(attributes)
                 case LabelUpdate(row):
                     self._forest.replace_contour(row, self._state.contour(row))
 

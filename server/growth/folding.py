@@ -28,8 +28,8 @@ from quercus.server.wire.limits import (
     PUBLISH_SHARE,
     UNREAD_SHARE,
 )
-from quercus.server.wire.models import encode_model, specification_of
-from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above
+from quercus.server.wire.models import encode_model, first_specification, specification_of
+from quercus.server.wire.reports import accuracy_in, encode_report, stopped_above, with_changes
 from quercus.specification.model import Specification
 from quercus.storage import AgendaEntry, Change, Event, EventKind, Fence, ModelRecord, Store
 
@@ -69,7 +69,10 @@ class LogFolder:
         self._interval_s = interval_s
         self._model = record.name
         self.key = record.key
-        self._engine = self._make_engine(specification_of(record.initial_specification), record.report)
+        self.extensions = record.shapes.extensions
+        """How often the model had been extended: the events that this takes have the shape of then."""
+        self._extended_by = record.shapes.since
+        self._engine = self._make_engine(*first_specification(record), record.report)
         if reason := encode_model(record, {}).asking_stopped:
             _log.warning("model %s asks nothing: %s", record.name, reason)
         self._saved = SavedGrowth(store, record)
@@ -93,8 +96,8 @@ class LogFolder:
         self.wake_at = math.inf
         """Monotonic time when the next step has work, even if the store does not change until then."""
 
-    def _make_engine(self, specification: Specification, report: bytes) -> TreeEngine:
-        engine = tree_engine(specification)
+    def _make_engine(self, specification: Specification, attributes: int, report: bytes) -> TreeEngine:
+        engine = tree_engine(specification, attributes)
         engine.resume_accuracy(accuracy_in(report))
         return engine
 
@@ -175,7 +178,7 @@ class LogFolder:
     def _fold_chunk(self) -> bool:
         started = time.thread_time()
         segment = self._store.read_log(self._model, self._folded, rows=GROWTH_ROWS, size_bytes=GROWTH_BYTES)
-        if not segment.parts:
+        if not segment.parts or segment.extensions != self.extensions:  # another folder begins anew
             return False
         self._engine.fold_events(segment.parts)
         self._folded = segment.last
@@ -194,6 +197,8 @@ class LogFolder:
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         news = self._folded - record.sequence_grown
+        if self._folded < self._extended_by:  # a tree as of now had fewer classes or attributes
+            return math.inf
         if news < 0 or (news == 0 and record.tree_version > 0 and not self._outdated):
             return math.inf
         behind = self.is_behind(record)
@@ -226,9 +231,14 @@ class LogFolder:
         data = grown.encode()
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
         report = encode_report(
-            self._engine.accuracy, self._engine.is_settled, grown.confidence, grown.other_names,
+            self._engine.accuracy,
+            self._engine.is_settled,
+            grown.confidence,
+            grown.other_names,
             self._engine.labelled_rows,
-        )  # fmt: skip
+            self._engine.drift,
+            self._engine.attribute_names,
+        )
         version = self._store.publish(
             self._model, as_of=self._folded, snapshot=data, agenda=agenda, key=self.key, keep=self._keep,
             fence=self.fence(), report=report,
@@ -301,8 +311,8 @@ class RelearningFolder(LogFolder):
         self._learning: RunningTask | None = None
         self._asked_of = -1  # newest event that the agenda knows
 
-    def _make_engine(self, specification: Specification, report: bytes) -> TreeEngine:
-        return TreeEngine(specification)  # it asks alone
+    def _make_engine(self, specification: Specification, attributes: int, report: bytes) -> TreeEngine:
+        return TreeEngine(specification, attributes)  # it asks alone
 
     def may_rest(self, record: ModelRecord | Change) -> bool:
         """Return whether `LogFolder.may_rest` holds and no model is being learned, whose result would have to wait."""
@@ -351,9 +361,10 @@ class RelearningFolder(LogFolder):
         if isinstance(learning.outcome, LearningFailedError):
             self._learning = None
         learnt, as_of = learning.get_outcome(), learning.task.as_of
+        report = with_changes(learnt.report, self._engine.changed_attributes, self._engine.attribute_names)
         version = self._store.publish(
             self._model, as_of=as_of, snapshot=learnt.snapshot, agenda=None, key=self.key, keep=self._keep,
-            fence=self.fence(), report=learnt.report,
+            fence=self.fence(), report=report,
         )  # fmt: skip
         self._learning = None  # not before: where the store takes nothing now, it takes these trees later
         self._outdated = False

@@ -339,6 +339,10 @@ class Grower:
             folding.forget_saved()
             self._drop_folder(record.key)
             folding = None
+        if folding is not None and folding.extensions != record.shapes.extensions:
+            _log.info("model %s: it has other classes or attributes; its log is read again", record.name)
+            self._drop_folder(record.key)
+            folding = None
         if folding is None:
             pace = (self._keep, self._interval_s, self._agenda_share)
             if learns_again(specification_of(record.initial_specification)):

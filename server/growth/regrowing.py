@@ -11,7 +11,7 @@ import numpy as np
 from quercus.server.growth.engines import learns_again, tree_engine
 from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
-from quercus.server.wire.models import specification_of
+from quercus.server.wire.models import first_specification
 from quercus.storage import CorruptStore, ModelRecord, Store
 
 MAX_EVENTS: Final = 100_000
@@ -41,10 +41,10 @@ def regrow_model(store: Store, model: str, as_of: int) -> bytes:
     as_of : sequence of the last event.
     """
     record = store.get_model(model)
-    specification = specification_of(record.initial_specification)
+    specification, attributes = first_specification(record)
     if learns_again(specification):
         return learn_model(store, LearningTask(model, record.key, as_of)).snapshot
-    engine, last = tree_engine(specification), 0
+    engine, last = tree_engine(specification, attributes), 0
     while last < as_of:
         rows = min(GROWTH_ROWS, as_of - last)
         segment = store.read_log(model, last, rows=rows, size_bytes=GROWTH_BYTES)

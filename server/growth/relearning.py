@@ -17,10 +17,11 @@ from quercus.server.growth.engines import (
     LabelUpdate,
     LogEvents,
     Names,
+    SpecificationUpdate,
     full_attributes,
 )
 from quercus.server.wire.limits import GROWTH_BYTES, GROWTH_ROWS
-from quercus.server.wire.models import specification_of
+from quercus.server.wire.models import first_specification, specification_of
 from quercus.server.wire.reports import accuracy_in, encode_report
 from quercus.server.wire.snapshots import is_readable
 from quercus.server.wire.trees import TreeClassifier
@@ -88,7 +89,7 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
     record = store.get_model(task.model)
     if record.key != task.key:
         raise ReplacedError
-    learner = RelearningEngine(specification_of(record.initial_specification))
+    learner = RelearningEngine(first_specification(record)[0])
     # the trees that are served, and the event up to which they were learned
     before: LearnedModel | None = None
     before_as_of = last = 0
@@ -101,9 +102,11 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
         segment = store.read_log(task.model, last, rows=rows, size_bytes=GROWTH_BYTES)
         if not segment.parts or store.get_model(task.model).key != task.key:
             raise ReplacedError
+        if segment.extensions != record.shapes.extensions:  # meanwhile: the grower wants it no more
+            return learn_model(store, task)
         learner.fold_events(segment.parts)
         last = segment.last
-        if last == before_as_of:
+        if last == before_as_of and before_as_of > record.shapes.since:
             learner.begin_counting(before)
     grown = learner.grown_trees(store.vocabulary(task.model))
     accuracy = learner.with_new_labels(accuracy_in(record.report))
@@ -122,7 +125,7 @@ class RelearningEngine:
 
     def __init__(self, specification: Specification) -> None:
         self._evidence = LoggedEvidence(specification)
-        self._log = LogEvents(specification.frame.size)
+        self._log = LogEvents(specification)
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
         self._heard: set[int] = set()  # rows about which somebody said something
@@ -159,8 +162,8 @@ class RelearningEngine:
                         data: decode(data, evidence.specification.frame.size) for data in set(entry.labels)
                     }
                     evidence.observe(entry.values, [known[data] for data in entry.labels])
-                case Specification():
-                    evidence.specification = entry
+                case SpecificationUpdate(specification):
+                    evidence.specification = specification
                 case LabelUpdate():
                     self._heard.add(entry.instance)
                     evidence.add_label(entry.instance, entry.reported)

@@ -52,6 +52,7 @@ class SavedGrowth:
     def __init__(self, store: Store, record: ModelRecord) -> None:
         self._store = store
         self._model, self._uid = record.name, record.uid
+        self._extensions = record.shapes.extensions
         beside = store.beside(SUFFIX)
         self._path = None if beside is None or not record.uid else beside / (record.uid + ENDING)
         self._spent_s = 0.0
@@ -140,6 +141,7 @@ class SavedGrowth:
             "format": FORMAT,
             "quercus": __version__,
             "model": self._uid,
+            "extensions": self._extensions,
             "sequence": sequence,
             "events": len(events),
             "log": hashlib.blake2b(repr(events).encode(), digest_size=16).hexdigest(),

@@ -90,16 +90,17 @@ def _read_page(
     events, details = store.said_details(schema.model, look)
     if details.model.key != schema.key:
         raise NotFound("model", schema.model, "any more: another has its name")
+    is_extended = details.model.shapes != schema.shapes
     said = {
         each.event.sequence: (each, history)
         for history in details.histories.values()
         for each in label_events(history)
     }
-    fresh = ModelSchema.of(details.model, details.vocabulary) if with_values else schema
+    fresh = ModelSchema.of(details.model, details.vocabulary) if with_values or is_extended else schema
     page = [
         encode_answer(*said[event.sequence], fresh, with_values=with_values)
         for event in events
-        if event.sequence in said and wanted.is_selected(said[event.sequence][0], schema.frame)
+        if event.sequence in said and wanted.is_selected(said[event.sequence][0], fresh.frame)
     ]
     return page, events[-1].sequence if len(events) == look.limit else None
 

@@ -113,7 +113,7 @@ async def with_schema(core: ServiceCore, model: str, attempt: Callable[[ModelSch
         done = await attempt(schema)
     except (InvalidInput, ModelReplaced) as error:
         former, schema = schema, await core.catalogue.reload_schema(model)
-        if isinstance(error, InvalidInput) and schema.key == former.key:
+        if isinstance(error, InvalidInput) and schema.identity == former.identity:
             raise
         try:
             done = await attempt(schema)
@@ -134,7 +134,9 @@ async def _decode_label(
 ) -> Label:
     """Read a label; `NotFound` rather than `InvalidInput` where the model has no such query."""
     try:
-        return await core.convert_message(request, decode_label, request.label, schema.frame)
+        return await core.convert_message(
+            request, decode_label, request.label, schema.frame, "label", schema.shapes
+        )
     except InvalidInput:
         await core.read(core.store.get_query, model, number)
         raise

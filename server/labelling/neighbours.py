@@ -80,7 +80,7 @@ def _find_neighbours(
         len(others), dtype=bool
     )  # which end in the leaf of the row; none if there are several trees
     if isinstance(classifier.model, TreeModel):
-        both = np.vstack([own, others])
+        both = np.vstack([own, others])[:, : classifier.width]
         leaves = classifier.model.flat.route(classifier.model.encoder.codes(both), both)
         same = np.asarray(leaves[1:] == leaves[0])
     mean = apart.mean(axis=1)

@@ -29,7 +29,7 @@ async def known_model(core: ServiceCore, schema: ModelSchema) -> KnownModel:
         estimated = await core.read(is_estimated, core.store, schema.model)
         core.estimates.note_wanted(schema.key, estimated)
     crowd = await crowd_of_model(core, schema) if estimated else None
-    return KnownModel(schema.frame.size, schema.key, crowd)
+    return KnownModel(schema.frame.size, schema.key, crowd, schema.shapes.extensions)
 
 
 def is_estimated(store: Store, model: str) -> bool:
@@ -45,6 +45,7 @@ def _newest_answer(store: Store, model: str) -> int:
 
 def _make_estimate(store: Store, schema: ModelSchema) -> tuple[int, Crowd]:
     events = store.opinions(schema.model, MAX_LABELS)
-    if store.get_model(schema.model).key != schema.key:  # the labels may belong to another model
+    record = store.get_model(schema.model)
+    if (record.key, record.shapes.extensions) != schema.identity:  # the labels are of another model, or frame
         return 0, NOBODY
     return events[-1].sequence if events else 0, crowd_of(events, schema.frame.size)

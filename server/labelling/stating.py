@@ -45,7 +45,7 @@ async def state_evidence(core: ServiceCore, request: pb.StateEvidenceRequest) ->
         if await core.read(is_estimated, core.store, model):
             crowd = await core.estimates.run_unshared(partial(_crowd_of_all, core.store, schema, spoken))
         batch = StatementBatch(request.request_id, spoken, permitted)
-        known = KnownModel(schema.frame.size, schema.key, crowd)
+        known = KnownModel(schema.frame.size, schema.key, crowd, schema.shapes.extensions)
         planned = await core.read(core.store.plan_statements, model, batch, known)
         done = await core.write(core.store.state, model, batch, known, planned)
         return pb.StateEvidenceResponse(
@@ -67,7 +67,11 @@ def _decode_statements(
             raise InvalidInput(
                 f"{field}.label", "is given, but retract takes back what was stated: leave out one"
             )
-        label = None if given.retract else encode(decode_label(given.label, schema.frame, f"{field}.label"))
+        label = (
+            None
+            if given.retract
+            else encode(decode_label(given.label, schema.frame, f"{field}.label", schema.shapes))
+        )
         declared = given.reliability if given.HasField("reliability") else None
         with field_prefix(field):
             check_declared(declared)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Generator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from zlib import crc32
 
@@ -15,6 +16,7 @@ import numpy as np
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling.history import stored_values
+from quercus.labelling.shapes import Shapes
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.row_index import Found, guess_classes
 from quercus.server.core.service_core import STOPPING, OnCore
@@ -178,7 +180,8 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                     continue
             pending = await self._core.writer.queue_push(push)
             if not push.new_values:
-                return _QueuedBatch(pending, len(push.ids), faults, unseen)
+                again = partial(self._queue_again, model, key, request, row_by_row)
+                return _QueuedBatch(pending, len(push.ids), faults, unseen, again)
             try:
                 await pending
             except ConflictingRows as error:
@@ -191,6 +194,11 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             _log_full_attributes(schema, await self._core.catalogue.reload_schema(model))
             return _QueuedBatch(pending, len(push.ids), faults, unseen)
         raise Stale(f"the nominal values of model {model} keep changing")
+
+    async def _queue_again(self, model: str, key: int, request: _Batch, row_by_row: bool) -> _Outcome:
+        """Encode a batch anew, and store it: the model was extended before it was written."""
+        await self._core.catalogue.reload_schema(model)
+        return await (await self._queue_batch(model, key, request, row_by_row))
 
     async def ListInstances(self, request: pb.ListInstancesRequest, context: Any) -> pb.ListInstancesResponse:
         """Return a page of instances: those that are wanted, in the order that is wanted."""
@@ -243,7 +251,9 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             if record.key != key:
                 raise _replaced_error(model)
             if record.sequence_committed > after:
-                page = await core.read(_read_events, core.store, model, key, request, after, most)
+                page = await core.read(
+                    _read_events, core.store, model, key, request, after, most, record.shapes
+                )
                 after = page.sequence
                 yield page
             else:
@@ -278,9 +288,16 @@ class _QueuedBatch:
     rows: int
     faults: RowFaults
     unseen: Sequence[values_pb2.UnseenNames]
+    again: Callable[[], Awaitable[_Outcome]] | None = None
+    """Stores it anew if the model was extended before it was written."""
 
     def __await__(self) -> Generator[Any, None, _Outcome]:
-        stored = yield from self.written.__await__()
+        try:
+            stored = yield from self.written.__await__()
+        except Stale:
+            if self.again is None:
+                raise
+            return (yield from self.again().__await__())
         refused: dict[int, Exception] = dict(self.faults.by_row)
         if stored.refused:
             kept = kept_rows(self.rows + len(refused), self.faults.by_row)
@@ -310,7 +327,7 @@ def _log_full_attributes(before: ModelSchema, now: ModelSchema) -> None:
     """Log each attribute that has just learned the last value that it may have."""
     if now.key != before.key:  # another model has taken the name
         return
-    for old, new in zip(before.columns, now.columns, strict=True):
+    for old, new in zip(before.columns, now.columns, strict=False):  # it may have more now
         if new.values is not None and new.is_full and not old.is_full:
             _log.warning(
                 "attribute %s of model %s has %d values, the most it may: %s",
@@ -328,7 +345,7 @@ def _decode_push(
     count = count_rows(request.rows, schema, sizes)
     ids = _ids_of_push(request, count, generated, faults)
     labels = decode_labels(
-        request.labels if request.HasField("labels") else None, count, schema.frame, faults
+        request.labels if request.HasField("labels") else None, count, schema.frame, faults, schema.shapes
     )
     displays = decode_displays(request.displays, count, faults)
     rows = decode_rows(
@@ -340,7 +357,10 @@ def _decode_push(
         ids, labels = tuple(ids[row] for row in kept), [labels[row] for row in kept]
         values, displays = values[kept], tuple(displays[row] for row in kept) if displays else ()
     row_by_row = faults is not WHOLE
-    push = Push(schema.model, ids, values, labels, rows.new_values, schema.key, displays, row_by_row)
+    push = Push(
+        schema.model, ids, values, labels, rows.new_values, schema.key, displays, row_by_row,
+        schema.shapes.extensions,
+    )  # fmt: skip
     return push, rows.unseen
 
 
@@ -366,12 +386,20 @@ def _replaced_error(model: str) -> FailedPrecondition:
 
 
 def _read_events(
-    store: Store, model: str, key: int, request: pb.WatchEventsRequest, after: int, most: int
+    store: Store,
+    model: str,
+    key: int,
+    request: pb.WatchEventsRequest,
+    after: int,
+    most: int,
+    shapes: Shapes,
 ) -> pb.WatchEventsResponse:
     events = store.read_events(model, after, most)
     schema = ModelSchema.read(store, model)  # after the events: it names all their values
     if schema.key != key:  # the events may belong to another model
         raise _replaced_error(model)
+    if schema.shapes != shapes:  # the model was extended: what was read may have its former shape
+        return _read_events(store, model, key, request, after, most, schema.shapes)
     response = pb.WatchEventsResponse(sequence=events[-1].sequence if events else after, model_uid=schema.uid)
     kinds = set(map(int, request.kinds))
     for event in events:

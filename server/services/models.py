@@ -16,9 +16,12 @@ from quercus.server.gate.access import current_caller
 from quercus.server.labelling.reliability import known_model
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.errors import ResourceExhausted
+from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.models import (
     check_sizes,
     encode_model,
+    extension_of,
+    is_extension,
     new_specification,
     stored_specification,
     updated_specification,
@@ -85,6 +88,14 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
             known = await known_model(self._core, await self._core.catalogue.reload_schema(model))
             return await self._core.write(_update_in_store, store, model, request, known)
 
+    async def ExtendModel(self, request: pb.ExtendModelRequest, context: Any) -> pb.Model:
+        """Add classes and attributes; the extension is an event of the log."""
+        model, core = parse_model(request.name), self._core
+        check_id(request.request_id, "request_id")
+        done = await core.write(_extend_in_store, core.store, model, request, core.config.message_limits)
+        core.catalogue.forget_schema(model)
+        return done
+
     async def DeleteModel(self, request: pb.DeleteModelRequest, context: Any) -> empty_pb2.Empty:
         """Remove a model and all that belongs to it."""
         model = parse_model(request.name)
@@ -135,6 +146,18 @@ def _granted_records(store: Store, after: str, granted: frozenset[str]) -> Itera
         if name > after:
             with suppress(NotFound, CorruptStore):
                 yield store.get_model(name)
+
+
+def _extend_in_store(
+    store: Store, model: str, request: pb.ExtendModelRequest, sizes: MessageLimits
+) -> pb.Model:
+    record = store.extend_model(
+        model,
+        lambda stored: extension_of(stored, request, sizes),
+        request.request_id,
+        lambda stored, before: is_extension(stored, before, request, sizes),
+    )
+    return encode_model(record, store.vocabulary(model))
 
 
 def _check_examples(store: Store, model: str, request: pb.UpdateModelRequest) -> None:

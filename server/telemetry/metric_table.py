@@ -135,6 +135,12 @@ RECENT_ACCURACY: Final = _of_a_model(
     "Mean probability, under the labels of these rows, of the classes that were predicted.",
     "percentunit",
 )
+ACCURACY_FALL: Final = _of_a_model(
+    "accuracy_fall", "How far the accuracy fell within the last 1,000 labels; 0 if it did not.", "percentunit"
+)
+CHANGED_ATTRIBUTES: Final = _of_a_model(
+    "changed_attributes", "Attributes whose values differ in the last 500 rows from those before."
+)
 MODEL: Final = (
     INSTANCES,
     COMMITTED,
@@ -150,6 +156,8 @@ MODEL: Final = (
     OTHER_NAMES,
     RECENT_ROWS,
     RECENT_ACCURACY,
+    ACCURACY_FALL,
+    CHANGED_ATTRIBUTES,
 )
 
 METRICS: Final = (*CALLS, *SERVER, *MODEL)

@@ -33,7 +33,7 @@ from quercus.server.telemetry import metric_table as table
 from quercus.server.telemetry.metric_sums import Answers, SumOfWorkers
 from quercus.server.telemetry.metric_table import MetricRow
 from quercus.server.wire.limits import MAX_PAGE
-from quercus.server.wire.reports import accuracy_in, other_names_in
+from quercus.server.wire.reports import accuracy_in, drift_in, other_names_in
 from quercus.server.workers.board import Tally
 from quercus.storage import ModelRecord, StorageError, Store
 
@@ -152,18 +152,30 @@ _OF_A_MODEL: Final[tuple[tuple[MetricRow, Callable[[ModelRecord], float]], ...]]
 
 def _report_families(records: Sequence[ModelRecord]) -> Iterator[Metric]:
     """Yield what the grower reports of each model: names beyond a bound, and the recent accuracy where it is known."""
-    others, rows, accuracy = map(_gauge_family, (table.OTHER_NAMES, table.RECENT_ROWS, table.RECENT_ACCURACY))
+    others, rows, accuracy, fall, changed = map(
+        _gauge_family,
+        (
+            table.OTHER_NAMES,
+            table.RECENT_ROWS,
+            table.RECENT_ACCURACY,
+            table.ACCURACY_FALL,
+            table.CHANGED_ATTRIBUTES,
+        ),
+    )
     for record in records:
         try:
             blocks = accuracy_in(record.report)
             others.add_metric((record.name,), other_names_in(record.report))
+            drift = drift_in(record.report)
+            fall.add_metric((record.name,), drift.accuracy.before - drift.accuracy.since)
+            changed.add_metric((record.name,), len(drift.attributes))
         except DecodeError:  # of a damaged model, which the status names
             continue
         count = sum(block.rows for block in blocks)
         if count:
             rows.add_metric((record.name,), count)
             accuracy.add_metric((record.name,), sum(block.expected for block in blocks) / count)
-    yield from (others, rows, accuracy)
+    yield from (others, rows, accuracy, fall, changed)
 
 
 class _ModelCollector(Collector):

@@ -57,9 +57,9 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
     after = 0
     while True:
         page = store.page_details(schema.model, after, PAGE)
-        if page.model.key != schema.key:
+        if (page.model.key, page.model.shapes.extensions) != schema.identity:
             raise FailedPrecondition(
-                f"model {schema.model} was deleted, and another has its name: start again"
+                f"model {schema.model} was extended, or deleted and another has its name: start again"
             )
         schema = ModelSchema.of(page.model, page.vocabulary)  # it names all values of these rows
         for history in page.histories.values():

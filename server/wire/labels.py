@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.codec import encode, encode_contours, encode_sets, pack_contour
+from quercus.belief.codec import decode, encode, encode_contours, encode_sets, pack_contour, widened
 from quercus.belief.contour import check_contour
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
@@ -23,6 +23,7 @@ from quercus.belief.label import (
 )
 from quercus.belief.mass import MassFunction
 from quercus.labelling.history import stored_label
+from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.server.wire.limits import FEW_NUMBERS
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults
 from quercus.specification.values import NOTHING, Spellings
@@ -30,8 +31,10 @@ from quercus.specification.written_labels import write_label, write_set
 from quercus.v1 import values_pb2
 
 
-def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") -> Label:
-    """Convert one label, checking it against the frame.
+def decode_label(
+    label: values_pb2.Label, frame: Frame, field: str = "label", shapes: Shapes = NEVER_EXTENDED
+) -> Label:
+    """Convert one label, checking it against the frame. Its plausibilities may be those of an earlier shape.
 
     Raises
     ------
@@ -51,10 +54,11 @@ def decode_label(label: values_pb2.Label, frame: Frame, field: str = "label") ->
             case "class_set":
                 found = class_set(frame, [class_named(name, frame) for name in label.class_set.classes])
             case "contour":
-                values = check_contour(
-                    label.contour.plausibilities, frame.size, f"{field}.contour.plausibilities"
-                )
-                found = Plausibilities(tuple(values.tolist()))
+                given = label.contour.plausibilities
+                size = shapes.frame_of_size(len(given), frame.size)
+                values = check_contour(given, size, f"{field}.contour.plausibilities")
+                data = widened(pack_contour(values.tolist()), size, frame.size)
+                found = decode(data, frame.size)
             case "mass":
                 sets, masses = label.mass.focal_sets, label.mass.masses
                 if len(sets) != len(masses):
@@ -82,9 +86,15 @@ def _spellings(classes: tuple[str, ...]) -> Spellings:
 
 
 def decode_labels(
-    labels: values_pb2.Labels | None, count: int, frame: Frame, faults: RowFaults = WHOLE
+    labels: values_pb2.Labels | None,
+    count: int,
+    frame: Frame,
+    faults: RowFaults = WHOLE,
+    shapes: Shapes = NEVER_EXTENDED,
 ) -> list[bytes]:
     """Convert the labels of `count` rows to their stored form; None means vacuous ones.
+
+    Plausibilities may be those of an earlier shape of the model, whose classes are the first of the frame.
 
     An invalid label is a fault of its row, and goes to `faults`; its stored form then means nothing.
 
@@ -105,23 +115,27 @@ def decode_labels(
             masks[row] = frame.full
         return encode_sets(masks)
     if kind == "contours":
-        return _decode_packed(labels.contours, count, frame, faults)
+        return _decode_packed(labels.contours, count, frame, faults, shapes)
     _check_count("labels.list.labels", len(labels.list.labels), count, "label")
-    return [_label_bytes(label, frame, i, faults) for i, label in enumerate(labels.list.labels)]
+    return [_label_bytes(label, frame, i, faults, shapes) for i, label in enumerate(labels.list.labels)]
 
 
-def _label_bytes(label: values_pb2.Label, frame: Frame, row: int, faults: RowFaults) -> bytes:
+def _label_bytes(label: values_pb2.Label, frame: Frame, row: int, faults: RowFaults, shapes: Shapes) -> bytes:
     try:
-        return encode(decode_label(label, frame, f"labels[{row}]"))
+        return encode(decode_label(label, frame, f"labels[{row}]", shapes))
     except InvalidInput as error:
         faults.add(RowFault(row, error.field, error.reason))
         return b""
 
 
 def _decode_packed(
-    contours: values_pb2.PackedContours, count: int, frame: Frame, faults: RowFaults
+    contours: values_pb2.PackedContours, count: int, frame: Frame, faults: RowFaults, shapes: Shapes
 ) -> list[bytes]:
-    size = frame.size
+    given, rest = divmod(len(contours.plausibilities), count)
+    size = shapes.frame_of_size(given, frame.size)
+    if not rest and size < frame.size:
+        labels = _decode_packed(contours, count, Frame(frame.classes[:size]), faults, NEVER_EXTENDED)
+        return [widened(label, size, frame.size) for label in labels]
     if len(contours.plausibilities) == count * size <= FEW_NUMBERS:
         few = tuple(contours.plausibilities)
         rows = [few[at : at + size] for at in range(0, len(few), size)]

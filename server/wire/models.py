@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, MutableSequence, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache, reduce
+from itertools import pairwise
 from typing import Any, Final, cast
 
 from google.protobuf.duration_pb2 import Duration
@@ -13,6 +17,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.belief.frame import Frame
+from quercus.labelling.shapes import Shape
 from quercus.server.wire.displays import check_guidance, check_presentation
 from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
@@ -34,7 +39,7 @@ from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.plugins import missing_package
 from quercus.specification.strategies import DEFAULT_STRATEGY
 from quercus.specification.values import canonical_names
-from quercus.storage import ModelRecord
+from quercus.storage import Extension, ModelRecord
 from quercus.v1 import model_pb2
 from quercus.v1.words import words_of
 
@@ -261,9 +266,116 @@ def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
             raise InvalidInput("kind", f"of {shown(message.name)} is missing: say nominal or numeric")
 
 
-def specification_of(data: bytes) -> Specification:
-    """Return a stored specification."""
-    return decode_specification(stored_specification(data))
+def specification_of(data: bytes, like: Specification | None = None) -> Specification:
+    """Return a stored specification; with the attributes and classes of a later one of the same model, `like`."""
+    found = decode_specification(stored_specification(data))
+    return found if like is None else replace(found, attributes=like.attributes, frame=like.frame)
+
+
+def attribute_count(data: bytes) -> int:
+    """Return the number of attributes of a stored specification."""
+    return len(model_pb2.Specification.FromString(data).attributes)
+
+
+def first_specification(record: ModelRecord) -> tuple[Specification, int]:
+    """Return the specification before the first event, in the present shape, and how many attributes there were."""
+    present = specification_of(record.specification) if record.shapes.extensions else None
+    return specification_of(record.initial_specification, like=present), attribute_count(
+        record.initial_specification
+    )
+
+
+def extended_specification(
+    current: model_pb2.Specification, request: model_pb2.ExtendModelRequest, max_values: int = MAX_VALUES
+) -> model_pb2.Specification:
+    """Return the specification with the classes and attributes of a request behind its own.
+
+    Raises
+    ------
+    InvalidInput
+        When there are none; for a name that the model has already or that comes twice, an attribute whose values
+        may not be missing, or what `complete_specification` refuses.
+    """
+    if not request.classes and not request.attributes:
+        raise InvalidInput("classes", "are none, and there are no attributes: name what the model is to have")
+    extended = model_pb2.Specification()
+    extended.CopyFrom(current)
+    named = model_pb2.ExtendModelRequest(classes=request.classes, attributes=request.attributes)
+    known = list(current.classes)
+    for i, name in enumerate(named.classes):
+        try:
+            *others, canonical = canonical_names([*known, name])
+        except ValueError:  # two spellings of one name
+            raise _known_name(f"classes[{i}]", name, "class") from None
+        if others != known:
+            raise InvalidInput(
+                f"classes[{i}]", f"is {shown(name)}, which respells a class that the model has"
+            )
+        if canonical in known:
+            raise _known_name(f"classes[{i}]", name, "class")
+        known.append(canonical)
+    extended.classes[:] = known
+    names = [each.name for each in current.attributes]
+    for i, attribute in enumerate(named.attributes):
+        if attribute.name in names:
+            raise _known_name(f"attributes[{i}].name", attribute.name, "attribute")
+        names.append(attribute.name)
+        if attribute.missing == model_pb2.MISSING_POLICY_REJECT:
+            raise InvalidInput(
+                f"attributes[{i}].missing", "is reject, but the rows that the model has lack this attribute"
+            )
+        if attribute.HasField("nominal"):
+            with _of_request(len(current.attributes)):
+                _make_canonical(
+                    attribute.nominal.values, f"attributes[{len(current.attributes) + i}].nominal.values"
+                )
+        extended.attributes.append(attribute)
+    with _of_request(len(current.attributes)):
+        return complete_specification(extended, max_values)
+
+
+def extension_of(stored: bytes, request: model_pb2.ExtendModelRequest, sizes: MessageLimits) -> Extension:
+    """Return the extension of a stored specification by a request, within the bounds of this server."""
+    current = stored_specification(stored)
+    extended = extended_specification(current, request, sizes.max_values)
+    with _of_request(len(current.attributes)):
+        check_sizes(extended, sizes)
+    before, now = ((len(each.attributes), len(each.classes)) for each in (current, extended))
+    return Extension(extended.SerializeToString(deterministic=True), before, now)
+
+
+def is_extension(
+    stored: bytes, before: Shape, request: model_pb2.ExtendModelRequest, sizes: MessageLimits
+) -> bool:
+    """Return whether a stored specification is the extension of one with the shape `before` by this request."""
+    extended = stored_specification(stored)
+    former = model_pb2.Specification()
+    former.CopyFrom(extended)
+    del former.attributes[before.attributes :]
+    del former.classes[before.classes :]
+    try:
+        return extended_specification(former, request, sizes.max_values) == extended
+    except InvalidInput:
+        return False
+
+
+def _known_name(field: str, name: str, what: str) -> InvalidInput:
+    return InvalidInput(
+        field, f"is {shown(name)}, which is the name of another {what} of the model, or comes twice"
+    )
+
+
+@contextmanager
+def _of_request(known: int) -> Iterator[None]:
+    """Name attributes in errors by their places in a request, of a model with `known` attributes before it."""
+    try:
+        yield
+    except InvalidInput as error:
+        place = re.fullmatch(r"specification\.attributes\[(\d+)\](.*)", error.field)
+        if place is None or int(place[1]) < known:
+            field = error.field.removeprefix("specification.") if "classes" in error.field else error.field
+            raise InvalidInput(field, error.reason) from error
+        raise InvalidInput(f"attributes[{int(place[1]) - known}]{place[2]}", error.reason) from error
 
 
 def updated_specification(
@@ -327,6 +439,17 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         other_names=report.other_names,
         growth_stopped=stop_text(report.stopped_above_bytes),
         asking_stopped=_absence_text(specification.strategy) if is_absent(specification.strategy) else "",
+        drift=report.drift if report.HasField("drift") else None,
+        extensions=[
+            model_pb2.Extension(
+                sequence=now.since,
+                classes=specification.classes[before.classes : now.classes],
+                attributes=[
+                    each.name for each in specification.attributes[before.attributes : now.attributes]
+                ],
+            )
+            for before, now in pairwise(record.shapes.steps)
+        ],
     )
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
-from quercus.trees import AccuracyBlock, AverageConfidence
+from quercus.trees import AccuracyBlock, AverageConfidence, Drift, accuracy_fall
 from quercus.v1 import model_pb2, values_pb2
 
 
@@ -14,6 +14,8 @@ def encode_report(
     confidence: AverageConfidence | None = None,
     other_names: Mapping[str, int] | None = None,
     labelled_rows: int = 0,
+    drift: Drift | None = None,
+    names: Sequence[str] = (),
 ) -> bytes:
     """Return the report as it is stored.
 
@@ -29,6 +31,8 @@ def encode_report(
         Rows that hold a name beyond the bound of an attribute, by attribute.
     labelled_rows
         Rows with a label.
+    drift, names
+        What has changed, and the names of the attributes.
     """
     blocks = [
         model_pb2.AccuracyBlock(
@@ -56,7 +60,38 @@ def encode_report(
         settled=settled,
         average_confidence=own,
         other_names={name: rows for name, rows in (other_names or {}).items() if rows},
+        drift=None if drift is None else _drift_message(drift, names),
     ).SerializeToString()
+
+
+def _drift_message(drift: Drift, names: Sequence[str]) -> model_pb2.Drift | None:
+    if drift == Drift():
+        return None
+    message, fall = model_pb2.Drift(), drift.accuracy
+    if fall is not None:
+        message.accuracy.before, message.accuracy.since, message.accuracy.labels = (
+            fall.before,
+            fall.since,
+            fall.labels,
+        )
+    for k, distance in drift.attributes:
+        message.attributes.add(name=names[k], distance=distance)
+    return message
+
+
+def with_changes(report: bytes, attributes: Sequence[tuple[int, float]], names: Sequence[str]) -> bytes:
+    """Return a report about learned trees with the changes of its accuracy and of attributes, by their number."""
+    changed = model_pb2.GrowthReport.FromString(report)
+    drift = Drift(accuracy_fall(accuracy_in(report)), tuple(attributes))
+    changed.ClearField("drift")
+    if (message := _drift_message(drift, names)) is not None:
+        changed.drift.CopyFrom(message)
+    return changed.SerializeToString()
+
+
+def drift_in(report: bytes) -> model_pb2.Drift:
+    """Return what has changed; empty if nothing has."""
+    return model_pb2.GrowthReport.FromString(report).drift
 
 
 def with_stop(report: bytes, most_bytes: int) -> bytes:

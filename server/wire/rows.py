@@ -59,7 +59,7 @@ def count_rows(rows: values_pb2.Rows, schema: ModelSchema, sizes: MessageLimits 
     """
     match rows.WhichOneof("kind"):
         case "packed":
-            given, width = len(rows.packed.values), len(schema.columns)
+            given, width = len(rows.packed.values), _width_of(rows.packed, schema)
             count, rest = divmod(given, width)
             if rest:
                 raise InvalidInput(
@@ -74,6 +74,15 @@ def count_rows(rows: values_pb2.Rows, schema: ModelSchema, sizes: MessageLimits 
             "rows", f"has {count} rows, must have 1 to {sizes.max_batch_rows} (max_batch_rows)"
         )
     return count
+
+
+def _width_of(packed: values_pb2.PackedRows, schema: ModelSchema) -> int:
+    """Return the number of values of each row: of the attributes that the model has, or had before an extension."""
+    most = len(schema.columns)
+    width = packed.width or most
+    if width != most and width not in schema.shapes.widths:
+        raise InvalidInput("rows.packed.width", f"is {width}, but the model has {most} attributes")
+    return width
 
 
 def decode_rows(
@@ -106,7 +115,9 @@ def decode_rows(
         few = _few_known(rows.packed, schema, count)
         if few is not None:
             return DecodedRows(np.array(few).reshape(count, -1))
-        values = np.array(rows.packed.values, dtype=np.float64).reshape(count, len(schema.columns))
+        values = np.array(rows.packed.values, dtype=np.float64).reshape(count, -1)
+        if more := len(schema.columns) - values.shape[1]:
+            values = np.concatenate([values, np.full((count, more), np.nan)], axis=1)
         finite = _are_finite(values)
         for k, column in enumerate(schema.columns):
             if finite and column.values is None:
@@ -153,7 +164,7 @@ def _are_finite(values: NDArray[np.float64]) -> bool:
 
 def known_row(rows: values_pb2.Rows, schema: ModelSchema) -> list[float] | None:
     """Return the values (K,) of a single packed row if all are present and valid; None: call `decode_rows`."""
-    if len(rows.packed.values) != len(schema.columns):
+    if len(rows.packed.values) != len(schema.columns) or rows.packed.width not in {0, len(schema.columns)}:
         return None
     return _few_known(rows.packed, schema, 1)
 
@@ -161,7 +172,7 @@ def known_row(rows: values_pb2.Rows, schema: ModelSchema) -> list[float] | None:
 def _few_known(packed: values_pb2.PackedRows, schema: ModelSchema, count: int) -> list[float] | None:
     """Return the values, row after row, if they are few, present and valid; else None."""
     width = len(schema.columns)
-    if count * width > FEW_NUMBERS:
+    if len(packed.values) != count * width or count * width > FEW_NUMBERS:
         return None
     values = list(packed.values)
     if not math.isfinite(sum(values)):

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from quercus.belief.frame import Frame
+from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.specification.attributes import other_names
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings
@@ -90,6 +91,7 @@ class ModelSchema:
     columns : attributes of the model, in declared order.
     frame : classes of the model.
     uid : tells the same to clients.
+    shapes : shapes of the log, of which the newest is that of the columns and the frame.
     """
 
     model: str
@@ -97,6 +99,12 @@ class ModelSchema:
     columns: tuple[AttributeColumn, ...]
     frame: Frame
     uid: str = ""
+    shapes: Shapes = NEVER_EXTENDED
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """The key, and how often the model was extended: what is encoded for one of them fits no other."""
+        return self.key, self.shapes.extensions
 
     @cached_property
     def nominal_counts(self) -> tuple[tuple[int, int], ...]:
@@ -134,4 +142,4 @@ class ModelSchema:
             )
             for k, attribute in enumerate(message.attributes)
         )
-        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid)
+        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid, record.shapes)

@@ -168,6 +168,7 @@ class TreeClassifier:
     classes : the frame.
     model : the model that predicts.
     names : names of the only tree; None if there are several.
+    width : number of attributes that the tree knows; a model that was extended since has more.
     """
 
     key: int
@@ -176,21 +177,23 @@ class TreeClassifier:
     classes: tuple[str, ...]
     model: LearnedModel
     names: TreeNames | None
+    width: int
     _responses: dict[int, classify_pb2.ClassifyResponse] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, key: int, snapshot: Snapshot, specification: Specification) -> TreeClassifier:
         """Build it from a stored tree and the specification, whose declared values give the codes."""
         stored = snapshots.read_classifier(snapshot.data)
+        attributes = specification.attributes[: len(stored.head.attributes)]
         edges: Edges = tuple(
             () if isinstance(declared, Nominal) else tuple(attribute.edges)
-            for declared, attribute in zip(specification.attributes, stored.head.attributes, strict=True)
+            for declared, attribute in zip(attributes, stored.head.attributes, strict=True)
         )
         model = restore_model(
             stored.form,
             stored.columns,
-            specification.attributes,
-            specification.frame.size,
+            attributes,
+            len(stored.head.classes),
             edges,
             specification.algorithm,
         )
@@ -202,6 +205,7 @@ class TreeClassifier:
             classes=tuple(stored.head.classes),
             model=model,
             names=names_of(stored.head, flats[0], 0) if len(flats) == 1 else None,
+            width=len(attributes),
         )
 
     def classify(
@@ -220,6 +224,7 @@ class TreeClassifier:
         InvalidInput
             When paths are wanted of several trees, or a row has too many combinations of values.
         """
+        cells = cells.of_first(self.width)
         values = cells.values
         if len(values) == 1 and not (want_paths or want_masses or cells.parts or np.isnan(values).any()):
             return self.classify_row(values[0].tolist())
@@ -227,6 +232,7 @@ class TreeClassifier:
 
     def classify_row(self, row: list[float]) -> classify_pb2.ClassifyResponse:
         """Classify one row of known values (K,); other calls share the response."""
+        row = row[: self.width]
         if self._tree is not None:
             node = self._tree.end_of_row(row)
             response = self._responses.get(node)

@@ -14,6 +14,7 @@ from sqlalchemy import Connection, Select, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EVENT_FIELDS
+from quercus.labelling.shapes import Shapes
 from quercus.specification.bounds import check_model_id
 from quercus.storage.admin.transfer_lines import (
     BYTES,
@@ -35,7 +36,7 @@ from quercus.storage.log.displays import insert_displays
 from quercus.storage.log.event_log import learned_values
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
-from quercus.storage.rows import find_model
+from quercus.storage.rows import find_model, shapes_of
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
 CHUNK = 1_000  # events read and written at once
@@ -47,8 +48,10 @@ class LogValidator(Protocol):
     Both methods raise `InvalidInput` with the invalid field.
     """
 
-    def check_head(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
-        """Take the content of the first line: the specification, and learned values by attribute."""
+    def check_head(
+        self, specification: bytes, budget: int, learned: list[tuple[int, str]], shapes: Shapes
+    ) -> None:
+        """Take the content of the first line: the specification, learned values by attribute, and the log's shapes."""
 
     def check_events(self, events: Sequence[dict[str, Any]]) -> None:
         """Take the next events, with their columns as they are stored.
@@ -80,6 +83,7 @@ def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
         "events": row.sequence_committed,
         "policy": asdict(policies.policy_of(connection, row.id)),
         "vocabulary": [list(each) for each in learned_pairs(connection, row.id)],
+        "shapes": shapes_of(row).rows,
     }
 
 
@@ -163,8 +167,10 @@ def make_model(
     """
     key = _insert_model(connection, head, head.model if name is None else name)
     if meaning is not None:
-        _located_error(where_head, meaning.check_head, head.specification, head.budget, head.vocabulary)
-    reading, now = LogReader(), clock().clock
+        _located_error(
+            where_head, meaning.check_head, head.specification, head.budget, head.vocabulary, head.shapes
+        )
+    reading, now = LogReader(head.shapes), clock().clock
     for chunk in checked_chunks(events, reading, meaning):
         rows = ((key, now, *map(event.get, EVENT_FIELDS)) for event in chunk)
         insert_rows(connection, log, ("model_id", "clock", *EVENT_FIELDS), rows)
@@ -172,7 +178,10 @@ def make_model(
             connection, key, {event["sequence"]: event[DISPLAY] for event in chunk if event.get(DISPLAY)}
         )
     _check_end(head, reading, where_head)
-    counted = reading.model_counters() | {"specification": reading.specification or head.specification}
+    counted = reading.model_counters() | {
+        "specification": reading.specification or head.specification,
+        "shapes": head.shapes.text,
+    }
     connection.execute(update(model).where(model.c.id == key).values(counted))
     return key, reading.sequence
 
@@ -232,6 +241,10 @@ def _check_end(head: HeaderLine, reading: LogReader, where_head: str) -> None:
             "file",
             f"has statements about instance {min(reading.uncombined_instances)}, "
             "and no event behind them that joins them",
+        )
+    if head.shapes.since > reading.sequence:
+        raise InvalidInput(
+            where_head, f"has shapes up to event {head.shapes.since}, the last is {reading.sequence}"
         )
     if reading.answer_count > head.budget:
         raise InvalidInput(

@@ -13,6 +13,7 @@ from quercus.labelling import checks
 from quercus.labelling.checks import MAX_COUNT, MAX_TIME
 from quercus.labelling.event import EVENT_FIELDS, EventKind
 from quercus.labelling.policy import Policy
+from quercus.labelling.shapes import Shapes
 from quercus.storage.queries import policies
 from quercus.storage.schema import log
 
@@ -67,6 +68,7 @@ class HeaderLine:
     events: int
     vocabulary: list[tuple[int, str]]
     policy: Policy
+    shapes: Shapes
 
 
 def lines_of(stream: IO[str]) -> Iterator[str]:
@@ -116,6 +118,10 @@ def check_head(found: dict[str, Any], where: str) -> HeaderLine:
         _check_type(where, key, found.get(key), kind)
     for key, most in (("budget", MAX_COUNT), ("events", MAX_COUNT), ("created_at", MAX_TIME)):
         check_range(where, key, found[key], 0, most)
+    try:
+        shapes = Shapes.of(found.get("shapes", []))
+    except (InvalidInput, TypeError) as error:
+        raise InvalidInput(where, f"has shapes that cannot be: {error}") from None
     return HeaderLine(
         found["model"],
         _decode_bytes(where, "specification", found["specification"]),
@@ -124,6 +130,7 @@ def check_head(found: dict[str, Any], where: str) -> HeaderLine:
         found["events"],
         _decode_vocabulary(found["vocabulary"], where),
         _decode_policy(found["policy"], where),
+        shapes,
     )
 
 

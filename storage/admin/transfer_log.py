@@ -6,6 +6,7 @@ from typing import Any
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, UNASKED, EventKind
+from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.admin.transfer_lines import DISPLAY, check_range
 
 WIDTH = 8  # bytes of a value
@@ -28,12 +29,15 @@ class LogReader:
 
     Parameters
     ----------
+    shapes : Shapes
+        How many attributes and classes its events have.
     is_unique : bool
         The database holds that each id occurs once; they need not be remembered.
     """
 
-    def __init__(self, *, is_unique: bool = False) -> None:
+    def __init__(self, shapes: Shapes = NEVER_EXTENDED, *, is_unique: bool = False) -> None:
         self._is_unique = is_unique
+        self._shapes = shapes
         self.sequence = 0
         self.specification: bytes | None = None
         """The newest that an event has."""
@@ -99,6 +103,8 @@ class LogReader:
 
     def _take_instance(self, event: dict[str, Any], where: str) -> None:
         size = len(event["values"])
+        if self._shapes.extensions:
+            self._width = WIDTH * self._shapes.shape_of(event["sequence"]).attributes
         self._width = self._width or size
         if size % WIDTH or not size or size != self._width:
             must = f"{self._width} as those before" if self._width and not self._width % WIDTH else "8 each"

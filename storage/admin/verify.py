@@ -25,6 +25,7 @@ from quercus.storage.dialect import Dialect, dialect_for
 from quercus.storage.migrate import stored_revision
 from quercus.storage.prepared import driver_of
 from quercus.storage.queries import policies
+from quercus.storage.rows import shapes_of
 from quercus.storage.schema import (
     HEAD,
     LIVE,
@@ -296,13 +297,14 @@ def _damage_of_contents(connection: Connection, row: AnyRow, reader: ModelConten
     try:
         check_model_id(row.name, "name")
         learned = learned_pairs(connection, row.id)
-        reader.check_head(row.initial_specification, row.budget, learned)
+        shapes = shapes_of(row)
+        reader.check_head(row.initial_specification, row.budget, learned, shapes)
         policies.check_policy(policies.policy_of(connection, row.id))
     except InvalidInput as error:
         yield str(error)
         return
     yield from _damage_of_vocabulary(connection, row)
-    reading = LogReader(is_unique=True)
+    reading = LogReader(shapes, is_unique=True)
     try:
         _read_log(connection, row, reader, reading)
     except InvalidInput as error:

@@ -28,7 +28,7 @@ from quercus.storage.log import event_log
 from quercus.storage.log.displays import insert_displays
 from quercus.storage.prepared import Prepared
 from quercus.storage.records import AppendedBatch, NewValue, Push
-from quercus.storage.rows import chunks_of, lock_model
+from quercus.storage.rows import chunks_of, lock_model, shapes_of
 from quercus.storage.schema import AnyRow, model, vocabulary
 from quercus.storage.schema import log as log_table
 
@@ -130,6 +130,8 @@ class _Appender:
         """Take a push; nothing is kept before everything is checked."""
         if push.key not in (None, self.row.id):
             raise FailedPrecondition(f"model {push.model} was deleted, and another has its name: start again")
+        if push.extensions not in (None, shapes_of(self.row).extensions):
+            raise Stale(f"model {push.model} was extended: read its attributes and classes again")
         # first: with old numbers of values, rows would seem to conflict with the same rows in the store
         _check_vocabulary(self.connection, self.row, push.new_values)
         (ids, values, labels), refused = self._new_rows(push)
@@ -206,12 +208,16 @@ class _Appender:
 
 def _stored_rows(connection: Connection, row: AnyRow, ids: list[str]) -> dict[str, Content]:
     stored: dict[str, Content] = {}
-    columns = (log_table.c.id, log_table.c["values"], log_table.c.label)
+    shapes = shapes_of(row)
+    columns = (log_table.c.id, log_table.c["values"], log_table.c.label, log_table.c.sequence)
     for chunk in chunks_of(ids):
         wanted = select(*columns).where(log_table.c.model_id == row.id, log_table.c.id.in_(chunk))
-        stored.update(
-            (identifier, (values, label)) for identifier, values, label in connection.execute(wanted)
-        )
+        for identifier, values, label, sequence in connection.execute(wanted):
+            is_old = sequence < shapes.since
+            stored[identifier] = (
+                shapes.widen_values(values) if is_old else values,
+                shapes.widen_label(sequence, label) if is_old else label,
+            )
     return stored
 
 

@@ -1,12 +1,21 @@
 """Displays of rows: written with them, read for those who may see them, never part of the evidence."""
 
+import json
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, bindparam, select
 
 from quercus.storage.inserts import insert_rows
-from quercus.storage.rows import chunks_of, find_model
+from quercus.storage.json_values import one_of
+from quercus.storage.prepared import Prepared
+from quercus.storage.rows import find_model
 from quercus.storage.schema import display
+
+_SHOWN = Prepared(
+    select(display.c.instance, display.c.data).where(
+        display.c.model_id == bindparam("of"), one_of(display.c.instance, "instances")
+    )
+)
 
 
 def insert_displays(connection: Connection, model_id: int, displays: Mapping[int, bytes]) -> None:
@@ -23,10 +32,7 @@ def read_displays(connection: Connection, name: str, instances: Sequence[int]) -
 
 def displays_of(connection: Connection, model_id: int, instances: Sequence[int]) -> dict[int, bytes]:
     """Return the displays of rows of a model whose row is known; see `read_displays`."""
-    found: dict[int, bytes] = {}
-    for chunk in chunks_of(instances):
-        wanted = select(display.c.instance, display.c.data).where(
-            display.c.model_id == model_id, display.c.instance.in_(chunk)
-        )
-        found.update((instance, data) for instance, data in connection.execute(wanted))
-    return found
+    if not instances:
+        return {}
+    wanted = json.dumps([int(instance) for instance in instances])
+    return {row.instance: row.data for row in _SHOWN.run_for_all(connection, of=model_id, instances=wanted)}

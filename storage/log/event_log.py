@@ -1,20 +1,24 @@
 """The evidence log: append-only, one sequence of numbers a model, without gaps."""
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, fields, replace
 from functools import cache
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, Select, bindparam, func, select
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Select, bindparam, func, select, union_all
 
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, UNASKED, Event, EventKind
+from quercus.labelling.shapes import widened_event
 from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
-from quercus.storage.inserts import insert_rows
+from quercus.storage.inserts import row_insert
+from quercus.storage.json_values import one_of
+from quercus.storage.prepared import Prepared, Write, write_together
 from quercus.storage.records import EventSelection
-from quercus.storage.rows import chunks_of, find_model
+from quercus.storage.rows import chunks_of, find_model, shapes_of
 from quercus.storage.schema import AnyRow, log, vocabulary
 
 MAX_SEQUENCE = 2**62
@@ -25,15 +29,17 @@ STATED_SINCE = select(log.c.instance).where(
     log.c.sequence > bindparam("behind"),
 )
 """Instances with labels that nobody was asked for after an event."""
+_LEARNED = Prepared(
+    select(vocabulary.c.attribute, vocabulary.c.value)
+    .where(vocabulary.c.model_id == bindparam("of"))
+    .order_by(vocabulary.c.attribute, vocabulary.c.position)
+)
 
 
 def learned_values(connection: Connection, model_id: int) -> defaultdict[int, list[str]]:
     """Learned values by attribute; a list to add to for the others."""
-    wanted = select(vocabulary.c.attribute, vocabulary.c.value).where(vocabulary.c.model_id == model_id)
     values: defaultdict[int, list[str]] = defaultdict(list)
-    for attribute, value in connection.execute(
-        wanted.order_by(vocabulary.c.attribute, vocabulary.c.position)
-    ):
+    for attribute, value in _LEARNED.run_for_all(connection, of=model_id):
         values[attribute].append(value)
     return values
 
@@ -54,14 +60,14 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
         .order_by(log.c.sequence)
         .limit(limit)
     )
-    return _as_events(connection.execute(wanted))
+    return _as_events(connection.execute(wanted), row)
 
 
-def others_between(connection: Connection, model_id: int, after: int, last: int) -> list[Event]:
+def others_between(connection: Connection, row: AnyRow, after: int, last: int) -> list[Event]:
     """Events of other kinds than INSTANCE behind `after` and up to `last`, in order."""
-    there = (log.c.model_id == model_id, log.c.sequence > after, log.c.sequence <= last)
+    there = (log.c.model_id == row.id, log.c.sequence > after, log.c.sequence <= last)
     wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
-    return _as_events(connection.execute(wanted))
+    return _as_events(connection.execute(wanted), row)
 
 
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
@@ -69,7 +75,8 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
-    return _as_events(connection.execute(_select_events().where(*mine).order_by(log.c.sequence).limit(limit)))
+    wanted = _select_events().where(*mine).order_by(log.c.sequence).limit(limit)
+    return _as_events(connection.execute(wanted), row)
 
 
 def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[str]:
@@ -99,15 +106,10 @@ def instance_history(connection: Connection, name: str, instances: Sequence[int]
 def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) -> dict[int, list[Event]]:
     """Return the events of instances of a model whose row is known; see `instance_history`."""
     found: dict[int, list[Event]] = {instance: [] for instance in instances}
-    columns = [
-        (column, chunk) for column in (log.c.sequence, log.c.instance) for chunk in chunks_of(instances)
-    ]
-    for column, chunk in columns:
-        for event in _as_events(
-            connection.execute(_events_where(column), {"model": row.id, "chunk": list(chunk)})
-        ):
-            if column is log.c.instance or event.kind is EventKind.INSTANCE:
-                found[event.instance].append(event)
+    wanted = json.dumps([int(instance) for instance in found])
+    rows = _SAID.run_for_all(connection, model=row.id, instances=wanted) if found else []
+    for event in sorted(_as_events(rows, row), key=lambda each: each.sequence):
+        found[event.instance].append(event)
     for instance, events in found.items():
         if not events:
             raise NotFound("instance", f"{row.name}/sequence {instance}")
@@ -117,12 +119,12 @@ def history_of(connection: Connection, row: AnyRow, instances: Sequence[int]) ->
 def newest_opinions(connection: Connection, name: str, limit: int) -> list[Event]:
     """The newest OPINION and STATEMENT events, oldest first."""
     checks.at_least("limit", limit, 1)
-    model_id = find_model(connection, name).id
+    row = find_model(connection, name)
     found: list[Event] = []
     for kind in (EventKind.OPINION, EventKind.STATEMENT):  # one by one, so that the index applies
-        mine = (log.c.model_id == model_id, log.c.kind == kind, log.c.instance.is_not(None))
+        mine = (log.c.model_id == row.id, log.c.kind == kind, log.c.instance.is_not(None))
         newest = _select_events().where(*mine).order_by(log.c.sequence.desc()).limit(limit)
-        found += _as_events(connection.execute(newest))
+        found += _as_events(connection.execute(newest), row)
     return sorted(found, key=lambda event: event.sequence)[-limit:]
 
 
@@ -155,9 +157,8 @@ def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]
 def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
     checks.at_least("limit", look.limit, 1)
-    wanted = _select_events().where(
-        log.c.model_id == find_model(connection, name).id, log.c.instance.is_not(None)
-    )
+    row = find_model(connection, name)
+    wanted = _select_events().where(log.c.model_id == row.id, log.c.instance.is_not(None))
     if look.newest_first:
         wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
     else:
@@ -170,21 +171,30 @@ def labeller_events(connection: Connection, name: str, look: EventSelection) -> 
         wanted = wanted.where(log.c.created_at < look.until)
     if look.instances is not None:
         wanted = wanted.where(log.c.instance.in_(look.instances))
-    return _as_events(connection.execute(wanted.limit(look.limit)))
+    return _as_events(connection.execute(wanted.limit(look.limit)), row)
 
 
 def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:
     """Append events; the caller holds the model and counts them."""
-    if events:
-        rows = [(model_id, now.clock, *_cells_of(replace(event, created_at=now.wall))) for event in events]
-        insert_rows(connection, log, ("model_id", "clock", *_STORED), rows)
+    write_together(connection, new_events(model_id, events, now))
 
 
-def _cells_of(event: Event) -> Iterator[Any]:
+def new_events(model_id: int, events: Sequence[Event], now: Timestamps) -> Write:
+    """Return events to write; see `add_events`."""
+    rows = [
+        {"model_id": model_id, "clock": now.clock, **_cells_of(replace(event, created_at=now.wall))}
+        for event in events
+    ]
+    return row_insert(log, ("model_id", "clock", *_STORED)), rows
+
+
+def _cells_of(event: Event) -> dict[str, Any]:
+    cells = {}
     for name, (stored, null) in _STORED.items():
         value = getattr(event, name)
         is_absent = stored.may_be_null and (value == null or event.kind not in stored.needed | stored.allowed)
-        yield None if is_absent else int(value) if name == "kind" else value
+        cells[name] = None if is_absent else int(value) if name == "kind" else value
+    return cells
 
 
 _STORED = {
@@ -210,16 +220,22 @@ def _select_events() -> Select[Any]:
     return select(*cells.values()).select_from(log.outerjoin(origin, same))
 
 
-@cache  # to make these statements took longer than to run them
-def _events_where(column: Column[int]) -> Select[Any]:
-    """Return the events with one of the values `chunk` in the column."""
-    chosen = column.in_(bindparam("chunk", expanding=True))
-    return _select_events().where(log.c.model_id == bindparam("model"), chosen).order_by(log.c.sequence)
+def _said_of() -> CompoundSelect[Any]:
+    """Return the events of `instances`: their own, and what was said about them."""
+    there, events = log.c.model_id == bindparam("model"), _select_events()
+    own = events.where(there, one_of(log.c.sequence, "instances"), log.c.kind == EventKind.INSTANCE)
+    return union_all(own, events.where(there, one_of(log.c.instance, "instances")))
 
 
-def _as_events(rows: Iterable[AnyRow]) -> list[Event]:
+_SAID = Prepared(_said_of())
+
+
+def _as_events(rows: Iterable[AnyRow], model: AnyRow) -> list[Event]:
+    """Return events of a model, in its present shape."""
     kinds = {int(kind): kind for kind in EventKind}
-    return [
+    events = [
         Event(row[0], kinds[row[1]], 0 if row[1] == EventKind.SPECIFICATION else row[2], *tuple(row)[3:])
         for row in rows
     ]
+    shapes = shapes_of(model)
+    return [widened_event(event, shapes) for event in events] if shapes.extensions else events

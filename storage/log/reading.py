@@ -11,7 +11,7 @@ from quercus.labelling.event import Event, EventKind
 from quercus.storage.backend import backend_of
 from quercus.storage.log.event_log import others_between
 from quercus.storage.records import Float64, InstanceColumns, LogSegment
-from quercus.storage.rows import find_model
+from quercus.storage.rows import find_model, shapes_of
 from quercus.storage.schema import log
 
 PORTION = 500  # rows fetched at once: they are still in the processor's cache when they are looked at
@@ -25,7 +25,12 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
     kinds, values, labels = _read_columns(connection, row.id, after, rows, size_bytes)
     last = after + len(kinds)  # sequence numbers have no gaps
     mixed = kinds.count(int(EventKind.INSTANCE)) < len(kinds)
-    others = iter(others_between(connection, row.id, after, last) if mixed else [])
+    others = iter(others_between(connection, row, after, last) if mixed else [])
+    shapes = shapes_of(row)
+    if after < shapes.since:
+        old = range(min(shapes.since - after, len(kinds)))
+        values[: len(old)] = [values[at] and shapes.widen_values(values[at]) for at in old]
+        labels[: len(old)] = [labels[at] and shapes.widen_label(after + 1 + at, labels[at]) for at in old]
     parts: list[InstanceColumns | Event] = []
     at = 0
     for is_instance, run in groupby(kinds, int(EventKind.INSTANCE).__eq__):
@@ -35,7 +40,7 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
         else:
             parts.extend(islice(others, end - at))
         at = end
-    return LogSegment(parts, last)
+    return LogSegment(parts, last, shapes.extensions)
 
 
 def _read_columns(

@@ -21,9 +21,9 @@ from quercus.storage import snapshots
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, NotFound
 from quercus.storage.growers import Fence, check_fence
-from quercus.storage.inserts import insert_rows
+from quercus.storage.inserts import row_insert
 from quercus.storage.log.event_log import STATED_SINCE
-from quercus.storage.prepared import Prepared
+from quercus.storage.prepared import Prepared, write_together
 from quercus.storage.queries import expiry, history
 from quercus.storage.queries.query_state import lifecycle_of, query_update, write_lifecycles
 from quercus.storage.records import AgendaEntry, Snapshot
@@ -36,11 +36,13 @@ LOOKED_THROUGH = 5000
 
 DROPPED_BY_GROWTH = "growth does not want this label any more"
 _MOVE = query_update("position", "asked", "reason", "tree_version")
-_OPENED = (
-    "model_id", "number", "instance", "state", "position", "asked", "reason", "tree_version", "answers", "wanted",
-    "created_at",
+_OPEN = row_insert(
+    query,
+    (
+        "model_id", "number", "instance", "state", "position", "asked", "reason", "tree_version", "answers", "wanted",
+        "created_at",
+    ),
 )  # fmt: skip
-"""Columns that say anything of a new query."""
 _COUNT = Prepared(
     update(model)
     .where(model.c.id == bindparam("of"))
@@ -278,18 +280,18 @@ def _insert_queries(
     if not fresh:
         return
     numbered = list(enumerate(fresh.items(), row.query_count + 1))
-    opened = (
-        (
-            row.id, number, instance, int(QueryState.OPEN), position, entry.asked, entry.reason, version, 0, True,
-            now.wall,
-        )
+    opened = [
+        {
+            "model_id": row.id, "number": number, "instance": instance, "state": int(QueryState.OPEN),
+            "position": position, "asked": entry.asked, "reason": entry.reason, "tree_version": version,
+            "answers": 0, "wanted": True, "created_at": now.wall,
+        }
         for number, (instance, (position, entry)) in numbered
-    )  # fmt: skip
-    insert_rows(connection, query, _OPENED, opened)
+    ]  # fmt: skip
     steps = [
         HistoryNote(number, instance, Step.OPENED, QueryState.OPEN) for number, (instance, _) in numbered
     ]
-    history.add_steps(connection, row.id, steps, now)
+    write_together(connection, (_OPEN, opened), history.steps(row.id, steps, now))
 
 
 def _check_instances(connection: Connection, row: AnyRow, instances: list[int]) -> None:

@@ -4,6 +4,7 @@ Calls of one transaction run one after the other. The desk notes what each chang
 all together. A call for which that does not suffice comes to the next desk, once everything is written.
 """
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +13,6 @@ from types import SimpleNamespace
 from typing import Any, Final, TypeAlias
 
 from sqlalchemy import (
-    JSON,
     BigInteger,
     ColumnElement,
     Connection,
@@ -42,13 +42,13 @@ from quercus.labelling.lifecycle import LEASED, OPEN, HeldQuery, HistoryNote, Qu
 from quercus.labelling.policy import Policy, Reliability
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import FailedPrecondition, ModelReplaced
+from quercus.storage.json_values import json_rows, one_of
 from quercus.storage.log import event_log
 from quercus.storage.log.event_log import MAX_SEQUENCE
-from quercus.storage.json_texts import json_texts
-from quercus.storage.prepared import Prepared
+from quercus.storage.prepared import Prepared, write_together
 from quercus.storage.queries import expiry, history, policies, reading
 from quercus.storage.queries.query_state import LIFE, columns_of, lifecycle_of, query_update
-from quercus.storage.rows import lock_model
+from quercus.storage.rows import lock_model, shapes_of
 from quercus.storage.schema import AnyRow, model, policy, query, query_history
 
 ALL_ROWS: Final = 2**31 - 1  # rows
@@ -57,7 +57,6 @@ SPARE_QUERIES: Final = 16
 """Free queries that are read beyond those asked for, because some labellers pass some over."""
 _MODEL: Final = bindparam("of", type_=BigInteger)
 _NOW: Final = bindparam("now", type_=Double)
-_LABELLERS: Final = bindparam("asking", type_=JSON)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,16 +72,25 @@ class KnownModel:
     crowd
         Its labellers, where its policy says that their reliability is estimated. Without one they are estimated while
         the model is locked, which takes long.
+    extensions
+        How often it had been extended, a guard against labels of a smaller frame; None: they fit it as it is.
     """
 
     size: int
     key: int | None = None
     crowd: Crowd | None = None
+    extensions: int | None = None
+
+    def fits(self, row: AnyRow) -> bool:
+        """Return whether the model is the known one, with the classes and attributes that are known."""
+        return self.key in (None, row.id) and self.extensions in (None, shapes_of(row).extensions)
 
     def check_key(self, row: AnyRow) -> None:
-        """Raise `ModelReplaced` if the model is another one."""
-        if self.key not in (None, row.id):
-            raise ModelReplaced(f"model {row.name} was replaced by another of its name")
+        """Raise `ModelReplaced` if the model does not fit."""
+        if not self.fits(row):
+            is_same = self.key in (None, row.id)
+            what = "extended" if is_same else "replaced by another of its name"
+            raise ModelReplaced(f"model {row.name} was {what}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +175,10 @@ class Desk:
     leased : number of live leases.
     held : live leases by labeller, of those who ask for queries.
     last_settled : event of the last query that a labeller settled, of those who ask for queries.
-    free : queries that may be leased, in order, to the labeller of a request alone, by its place among the calls; only of the
-        first call, if it needs them.
-    shared : queries that may be leased to any labeller who did not pass them over.
+    shared : queries that may be leased, in order, to any labeller who did not pass them over.
     passed : those of `shared` that a labeller passed over, of those who ask for queries.
     is_cut : whether there may be more than `shared`.
+    first : queries that may be leased to the labeller of the first call, where `shared` does not suffice for it.
     claimed : the rows behind each claim.
     touched : queries that a call has changed.
     spoken_of : instances of which a call has said something.
@@ -185,10 +192,10 @@ class Desk:
     leased: int
     held: Counter[str] = field(default_factory=Counter)
     last_settled: dict[str, int] = field(default_factory=dict)
-    free: dict[int, list[AnyRow]] = field(default_factory=dict)
-    shared: list[AnyRow] = field(default_factory=list)
+    shared: Sequence[AnyRow] = ()
     passed: dict[str, set[int]] = field(default_factory=dict)
     is_cut: bool = False
+    first: Sequence[AnyRow] | None = None
     claimed: dict[LeaseClaim, Sequence[AnyRow]] = field(default_factory=dict)
     touched: set[int] = field(default_factory=set)
     spoken_of: set[int] = field(default_factory=set)
@@ -207,15 +214,16 @@ class Desk:
             return not found or (
                 found[0].number not in self.touched and found[0].instance not in self.spoken_of
             )
-        if self.is_reopened or (call.filter is not None and place not in self.free):
+        if self.is_reopened or call.filter is not None:
             return False
-        return place in self.free or not self.is_cut or len(self.free_for(place, call)) >= call.limit
+        return not self.is_cut or len(self.free_for(place, call)) >= call.limit
 
     def free_for(self, place: int, request: LeaseRequest) -> list[AnyRow]:
         """Return the queries that may be leased by a request, in order."""
-        passed = self.passed.get(request.labeller, set()) if place not in self.free else set()
-        without = self.touched | passed
-        return [each for each in self.free.get(place, self.shared) if each.number not in without]
+        if place == 0 and self.first is not None:
+            return list(self.first)
+        without = self.touched | self.passed.get(request.labeller, set())
+        return [each for each in self.shared if each.number not in without]
 
     def held_query(self, claim: LeaseClaim) -> HeldQuery:
         """Return the query of a claim, and its lease.
@@ -281,12 +289,15 @@ class Desk:
 
     def write(self) -> Connection:
         """Write what the calls have changed, and return the connection, to read by."""
-        _TAKE.run_for_each(self.connection, self._taken)
-        _SETTLE.run_for_each(self.connection, self._settled)
-        event_log.add_events(self.connection, self.row.id, self._events, self.now)
-        history.add_steps(self.connection, self.row.id, self._notes, self.now)
-        if self._counted:
-            _COUNT.run(self.connection, of=self.row.id, **self._counted)
+        counted = [{"of": self.row.id, **self._counted}] if self._counted else []
+        write_together(
+            self.connection,
+            (_TAKE, self._taken),
+            (_SETTLE, self._settled),
+            event_log.new_events(self.row.id, self._events, self.now),
+            history.steps(self.row.id, self._notes, self.now),
+            (_COUNT, counted),
+        )
         for noted in (self._taken, self._settled, self._events, self._notes, self._counted):
             noted.clear()
         return self.connection
@@ -318,8 +329,8 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     now = clock()
     known = {"of": row.id, "now": now.clock}
     requests = [call for call in calls if isinstance(call, LeaseRequest)]
-    asking = list({call.labeller for call in requests})
-    states = connection.execute(_STATE, {**known, "asking": asking}).all()
+    asking = json.dumps([*{call.labeller for call in requests}])
+    states = _STATE.run_for_all(connection, **known, asking=asking)
     state = states[0]
     if state.expired:
         expiry.write_expired(connection, row.id, now)
@@ -332,21 +343,19 @@ def read_desk(connection: Connection, name: str, calls: Sequence[LabellerCall], 
     if len(requests) > 1 or (requests and first is not requests[0]):
         most = sum(call.limit for call in requests) + len(calls) + SPARE_QUERIES
         shared = {**known, "most": min(most, MAX_FREE_QUERIES)}
-        desk.shared = list(connection.execute(_SHARED, shared))
+        desk.shared = _SHARED.run_for_all(connection, **shared)
         desk.is_cut = len(desk.shared) >= shared["most"]
-        for number, labeller in connection.execute(_PASSED, {**shared, "asking": asking}):
+        for number, labeller in _PASSED.run_for_all(connection, **shared, asking=asking):
             desk.passed.setdefault(labeller, set()).add(number)
     if isinstance(first, LeaseRequest) and (len(requests) == 1 or not desk.suffices_for(0, first)):
         most = ALL_ROWS if first.filter is not None else first.limit
         alone = {**known, "asking": first.labeller, "most": most}
-        desk.free[0] = list(connection.execute(_FREE, alone))
+        desk.first = _FREE.run_for_all(connection, **alone)
     if claims := [_claim_of(call) for call in calls if not isinstance(call, LeaseRequest)]:
-        named = {
-            "of": row.id,
-            "numbers": [each.number for each in claims],
-            "tokens": [each.token for each in claims],
-        }
-        rows = connection.execute(_CLAIMED, named).all()
+        numbers, tokens = ([getattr(each, name) for each in claims] for name in ("number", "token"))
+        rows = _CLAIMED.run_for_all(
+            connection, of=row.id, numbers=json.dumps(numbers), tokens=json.dumps(tokens)
+        )
         for claim in claims:
             of_query = [each for each in rows if each.number == claim.number]
             by_token = [each for each in of_query if each.given_token == claim.token]
@@ -411,7 +420,7 @@ def _states() -> Select[Any]:
     is_live = leases.c.ends > _NOW
     live, expired = (func.count(case((each, 1))) for each in (is_live, ~is_live))
     counts = select(live.label("leased"), expired.label("expired")).subquery("counts")
-    asker = json_texts(_LABELLERS).table_valued("value").alias("asker")
+    asker = json_rows("asking").alias("asker")
     held = select(func.count()).select_from(leases).where(is_live, leases.c.labeller == asker.c.value)
     return select(
         counts,
@@ -426,16 +435,16 @@ def _passed_queries() -> Select[Any]:
     first = _first(select(query).where(*_leasable())).subquery("first")
     past = query_history.alias("past")
     of_model = and_(past.c.model_id == _MODEL, history.passes_over(past, first))
-    asking = past.c.labeller.in_(select(json_texts(_LABELLERS).table_valued("value").c.value))
+    asking = one_of(past.c.labeller, "asking")
     return select(first.c.number, past.c.labeller).select_from(first.join(past, of_model)).where(asking)
 
 
 def _claim_rows() -> Select[Any]:
     given = query_history.alias("given")
-    number = bindparam("numbers", type_=BigInteger, expanding=True)
-    token = bindparam("tokens", type_=String, expanding=True)
     same = and_(
-        given.c.model_id == query.c.model_id, given.c.number == query.c.number, given.c.token.in_(token)
+        given.c.model_id == query.c.model_id,
+        given.c.number == query.c.number,
+        one_of(given.c.token, "tokens"),
     )
     names = ("step", "until", "sequence", "labeller", "clock", "token")
     return (
@@ -445,26 +454,30 @@ def _claim_rows() -> Select[Any]:
             history.answered_by_another_lease(given).label("has_answered"),
         )
         .select_from(query.outerjoin(given, same))
-        .where(query.c.model_id == _MODEL, query.c.number.in_(number))
+        .where(query.c.model_id == _MODEL, one_of(query.c.number, "numbers"))
         .order_by(given.c.id)
     )
 
 
-_STATE: Final = _states()
+_STATE: Final = Prepared(_states())
 """The numbers of leases that are live and that have expired, and the policy, if there is one.
 
 It is a row for each of the labellers `asking`, with the number of queries that it holds (`held`), and the event of the
 last one that it settled (`last_settled`); one row where nobody asks.
 """
-_FREE: Final = _first(
-    reading.select_records().where(*_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String)))
+_FREE: Final = Prepared(
+    _first(
+        reading.select_records().where(
+            *_leasable(), ~history.passed_over(_MODEL, bindparam("asking", type_=String))
+        )
+    )
 )
 """The queries that the labeller `asking` may lease, the first `most` of them."""
-_SHARED: Final = _first(reading.select_records().where(*_leasable()))
+_SHARED: Final = Prepared(_first(reading.select_records().where(*_leasable())))
 """The first `most` queries that may be leased, whoever asks."""
-_PASSED: Final = _passed_queries()
+_PASSED: Final = Prepared(_passed_queries())
 """Those of `_SHARED` that one of the labellers `asking` passed over, with the labeller."""
-_CLAIMED: Final = _claim_rows()
+_CLAIMED: Final = Prepared(_claim_rows())
 """The queries `numbers`, with a row for each step by one of the leases `tokens`; nulls where there is no step."""
 _TAKE: Final = query_update(*LIFE, "credential")
 _SETTLE: Final = query_update(*LIFE, "sequence")

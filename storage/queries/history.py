@@ -18,7 +18,8 @@ from sqlalchemy import (
 from quercus.labelling import checks
 from quercus.labelling.lifecycle import GrantedLease, HistoryNote, LeaseRecord, QueryState, Step
 from quercus.storage.clocks import Timestamps
-from quercus.storage.inserts import insert_rows
+from quercus.storage.inserts import row_insert
+from quercus.storage.prepared import Write, write_together
 from quercus.storage.queries.records import HistoryRow, LabellerCounts
 from quercus.storage.rows import count_opening, find_model
 from quercus.storage.schema import AnyRow, each_of, log, query, query_history
@@ -28,27 +29,28 @@ GIVEN_UP = {Step.RELEASED, Step.SKIPPED, Step.POSTPONED, Step.EVICTED}
 SETTLING_STEPS = {Step.ANSWERED, Step.REFUSED}
 
 
-_COLUMNS = (
-    "model_id", "number", "instance", "step", "state", "labeller", "token", "until", "sequence", "why", "clock", "at"
+_ADD = row_insert(
+    query_history,
+    ("model_id", "number", "instance", "step", "state", "labeller", "token", "until", "sequence", "why", "clock", "at"),
 )  # fmt: skip
 
 
-def add_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
-    """Add rows, in order; who opens a query counts that too (`write_steps` does)."""
+def steps(model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> Write:
+    """Return rows to write, in order; who opens a query counts that too (`write_steps` does)."""
     rows = [
-        (
-            model_id, note.number, note.instance, int(note.step), int(note.state), note.labeller, note.token,
-            note.until, note.sequence, note.why or None, now.clock, now.wall,
-        )
+        {
+            "model_id": model_id, "number": note.number, "instance": note.instance, "step": int(note.step),
+            "state": int(note.state), "labeller": note.labeller, "token": note.token, "until": note.until,
+            "sequence": note.sequence, "why": note.why or None, "clock": now.clock, "at": now.wall,
+        }
         for note in notes
     ]  # fmt: skip
-    if rows:
-        insert_rows(connection, query_history, _COLUMNS, rows)
+    return _ADD, rows
 
 
 def write_steps(connection: Connection, model_id: int, notes: Sequence[HistoryNote], now: Timestamps) -> None:
     """Add rows, in order, and count whether any of them opens a query."""
-    add_steps(connection, model_id, notes, now)
+    write_together(connection, steps(model_id, notes, now))
     if any(note.state is QueryState.OPEN for note in notes):
         count_opening(connection, model_id)
 

@@ -9,9 +9,11 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
 from quercus.labelling.policy import Corrections, Policy, Reliability
+from quercus.storage.prepared import Prepared
 from quercus.storage.rows import chunks_of, count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
 
+_OF_MODEL = Prepared(select(policy).where(policy.c.model_id == bindparam("of")))
 MAX_ANSWERS = 20
 MAX_HELD = 100
 MAX_TAGS = 20
@@ -26,7 +28,7 @@ def get_policy(connection: Connection, name: str) -> Policy:
 
 def policy_of(connection: Connection, model_id: int) -> Policy:
     """The policy of a model that was found already."""
-    row = connection.execute(select(policy).where(policy.c.model_id == model_id)).one_or_none()
+    row = _OF_MODEL.run(connection, of=model_id)
     return Policy() if row is None else policy_from(row)
 
 

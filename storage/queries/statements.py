@@ -18,7 +18,7 @@ from quercus.storage.errors import AlreadyExists, NotFound
 from quercus.storage.log import event_log
 from quercus.storage.queries import agenda, expiry, policies
 from quercus.storage.queries.desk import KnownModel
-from quercus.storage.rows import chunks_of, find_model, lock_model
+from quercus.storage.rows import chunks_of, find_model, lock_model, shapes_of
 from quercus.storage.schema import AnyRow, model, query
 from quercus.storage.schema import log as log_table
 
@@ -43,7 +43,7 @@ def plan_statements(
     """
     _check_batch(batch)
     row = find_model(connection, name)
-    if known.key not in (None, row.id) or _acknowledge_again(connection, row, batch) is not None:
+    if not known.fits(row) or _acknowledge_again(connection, row, batch) is not None:
         return None
     return _plan(connection, row, batch, known, policies.policy_of(connection, row.id))
 
@@ -151,7 +151,14 @@ def _acknowledge_again(connection: Connection, row: AnyRow, batch: StatementBatc
     found = connection.execute(select(*columns).select_from(log_table.join(origin, same)).where(*mine)).all()
     if not found:
         return None
-    stored = [((each.id, each.author, each.label), each.reliability) for each in found]
+    shapes = shapes_of(row)
+    stored = [
+        (
+            (each.id, each.author, each.label and shapes.widen_label(each.sequence, each.label)),
+            each.reliability,
+        )
+        for each in found
+    ]
     others, first = rules.not_stored(batch, stored), min(each.sequence for each in found)
     if others is None or not _were_known(connection, row, others, first):
         raise AlreadyExists("request", batch.request, f"in model {row.name} with other statements")

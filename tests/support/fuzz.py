@@ -29,7 +29,7 @@ if __name__ == "__main__":
 import grpc
 from integration.client.serving import Serving
 
-from quercus.client import Client, Nominal, Numeric, Specification
+from quercus.client import Client, Nominal, Numeric, Specification, Statement
 from quercus.inference import open_inference_pb2
 from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from support.mutated import Maker
@@ -144,6 +144,7 @@ class Fuzz:
         rows = [[chance.choice("ab"), float(chance.randrange(5)), chance.choice("st")] for _ in range(ROWS)]
         labels = [chance.choice(["o", "s", None, None]) for _ in range(ROWS)]
         client.push(self.model, rows, labels, [f"row-{k}" for k in range(ROWS)])
+        client.state(self.model, [Statement("row-1", "o")], labeller="bob")  # of which there may be a dispute
         client.wait_grown(self.model, timeout_s=10 * LONG_S)
 
     def run(self, count: int) -> None:

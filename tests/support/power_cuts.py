@@ -75,7 +75,7 @@ class Record(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """What was acknowledged: how long the journal was by then, of which model, and what must be there."""
+    """An acknowledgement: how long the journal was by then, of which model, and what must be there."""
 
     at: int
     model: str
@@ -84,7 +84,7 @@ class Acknowledged(NamedTuple):
 
 
 class Disk:
-    """What a disk has of a file: what was flushed, and the writes since."""
+    """A file on a disk: its content as it was flushed, and the writes since."""
 
     def __init__(self) -> None:
         self.flushed = bytearray()

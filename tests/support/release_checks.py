@@ -36,7 +36,7 @@ TRIALS: dict[str, int | None] = {
 
 
 class Outcome(NamedTuple):
-    """What became of a trial: how long it took, and the last line that it printed."""
+    """The outcome of a trial: whether it passed, how long it took, and the last line that it printed."""
 
     trial: str
     passed: bool

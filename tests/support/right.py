@@ -182,6 +182,17 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
             query_pb2.StreamAnswersRequest(model=of, labellers=[LABELLER], classes=["o"], newest_first=True),
         ],
         "SetLogLevel": [admin_pb2.SetLogLevelRequest(level="error")],
+        "ListTokens": [admin_pb2.ListTokensRequest(page_size=3)],
+        "CreateToken": [admin_pb2.CreateTokenRequest(caller="eve", roles=["reader"], all_models=True)],
+        "RevokeToken": [admin_pb2.RevokeTokenRequest(name="tokens/0123456789abcdef")],
+        "ListAuditEntries": [admin_pb2.ListAuditEntriesRequest(newest=5)],
+        "ListDisputes": [query_pb2.ListDisputesRequest(model=of, page_size=3)],
+        "GetDispute": [query_pb2.GetDisputeRequest(name=f"{of}/instances/row-1")],
+        "Adjudicate": [
+            query_pb2.AdjudicateRequest(name=f"{of}/instances/row-1", labeller=LABELLER, label=label)
+        ],
+        "GetAgreement": [query_pb2.GetAgreementRequest(model=of)],
+        "ListExamples": [instance_pb2.ListExamplesRequest(model=of)],
     }
 
 

@@ -29,16 +29,22 @@ class Screen:
         Of the command line.
     server
         Address of the server.
+    size
+        Columns and lines.
+    term
+        Kind of the terminal. It answers no queries.
     """
 
-    def __init__(self, *arguments: str, server: str) -> None:
+    def __init__(
+        self, *arguments: str, server: str, size: tuple[int, int] = (110, 50), term: str = "xterm"
+    ) -> None:
         self._master, slave = pty.openpty()
         self._shells_mode = termios.tcgetattr(slave)
         environment = os.environ | {
             "QUERCUS_SERVER": server,
-            "TERM": "xterm",
-            "COLUMNS": "110",
-            "LINES": "50",
+            "TERM": term,
+            "COLUMNS": str(size[0]),
+            "LINES": str(size[1]),
         }
         self._process = subprocess.Popen(
             [QUERCUS, *arguments],

@@ -20,8 +20,7 @@ from quercus.trees.growth.incremental.layout import Layout
 from quercus.trees.growth.incremental.live_tree import LiveTree, with_codes
 from quercus.trees.growth.incremental.numbered import Ids
 from quercus.trees.growth.incremental.tally import ContourCounts
-from quercus.trees.growth.stream import GrowthState
-from quercus.trees.tree.encoding import edges_in_force
+from quercus.trees.growth.stream import GrowthState, LaterAttributes, edges_of
 
 _TREE: Final = "tree."
 Columns = Mapping[str, NDArray[Any]]
@@ -39,7 +38,9 @@ class SavedEvidence:
         Of the newest query that was settled.
     columns : mapping of str to array
         Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
-        numbers; ``warmup`` values of the rows that set the bins; ``answered`` rows, and the ``pushed`` numbers of their
+        numbers; ``warmup`` values of the rows that set the bins; ``later`` how many attributes rows have now, and of
+        attributes that came later, the rows before them and the first of them, with ``later.0``, ``later.1``, ... their
+        values in the rows that set their bins; ``answered`` rows, and the ``pushed`` numbers of their
         contours before anybody answered; of a tree with a memory ``moments`` when each row was first labelled; behind
         ``tree.`` those of `saved_tree`, which may be missing. They may be views: good until the state grows.
     """
@@ -58,11 +59,13 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
         "askable": sample.askable,
         "contours": sample.table.contours,
         "warmup": state._warmup,
+        "later": np.array([[state._attributes, 0], *((e.row, e.first) for e in state._later)], np.int64),
         "answered": np.fromiter(state._pushed, np.int64, len(state._pushed)),
         "pushed": np.fromiter(state._pushed.values(), np.int32, len(state._pushed)),
     }
     if state._memory is not None:
         columns["moments"] = state._memory.label_moments
+    columns |= {f"later.{at}": each.values for at, each in enumerate(state._later)}
     columns |= {f"{_TREE}{name}": column for name, column in saved_tree(state._live).items()}
     return SavedEvidence(state.answers, state.asked, columns)
 
@@ -81,7 +84,13 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     _check_columns(specification, columns)
     state.answers, state.asked = saved.answers, saved.asked
     state._warmup = np.array(columns["warmup"])
-    state._edges = edges_in_force(specification, state._warmup)
+    later = columns["later"].tolist()
+    state._attributes = int(later[0][0])
+    state._later = tuple(
+        LaterAttributes(row, first, np.array(columns[f"later.{at}"]))
+        for at, (row, first) in enumerate(later[1:])
+    )
+    state._edges = edges_of(state)
     state._pushed = dict(zip(columns["answered"].tolist(), columns["pushed"].tolist(), strict=True))
     live, contours, codes = state._live, columns["contours"], columns["codes"]
     if (live.table.intern(contours) != np.arange(len(contours))).any():
@@ -109,6 +118,12 @@ def _check_columns(specification: Specification, columns: Columns) -> None:
         "answered": (len(columns["pushed"]),),
         "pushed": (len(columns["pushed"]),),
     }
+    shapes["later"] = (len(columns["later"]), 2)
+    starts = [first for _, first in columns["later"][1:].tolist()] + columns["later"][:1, 0].tolist()
+    if sorted(starts) != starts or not starts or starts[-1] > attributes:
+        raise ValueError(f"attributes that begin at {starts} are not those of {attributes}")
+    for at, (row, first) in enumerate(columns["later"][1:].tolist()):
+        shapes[f"later.{at}"] = (min(n - row, specification.warmup_rows), starts[at + 1] - first)
     if specification.memory_rows is not None:
         shapes["moments"] = (n,)
     for name, shape in shapes.items():

@@ -35,6 +35,7 @@ from quercus.trees.tree.encoding import (
     Edges,
     Encoder,
     Parts,
+    attribute_edges,
     branch_names,
     check_uncertain,
     cut_counts,
@@ -90,9 +91,46 @@ class Corrected:
 
 @dataclass(frozen=True, slots=True)
 class Respecified:
-    """The model's level, budget or stopping rules changed; its attributes and frame may not."""
+    """The model's level, budget or stopping rules changed; its attributes and frame may not.
+
+    `attributes`: how many of them the rows have from now on, see `GrowthState`; None: as many as before.
+    """
 
     specification: Specification
+    attributes: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LaterAttributes:
+    """Attributes that came together, after the model was made.
+
+    Parameters
+    ----------
+    row
+        Number of rows before they came.
+    first
+        Number of the first of them.
+    values
+        (n, attributes) their values in the rows since, of as many rows as set the bins at most.
+    """
+
+    row: int
+    first: int
+    values: Floats
+
+    def after_rows(self, values: Floats, most: int) -> "LaterAttributes":
+        """Return them after further rows (n, K)."""
+        mine = values[: most - len(self.values), self.first : self.first + self.values.shape[1]]
+        return replace(self, values=np.concatenate([self.values, mine])) if len(mine) else self
+
+    def sets_bins(self, row: int, k: int, most: int) -> bool:
+        """Return whether a value of attribute `k` in a row of the log is one that sets its bins."""
+        return self.row <= row < self.row + most and self.first <= k < self.first + self.values.shape[1]
+
+    def setting_rows(self, most: int) -> Floats:
+        """Return the rows that set the bins: the first 1, 2, 4, 8, ..., so that all rows are rarely coded anew."""
+        count = len(self.values)
+        return self.values[: count if count in {0, most} else 1 << (count.bit_length() - 1)]
 
 
 Event = Observed | Answered | Refused | Corrected | Respecified
@@ -115,13 +153,20 @@ class GrowthState:
     small
         Nodes with fewer rows are grown again rather than updated; the tree is the same whatever it is. A number
         fit for the attributes unless given.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all. `Respecified` says
+        when the others come. Before, they are missing, and their bins are set by the rows after that moment.
     """
 
-    def __init__(self, specification: Specification, small: int | None = None) -> None:
+    def __init__(
+        self, specification: Specification, small: int | None = None, attributes: int | None = None
+    ) -> None:
         self.specification = specification
         self.answers = 0
         self.asked: QueryPosition | None = None
         self._warmup = np.empty((0, len(specification.attributes)))  # values of the rows that set the bins
+        self._later: tuple[LaterAttributes, ...] = ()
+        self._attributes = len(specification.attributes) if attributes is None else attributes
         self._warmup_parts: Parts = {}  # of their uncertain values
         self._edges = edges_in_force(specification, self._warmup)
         self._pushed: dict[int, int] = {}  # contour as pushed, of rows that were answered
@@ -146,9 +191,9 @@ class GrowthState:
         )
 
     @classmethod
-    def initial(cls, specification: Specification) -> "GrowthState":
-        """Return the state of an empty log."""
-        return cls(specification)
+    def initial(cls, specification: Specification, attributes: int | None = None) -> "GrowthState":
+        """Return the state of an empty log, whose rows have so many of the attributes; None: all."""
+        return cls(specification, attributes=attributes)
 
     @property
     def instance_count(self) -> int:
@@ -164,6 +209,15 @@ class GrowthState:
     def edges(self) -> Edges:
         """Inner edges in force of each attribute, see `quercus.trees.tree.encoding.edges_in_force`."""
         return self._edges
+
+    @property
+    def attribute_starts(self) -> Ints:
+        """(K,) the number of rows before each attribute; of those that have not come, the number of all rows."""
+        starts = np.zeros(len(self.specification.attributes), np.int64)
+        starts[self._attributes :] = self.instance_count
+        for later in self._later:
+            starts[later.first : later.first + later.values.shape[1]] = later.row
+        return starts
 
     @property
     def flat(self) -> FlatTree:
@@ -315,6 +369,11 @@ def grow(state: GrowthState, events: Iterable[Event]) -> GrowthState:
                 case Respecified():
                     grown.specification = event.specification
                     grown._live.follow_rules(rules_of(event.specification))
+                    more = (event.attributes or 0) - grown._attributes
+                    if more > 0:
+                        later = LaterAttributes(grown._live.count, grown._attributes, np.empty((0, more)))
+                        grown._later += (later,)
+                        grown._attributes += more
     return grown
 
 
@@ -337,6 +396,10 @@ def _checked_events(state: GrowthState, events: Iterable[Event]) -> list[Event]:
                 for name in ("attributes", "frame", "warmup_rows", "memory_rows"):
                     if getattr(spec, name) != getattr(event.specification, name):
                         raise InvalidInput(name, "cannot change once the model exists")
+                if event.attributes is not None and event.attributes > len(spec.attributes):
+                    raise InvalidInput(
+                        "attributes", f"are {event.attributes}, there are {len(spec.attributes)}"
+                    )
                 checked.append(event)
             case _:
                 if not 0 <= event.instance < count:
@@ -361,25 +424,65 @@ def _observe_rows(state: GrowthState, events: list[Observed]) -> None:
         for (row, k), ranges in event.parts.items()
     }
     spec, live = state.specification, state._live
-    if live.count < spec.warmup_rows:  # the bins may still move
-        state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])[: spec.warmup_rows].copy()
-        edges = edges_in_force(spec, state._warmup)
+    first = live.count < spec.warmup_rows
+    if first or any(len(each.values) < spec.warmup_rows for each in state._later):  # the bins may still move
+        if first:
+            state._warmup = np.concatenate([state._warmup, values[: spec.warmup_rows]])
+            state._warmup = state._warmup[: spec.warmup_rows].copy()
+        state._later = tuple(each.after_rows(values, spec.warmup_rows) for each in state._later)
+        edges = edges_of(state)
         if edges != state._edges:
             state._edges = edges
-            known = state._warmup_parts
-            codes, code_parts = _coded(state.encoder, state._warmup[: live.count], known)
+            codes, code_parts = _codes_again(state)
             live.recode_rows(codes, edges, code_parts)
         if parts:
             state._warmup_parts = {**state._warmup_parts} | {
                 (live.count + row, k): each
                 for (row, k), each in parts.items()
                 if live.count + row < spec.warmup_rows
+                or any(later.sets_bins(live.count + row, k, spec.warmup_rows) for later in state._later)
             }
     contours = np.concatenate([event.contours for event in events])
     codes, code_parts = _coded(state.encoder, values, parts)
     live.append_rows(codes, contours, code_parts)
     if state._memory is not None:
         state._memory.append(~is_vacuous(contours))
+
+
+def edges_of(state: GrowthState) -> Edges:
+    """Return the inner edges of each attribute by the rows that set them so far."""
+    spec = state.specification
+    edges = list(edges_in_force(spec, state._warmup))
+    for later in state._later:
+        for k, column in enumerate(later.setting_rows(spec.warmup_rows).T, later.first):
+            edges[k] = attribute_edges(spec.attributes[k], column)
+    return tuple(edges)
+
+
+def _codes_again(state: GrowthState) -> tuple[Codes, Parts]:
+    """Return the codes (n, K) of all rows by the edges in force, and the codes that uncertain values allow.
+
+    Those of attributes whose edges are settled stay.
+    """
+    spec, live, edges = state.specification, state._live, state._edges
+    if live.count <= len(state._warmup):
+        return _coded(state.encoder, state._warmup[: live.count], state._warmup_parts)
+    codes, parts = np.array(live.sample.codes, np.int16, order="F"), dict(live.parts)
+    for later in state._later:
+        known = later.values[: live.count - later.row]
+        if later.row + len(known) == live.count:
+            mine = slice(later.first, later.first + known.shape[1])
+            codes[later.row :, mine] = Encoder(spec.attributes[mine], edges[mine]).codes(known)
+            uncertain = {
+                (row, k): ranges
+                for (row, k), ranges in state._warmup_parts.items()
+                if later.sets_bins(row, k, spec.warmup_rows)
+            }
+            found = state.encoder.code_parts(uncertain)
+            parts |= found
+            for (row, k), code in middle_codes(found).items():
+                codes[row, k] = code
+    return codes, parts
 
 
 def _coded(encoder: Encoder, values: Floats, parts: Parts) -> tuple[Codes, Parts]:

@@ -73,6 +73,13 @@ class UncertainValues:
             raise InvalidInput("values", f"have shape {array.shape}, must be (rows, {len(attributes)})")
         return cls(array)
 
+    def of_first(self, width: int) -> "UncertainValues":
+        """Return the rows without the attributes from number `width` on."""
+        if self.values.shape[1] <= width:
+            return self
+        parts = {place: ranges for place, ranges in self.parts.items() if place[1] < width}
+        return UncertainValues(self.values[:, :width], parts)
+
     @classmethod
     def of_rows(cls, rows: Sequence[Sequence[Value]], attributes: Sequence[Attribute]) -> "UncertainValues":
         """Return rows of values that may be uncertain.

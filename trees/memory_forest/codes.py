@@ -3,6 +3,7 @@
 The codes of the other trees are different: there a missing value comes last (`quercus.trees.tree.encoding`).
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,6 +35,19 @@ def rows_that_cut(rows: int) -> int:
     return rows if rows < SETTLED_ROWS else SETTLED_ROWS << ((rows // SETTLED_ROWS).bit_length() - 1)
 
 
+def later_rows_that_cut(rows: int) -> int:
+    """Return how many of the first `rows` rows with an attribute that came later its cuts are quantiles of.
+
+    As many as a power of two: the codes of all rows change with them.
+
+    Examples
+    --------
+    >>> [later_rows_that_cut(rows) for rows in (0, 1, 3, 1_000, 5_000)]
+    [0, 1, 2, 512, 4096]
+    """
+    return 1 << (rows.bit_length() - 1) if rows else 0
+
+
 @dataclass(frozen=True, eq=False)
 class Codebook(WritableArrays):
     """The codes of values.
@@ -56,12 +70,17 @@ class Codebook(WritableArrays):
     @classmethod
     def of(cls, values: Floats, named: Bools, varying: Ints) -> "Codebook":
         """Return the codes whose cuts are quantiles of `values` (n, K)."""
+        return cls.of_columns(values.T, named, varying)
+
+    @classmethod
+    def of_columns(cls, columns: Iterable[Floats], named: Bools, varying: Ints) -> "Codebook":
+        """Return the codes whose cuts are quantiles of columns, one of each attribute, which may differ in length."""
         none = np.empty(0)
         return cls(
             named,
             tuple(
                 none if name else midpoints(column, NUMBER_CUTS)
-                for column, name in zip(values.T, named, strict=True)
+                for column, name in zip(columns, named, strict=True)
             ),
             varying,
         )

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.growth import NONE
-from quercus.trees.memory_forest.codes import Codebook, Codes, rows_that_cut
+from quercus.trees.memory_forest.codes import Codebook, Codes, later_rows_that_cut, rows_that_cut
 from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.labelled_rows import FIRST_LENGTH, LabelledRows, Rows, with_room
 from quercus.trees.memory_forest.memories import LADDER, remembered_places
@@ -102,9 +102,13 @@ class ForestEvidence(WritableArrays):
         (K,) whether an attribute is nominal.
     size
         Number of classes.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all.
 
     Attributes
     ----------
+    since
+        (K,) how many rows there were before each attribute came; `NEVER` for those that have not come.
     book
         The codes that were asked for last.
     completions
@@ -114,9 +118,12 @@ class ForestEvidence(WritableArrays):
         `NEVER` as long as all have.
     """
 
-    def __init__(self, named: Bools, size: int) -> None:
+    def __init__(self, named: Bools, size: int, attributes: int | None = None) -> None:
         self.named = np.asarray(named, dtype=np.bool_)
         self.size = size
+        self.since = np.zeros(len(self.named), np.int64)
+        self.since[attributes:] = 0 if attributes is None else NEVER
+        self._note_starts()
         self.contours = DistinctContours(size)
         self._labelled = LabelledRows()
         self._rows = 0
@@ -124,7 +131,8 @@ class ForestEvidence(WritableArrays):
         self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
         self._came_labelled = np.empty(FIRST_LENGTH, np.bool_)
-        self._cut_by = self._coded = 0
+        self._cut_by: dict[int, int] = {}
+        self._coded = 0
         self.completions: Completions | None = None
         self.constant_rows = np.full(len(self.named), NEVER)
         self.book = Codebook.of(self._values[:0], self.named, np.empty(0, np.int64))
@@ -142,6 +150,7 @@ class ForestEvidence(WritableArrays):
         labelled: Rows,
         book: Codebook,
         constant_rows: Ints,
+        since: Ints,
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
@@ -154,7 +163,9 @@ class ForestEvidence(WritableArrays):
         found._rows = found._coded = rows
         found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
         found._came_labelled = with_room(came_labelled, rows, len(values))
-        found.book, found._cut_by, found.constant_rows = book, rows_that_cut(rows), constant_rows
+        found.since, found.constant_rows = since, constant_rows
+        found._note_starts()
+        found.book, found._cut_by = book, found._cutting_rows(rows)
         return found
 
     def __len__(self) -> int:
@@ -183,6 +194,14 @@ class ForestEvidence(WritableArrays):
     def present_moment(self) -> "EvidenceMoment":
         """Return the present evidence, which later labels do not change."""
         return EvidenceMoment(self, self._rows, *self._labelled.held_columns())
+
+    def begin_attributes(self, count: int) -> None:
+        """From now on, rows have the first `count` attributes."""
+        self.since[:count] = np.minimum(self.since[:count], self._rows)
+        self._note_starts()
+
+    def _note_starts(self) -> None:
+        self._starts = [int(since) for since in np.unique(self.since) if since]
 
     def add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts = MappingProxyType({})) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours.
@@ -236,17 +255,24 @@ class ForestEvidence(WritableArrays):
     def codes(self, rows: int | None = None) -> Codes:
         """Return the codes of the first `rows` rows, or all, in the `book` that their number calls for; read only."""
         rows = self._rows if rows is None else rows
-        cut_by, varying = rows_that_cut(rows), np.flatnonzero(self.constant_rows < rows)
+        cut_by, varying = self._cutting_rows(rows), np.flatnonzero(self.constant_rows < rows)
         if cut_by == self._cut_by and len(varying) != len(self.book.varying):
             self.book = replace(self.book, varying=varying)
         if cut_by != self._cut_by:
-            self.book = Codebook.of(self._values[:cut_by], self.named, varying)
+            pairs = zip(self._values.T, self.since.tolist(), strict=True)
+            columns = (column[since : cut_by[since]] for column, since in pairs)
+            self.book = Codebook.of_columns(columns, self.named, varying)
             self._cut_by, self._coded = cut_by, 0
             self._codes = np.empty_like(self._codes)  # who holds the old ones keeps them
         if rows > self._coded:
             self._codes[self._coded : rows] = self.book.codes(self._values[self._coded : rows])
             self._coded = rows
         return self._codes[:rows]
+
+    def _cutting_rows(self, rows: int) -> dict[int, int]:
+        """Return where the rows end that set the cuts, of the first `rows` rows, by the row where they begin."""
+        later = {since: since + later_rows_that_cut(max(0, rows - since)) for since in self._starts}
+        return later | {0: rows_that_cut(rows)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.completions import Completions, shifted
 from quercus.trees.memory_forest.distance_cache import DistanceCache
-from quercus.trees.memory_forest.evidence import EvidenceMoment, ForestEvidence
+from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
 from quercus.trees.memory_forest.served import opinion_predictions, predict_possible
@@ -38,6 +38,9 @@ class MemoryForest:
         Seed of the draws.
     level
         Level of the likelihood cut of leaves, in [0, 1]: a lower level gives larger prediction sets.
+    attributes
+        How many of the attributes, the first ones, the rows have from the first on; None: all. The others come with
+        `begin_attributes`.
 
     Attributes
     ----------
@@ -47,8 +50,10 @@ class MemoryForest:
         Recent scores of the members.
     """
 
-    def __init__(self, named: Bools, size: int, *, trees: int, seed: int, level: float) -> None:
-        self.evidence = ForestEvidence(named, size)
+    def __init__(
+        self, named: Bools, size: int, *, trees: int, seed: int, level: float, attributes: int | None = None
+    ) -> None:
+        self.evidence = ForestEvidence(named, size, attributes)
         self.trees = trees
         self.seed = seed
         self.level = level
@@ -81,6 +86,25 @@ class MemoryForest:
             taken = end
             self.recent.end_block(self.evidence.present_moment())
         self._add_rows(values[taken:], kinds[taken:], parts)
+
+    def begin_attributes(self, count: int) -> None:
+        """From now on, rows have the first `count` attributes; those that come are missing in all earlier rows."""
+        self.evidence.begin_attributes(count)
+        self._members = None
+
+    def with_classes(self, size: int) -> "MemoryForest":
+        """Return a forest of more classes, which has observed the same rows, in order, with the labels that they have.
+
+        Rows with a label are of none of the further classes.
+        """
+        evidence = self.evidence
+        contours, told = np.ones((len(evidence), size)), evidence.kinds != UNLABELLED
+        contours[told] = 0.0
+        contours[told, : evidence.size] = evidence.contours.values[evidence.kinds[told]]
+        forest = MemoryForest(evidence.named, size, trees=self.trees, seed=self.seed, level=self.level)
+        forest.evidence.completions = evidence.completions  # draws among values, whatever the classes
+        forest.observe(evidence.values, contours)
+        return forest
 
     def replace_contour(self, row: int, contour: Floats) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back."""

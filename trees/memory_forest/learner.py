@@ -62,8 +62,10 @@ class ActiveForest(Learner):
         return served_forest(forest, beside)
 
 
-def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: int) -> "MemoryForest":
-    """Return the forest of an empty log."""
+def forest_of(
+    algorithm: ActiveForest, attributes: Sequence[Attribute], size: int, present: int | None = None
+) -> "MemoryForest":
+    """Return the forest of an empty log, whose rows have the first `present` attributes; None: all."""
     from quercus.trees.memory_forest.forest import MemoryForest  # noqa: PLC0415 - heavy, for those who grow it
 
     return MemoryForest(
@@ -72,4 +74,5 @@ def forest_of(algorithm: ActiveForest, attributes: Sequence[Attribute], size: in
         trees=algorithm.trees,
         seed=algorithm.seed,
         level=algorithm.prediction_level,
+        attributes=present,
     )

@@ -77,6 +77,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         **_tree_columns(judges.trees, l),
         "tree_levels": np.array([grove.level for grove in judges.groves], np.float64),
         "constant_rows": evidence.constant_rows,
+        "since": evidence.since,
         "judge_varies": np.isin(np.arange(len(evidence.named)), judges.book.varying),
         **_early_columns(recent.early),
     }
@@ -106,6 +107,7 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
             np.flatnonzero(columns["constant_rows"] < len(columns["kinds"])),
         ),
         constant_rows=np.array(columns["constant_rows"]),
+        since=np.array(columns["since"]),
     )
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
@@ -281,6 +283,7 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "tree_opinions": (len(columns["tree_opinions"]), 3, size),
         "tree_levels": (min(len(columns["tree_counts"]), len(LADDER)),),
         "constant_rows": (attributes,),
+        "since": (attributes,),
         "judge_varies": (attributes,),
     }
     for name, shape in shapes.items():
@@ -294,7 +297,8 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     ):
         _check_range(name, numbers, 0, end)
     _check_range("kinds", columns["kinds"], UNLABELLED, d)
-    constant = columns["constant_rows"]
+    since, constant = columns["since"], columns["constant_rows"]
+    _check_range("since", since[since != NEVER], 0, n + 1)
     _check_range("constant_rows", constant[constant != NEVER], 1, n)
     if blocks > BLOCKS:
         raise ValueError(f"{blocks} blocks were judged, at most {BLOCKS} count")

@@ -116,15 +116,19 @@ def edges_in_force(specification: Specification, values: Floats) -> Edges:
     """
     warmup = values[: specification.warmup_rows]
     return tuple(
-        ()
-        if isinstance(attribute, Nominal)
-        else tuple(attribute.edges)
-        if attribute.edges
-        else equal_width_edges(warmup[:, k], attribute.bins)
-        if attribute.cuts is None
-        else quantile_cuts(warmup[:, k], attribute.cuts)
-        for k, attribute in enumerate(specification.attributes)
+        attribute_edges(attribute, warmup[:, k]) for k, attribute in enumerate(specification.attributes)
     )
+
+
+def attribute_edges(attribute: Attribute, column: Floats) -> tuple[float, ...]:
+    """Return the inner edges of an attribute: the declared ones, or those that its values (n,) set."""
+    if isinstance(attribute, Nominal):
+        return ()
+    if attribute.edges:
+        return tuple(attribute.edges)
+    if attribute.cuts is None:
+        return equal_width_edges(column, attribute.bins)
+    return quantile_cuts(column, attribute.cuts)
 
 
 # Up to here a value at a time is faster than calls for whole columns: a row of 13 numbers took 7 µs instead of 111.

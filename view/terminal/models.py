@@ -21,6 +21,8 @@ from quercus.view.models import (
     attribute_words,
     confidence_text,
     deviation_text,
+    drift_texts,
+    extension_texts,
     number_rows,
     state_text,
 )
@@ -83,6 +85,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "model", model.name
     yield "created", f"{model.created_at:%Y-%m-%d %H:%M:%S} UTC"
     yield "classes", ", ".join(spec.classes)
+    for text in extension_texts(model):
+        yield "later", text
     yield "algorithm", algorithms.plugin_text(spec.algorithm)
     yield "strategy", algorithms.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
@@ -101,6 +105,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "state", state_text(model)
     yield from number_rows(model)
     yield "accuracy", accuracy_line(model.accuracy)
+    for text in drift_texts(model):
+        yield "changed", text
     if model.accuracy is not None and model.queries_answered:
         yield "", f"({ASKED_ARE_HARDEST})"
     curve = fit_curve(curve_points(model.accuracy))

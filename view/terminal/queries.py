@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,12 +15,14 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from quercus.client.keys import KEY_RULE, labelling_keys
+from quercus.client.guess import guess_of
+from quercus.client.keys import GRADES, KEY_RULE, Grade, labelling_keys
 from quercus.client.results import Answer, Model, Neighbour, Query
+from quercus.specification.console import SEND_DELAY_S
 from quercus.specification.shares import decimal_text
 from quercus.view.answers import answer_text, moment_text
 from quercus.view.bars import hollow_bar, interval_line, sparkline
-from quercus.view.queries import QueryDescription, describe_query, gain_text
+from quercus.view.queries import QueryDescription, describe_query, fold_values, gain_text, question_text
 from quercus.view.rows import ShownItem, ShownValue, shown_curves, shown_values, value_text
 from quercus.view.words import TERMS, is_vacuous
 
@@ -43,9 +46,12 @@ TERMS_TEXT = "\n".join(f"{term}: {text}" for term, text in TERMS.items())
 def help_text(classes: Sequence[str]) -> str:
     """Return the explanation of all keys of a model."""
     keys = labelling_keys(tuple(classes))
+    back = keys.commands["back"][0]
+    wait = f"{SEND_DELAY_S.default:g} s, or with your next answer"
+    sent = f"It is sent after {wait}; until then {back} takes it back, and it is never sent."
     return "\n".join(
         [
-            "Answer with the key of the class: it sends at once.",
+            f"Press the key of the class. {sent} Enter accepts the model's guess, if the line of keys names one.",
             "",
             *(f"  {key}   {name}" for key, name in keys.class_keys()),
             "",
@@ -60,21 +66,58 @@ def help_text(classes: Sequence[str]) -> str:
     )
 
 
-def query_screen(query: Query, model: Model, width: int) -> list[RenderableType]:
-    """Return the parts of a query's screen of ``width`` cells; the row comes last, next to the keys."""
+def query_screen(query: Query, model: Model, width: int, height: int | None = None) -> list[RenderableType]:
+    """Return the parts of a query's screen of ``width`` cells; the row comes last, next to the keys.
+
+    If all of it does not fit into ``height`` lines with the line of keys, the reason is its first sentence, and the
+    values are as many as fit: first those that the tree tests on the way of the row.
+    """
     shown = describe_query(query, model, MOST_VALUES)
+    whole = _screen_parts(query, model, width, shown, MOST_VALUES, is_short=False)
+    if height is None:
+        return whole
+    room = height - 1 - len(prompt_line(query.classes, width, guess_of(query, model)).plain.split("\n"))
+    if _height_of(whole, width) <= room:
+        return whole
+    found = whole
+    for most in range(sum(len(values) for _, values in shown.groups), 0, -1):
+        found = _screen_parts(query, model, width, shown, most, is_short=True)
+        if _height_of(found, width) <= room:
+            break
+    return found
+
+
+def _screen_parts(
+    query: Query, model: Model, width: int, shown: QueryDescription, most: int, *, is_short: bool
+) -> list[RenderableType]:
+    """Return the screen with at most so many values; of a short one the reason has no panel and no details."""
     answer = f"answer {model.queries_answered + 1} of {model.budget}"
     title = f"instance {query.instance}  ·  query {query.number}  ·  {answer}"
-    above = []
-    if shown.why:
+    question = Text(question_text(query.classes), style="bold")
+    above: list[RenderableType] = []
+    if shown.why and is_short:
+        above.append(Text(shown.why, style="dim"))
+    elif shown.why:
         above.append(_titled_panel(Group(*_reason_parts(shown, width - _FRAME)), "why this one", "dim"))
     if shown.beside:
         above.append(_titled_panel(Group(*item_texts(shown.beside, width - _FRAME)), "beside it"))
-    row = row_parts(shown.groups, shown.more, shown.curves, width - _FRAME)
+    groups, rest = fold_values(shown.groups, query.reason, most)
+    more = shown.more + sum(len(values) for _, values in rest)
+    row = row_parts(groups, more, shown.curves, width - _FRAME)
+    if rest:
+        key = labelling_keys(query.classes).commands["zoom"][0]
+        row = Group(row, Text(f"{key} shows all", style="dim"))
     panels = [_titled_panel(row, "instance")]
-    if evidence := _evidence_parts(query, shown):
+    evidence = _evidence_parts(query, shown)
+    if evidence and not (is_short and is_vacuous(query.contour) and len(query.classes) <= MOST_KEYS):
         panels.append(_titled_panel(Group(*evidence), "known so far"))
-    return [Rule(title, style="bold cyan", align="left"), *above, Columns(panels)]
+    return [Rule(title, style="bold cyan", align="left"), question, *above, Columns(panels)]
+
+
+def _height_of(parts: Sequence[RenderableType], width: int) -> int:
+    """Return how many lines parts take."""
+    console = Console(width=width, file=io.StringIO())
+    return sum(len(console.render_lines(part, pad=False)) for part in parts)
 
 
 def answer_screen(answer: Answer, model: Model, width: int) -> list[RenderableType]:
@@ -155,8 +198,10 @@ def _titled_panel(content: RenderableType, title: str, style: str = "cyan") -> P
     return Panel(content, title=title, title_align="left", border_style=style)
 
 
-def prompt_line(classes: Sequence[str], width: int) -> Text:
-    """Return the line of keys; it wraps only between keys."""
+def prompt_line(
+    classes: Sequence[str], width: int, guess: tuple[int, float] | None = None, grade: Grade = GRADES[0]
+) -> Text:
+    """Return the line of keys, with the model's guess and how sure the next answer is; it wraps only between keys."""
     keys = labelling_keys(tuple(classes))
     parts = [Text("class?  ", style="bold")]
     if len(classes) > MOST_KEYS:
@@ -164,6 +209,10 @@ def prompt_line(classes: Sequence[str], width: int) -> Text:
     else:
         for key, name in keys.class_keys():
             parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))
+    if guess is not None:
+        parts.append(Text.assemble((" Enter ", "bold reverse"), f" the guess, {classes[guess[0]]}   "))
+    if grade is not GRADES[0]:
+        parts.append(Text(f"you are: {grade.name}  ", style="bold yellow"))
     commands = (Text(f"· {key} {command.label} ", style="dim") for key, command in keys.command_keys())
     return _flow_parts([*parts, *commands], width)
 

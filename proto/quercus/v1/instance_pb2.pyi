@@ -530,7 +530,7 @@ class Instance(_message.Message):
 
     @_builtins.property
     def guess(self) -> Global___Guess:
-        """What the newest tree says of it, if the call asks for that."""
+        """The guess of the newest tree, if the call asks for that."""
 
     def __init__(
         self,
@@ -555,7 +555,7 @@ Global___Instance: _TypeAlias = Instance  # noqa: Y015
 
 @_typing.final
 class Guess(_message.Message):
-    """What the newest tree says of a row."""
+    """The guess of the newest tree about a row."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -779,7 +779,7 @@ class ListInstancesRequest(_message.Message):
     `class = "red"`: a most plausible class by the evidence; `labeller = "ann"`: who has a label of the row that counts;
     `guess = "red"` and `doubt >= 0.4` (also <, <=, >): by the newest tree; `text : "north"`: the id or a name among the
     values contains it, in any case, or a number among them is it; `labelled`: anything is known of the class; `disputed`:
-    labels of two labellers have no most plausible class in common; `unexpected`: the label rules the tree's guess out.
+    two labellers' labels of the row have no most plausible class in common; `unexpected`: the label rules the tree's guess out.
     = may be !=. Values are words, or stand in double quotes, with a backslash before a quote and a backslash.
     """
     order_by: _builtins.str

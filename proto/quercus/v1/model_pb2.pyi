@@ -780,6 +780,8 @@ class Model(_message.Message):
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     GROWTH_STOPPED_FIELD_NUMBER: _builtins.int
     ASKING_STOPPED_FIELD_NUMBER: _builtins.int
+    EXTENSIONS_FIELD_NUMBER: _builtins.int
+    DRIFT_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Its name.
     models/{model}
@@ -841,6 +843,14 @@ class Model(_message.Message):
     def other_names(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """By attribute: rows of the newest tree that hold a name beyond its max_values. Attributes without such rows are absent."""
 
+    @_builtins.property
+    def extensions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Extension]:
+        """The classes and attributes that came later, the oldest first."""
+
+    @_builtins.property
+    def drift(self) -> Global___Drift:
+        """What has changed in the recent past; absent where nothing has, and where it is unknown."""
+
     def __init__(
         self,
         *,
@@ -864,15 +874,19 @@ class Model(_message.Message):
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         growth_stopped: _builtins.str = ...,
         asking_stopped: _builtins.str = ...,
+        extensions: _abc.Iterable[Global___Extension] | None = ...,
+        drift: Global___Drift | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_drift", b"_drift", "_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "create_time", b"create_time", "drift", b"drift", "lag", b"lag", "settled", b"settled", "specification", b"specification"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "_average_confidence", b"_average_confidence", "_drift", b"_drift", "_settled", b"_settled", "accuracy", b"accuracy", "asking_stopped", b"asking_stopped", "average_confidence", b"average_confidence", "conflicts", b"conflicts", "create_time", b"create_time", "drift", b"drift", "extensions", b"extensions", "growth_stopped", b"growth_stopped", "instance_count", b"instance_count", "lag", b"lag", "name", b"name", "other_names", b"other_names", "queries_answered", b"queries_answered", "queries_leased", b"queries_leased", "queries_open", b"queries_open", "queries_refused", b"queries_refused", "sequence_committed", b"sequence_committed", "sequence_grown", b"sequence_grown", "settled", b"settled", "specification", b"specification", "tree_version", b"tree_version", "uid", b"uid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
     _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
     _WhichOneofReturnType__average_confidence: _TypeAlias = _typing.Literal["average_confidence"]  # noqa: Y015
     _WhichOneofArgType__average_confidence: _TypeAlias = _typing.Literal["_average_confidence", b"_average_confidence"]  # noqa: Y015
+    _WhichOneofReturnType__drift: _TypeAlias = _typing.Literal["drift"]  # noqa: Y015
+    _WhichOneofArgType__drift: _TypeAlias = _typing.Literal["_drift", b"_drift"]  # noqa: Y015
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
     @_typing.overload
@@ -880,9 +894,133 @@ class Model(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__average_confidence) -> _WhichOneofReturnType__average_confidence | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__drift) -> _WhichOneofReturnType__drift | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__settled) -> _WhichOneofReturnType__settled | None: ...
 
 Global___Model: _TypeAlias = Model  # noqa: Y015
+
+@_typing.final
+class Drift(_message.Message):
+    """What has changed lately. It is told for as long as the change lies within the last 1,000 labels or the last 500 rows."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACCURACY_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def accuracy(self) -> Global___AccuracyFall:
+        """The accuracy fell; absent if it did not."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChangedAttribute]:
+        """Attributes whose values differ in the last 500 rows from those of the 2,000 rows before, the most changed first."""
+
+    def __init__(
+        self,
+        *,
+        accuracy: Global___AccuracyFall | None = ...,
+        attributes: _abc.Iterable[Global___ChangedAttribute] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "accuracy", b"accuracy"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy", "accuracy", b"accuracy", "attributes", b"attributes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__accuracy: _TypeAlias = _typing.Literal["accuracy"]  # noqa: Y015
+    _WhichOneofArgType__accuracy: _TypeAlias = _typing.Literal["_accuracy", b"_accuracy"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__accuracy) -> _WhichOneofReturnType__accuracy | None: ...
+
+Global___Drift: _TypeAlias = Drift  # noqa: Y015
+
+@_typing.final
+class AccuracyFall(_message.Message):
+    """The accuracy on the last labels that came after a prediction fell, more than chance explains."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BEFORE_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    before: _builtins.float
+    """Mean accuracy before."""
+    since: _builtins.float
+    """Mean accuracy since."""
+    labels: _builtins.int
+    """Number of labels since."""
+    def __init__(
+        self,
+        *,
+        before: _builtins.float = ...,
+        since: _builtins.float = ...,
+        labels: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before", b"before", "labels", b"labels", "since", b"since"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccuracyFall: _TypeAlias = AccuracyFall  # noqa: Y015
+
+@_typing.final
+class ChangedAttribute(_message.Message):
+    """An attribute whose values have changed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DISTANCE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    distance: _builtins.float
+    """Total variation distance of its bins or names from those before: the share of rows that lie elsewhere, 0 to 1."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        distance: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["distance", b"distance", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangedAttribute: _TypeAlias = ChangedAttribute  # noqa: Y015
+
+@_typing.final
+class Extension(_message.Message):
+    """Classes and attributes that a model got after it was made."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """Sequence number of the event."""
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the new classes."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the new attributes."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        attributes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "classes", b"classes", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Extension: _TypeAlias = Extension  # noqa: Y015
 
 @_typing.final
 class AverageConfidence(_message.Message):
@@ -1021,6 +1159,7 @@ class GrowthReport(_message.Message):
     AVERAGE_CONFIDENCE_FIELD_NUMBER: _builtins.int
     OTHER_NAMES_FIELD_NUMBER: _builtins.int
     STOPPED_ABOVE_BYTES_FIELD_NUMBER: _builtins.int
+    DRIFT_FIELD_NUMBER: _builtins.int
     settled: _builtins.bool
     """See Model."""
     stopped_above_bytes: _builtins.int
@@ -1031,6 +1170,8 @@ class GrowthReport(_message.Message):
     def average_confidence(self) -> Global___AverageConfidence: ...
     @_builtins.property
     def other_names(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]: ...
+    @_builtins.property
+    def drift(self) -> Global___Drift: ...
     def __init__(
         self,
         *,
@@ -1039,10 +1180,11 @@ class GrowthReport(_message.Message):
         average_confidence: Global___AverageConfidence | None = ...,
         other_names: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
         stopped_above_bytes: _builtins.int = ...,
+        drift: Global___Drift | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "settled", b"settled"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "drift", b"drift", "settled", b"settled"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "other_names", b"other_names", "settled", b"settled", "stopped_above_bytes", b"stopped_above_bytes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_settled", b"_settled", "accuracy", b"accuracy", "average_confidence", b"average_confidence", "drift", b"drift", "other_names", b"other_names", "settled", b"settled", "stopped_above_bytes", b"stopped_above_bytes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__settled: _TypeAlias = _typing.Literal["settled"]  # noqa: Y015
     _WhichOneofArgType__settled: _TypeAlias = _typing.Literal["_settled", b"_settled"]  # noqa: Y015
@@ -1165,6 +1307,41 @@ class UpdateModelRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___UpdateModelRequest: _TypeAlias = UpdateModelRequest  # noqa: Y015
+
+@_typing.final
+class ExtendModelRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    CLASSES_FIELD_NUMBER: _builtins.int
+    ATTRIBUTES_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    request_id: _builtins.str
+    """An id of the client, 1 to 128 characters; a request with the id of an earlier one changes nothing."""
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Names of the new classes, in order; none of them is one of the model."""
+
+    @_builtins.property
+    def attributes(self) -> _containers.RepeatedCompositeFieldContainer[Global___Attribute]:
+        """The new attributes, in order; none has the name of one of the model. Their values may be missing."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        attributes: _abc.Iterable[Global___Attribute] | None = ...,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attributes", b"attributes", "classes", b"classes", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExtendModelRequest: _TypeAlias = ExtendModelRequest  # noqa: Y015
 
 @_typing.final
 class DeleteModelRequest(_message.Message):

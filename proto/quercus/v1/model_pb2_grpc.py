@@ -60,6 +60,11 @@ class ModelServiceStub(object):
                 request_serializer=quercus_dot_v1_dot_model__pb2.UpdateModelRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_model__pb2.Model.FromString,
                 _registered_method=True)
+        self.ExtendModel = channel.unary_unary(
+                '/quercus.v1.ModelService/ExtendModel',
+                request_serializer=quercus_dot_v1_dot_model__pb2.ExtendModelRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_model__pb2.Model.FromString,
+                _registered_method=True)
         self.DeleteModel = channel.unary_unary(
                 '/quercus.v1.ModelService/DeleteModel',
                 request_serializer=quercus_dot_v1_dot_model__pb2.DeleteModelRequest.SerializeToString,
@@ -105,6 +110,15 @@ class ModelServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExtendModel(self, request, context):
+        """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+        that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
+        says nothing. Leases and open queries stay.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DeleteModel(self, request, context):
         """Removes the model with its evidence, queries and trees.
         """
@@ -138,6 +152,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
             'UpdateModel': grpc.unary_unary_rpc_method_handler(
                     servicer.UpdateModel,
                     request_deserializer=quercus_dot_v1_dot_model__pb2.UpdateModelRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_model__pb2.Model.SerializeToString,
+            ),
+            'ExtendModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExtendModel,
+                    request_deserializer=quercus_dot_v1_dot_model__pb2.ExtendModelRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_model__pb2.Model.SerializeToString,
             ),
             'DeleteModel': grpc.unary_unary_rpc_method_handler(
@@ -280,6 +299,33 @@ class ModelService(object):
             target,
             '/quercus.v1.ModelService/UpdateModel',
             quercus_dot_v1_dot_model__pb2.UpdateModelRequest.SerializeToString,
+            quercus_dot_v1_dot_model__pb2.Model.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExtendModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.ModelService/ExtendModel',
+            quercus_dot_v1_dot_model__pb2.ExtendModelRequest.SerializeToString,
             quercus_dot_v1_dot_model__pb2.Model.FromString,
             options,
             channel_credentials,

@@ -43,6 +43,11 @@ class ModelServiceStub:
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
     split_significance, ask, presentation, guidance. The change is an event of the log.
     """
+    ExtendModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.ExtendModelRequest, _model_pb2.Model]
+    """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+    that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
+    says nothing. Leases and open queries stay.
+    """
     DeleteModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]
     """Removes the model with its evidence, queries and trees."""
 
@@ -59,6 +64,11 @@ class ModelServiceAsyncStub(ModelServiceStub):
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_pb2.UpdateModelRequest, _model_pb2.Model]  # type: ignore[assignment]
     """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
     split_significance, ask, presentation, guidance. The change is an event of the log.
+    """
+    ExtendModel: _aio.UnaryUnaryMultiCallable[_model_pb2.ExtendModelRequest, _model_pb2.Model]  # type: ignore[assignment]
+    """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+    that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
+    says nothing. Leases and open queries stay.
     """
     DeleteModel: _aio.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]  # type: ignore[assignment]
     """Removes the model with its evidence, queries and trees."""
@@ -103,6 +113,17 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
         """Changes the fields named in the mask: alpha, budget, min_instances, max_depth, strategy, pruning, prediction_level,
         split_significance, ask, presentation, guidance. The change is an event of the log.
+        """
+
+    @_abc_1.abstractmethod
+    def ExtendModel(
+        self,
+        request: _model_pb2.ExtendModelRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
+        """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+        that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
+        says nothing. Leases and open queries stay.
         """
 
     @_abc_1.abstractmethod

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from quercus.v1 import options_pb2 as quercus_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17quercus/v1/values.proto\x12\nquercus.v1\x1a\x18quercus/v1/options.proto\"2\n\x0cMassFunction\x12\x12\n\nfocal_sets\x18\x01 \x03(\x06\x12\x0e\n\x06masses\x18\x02 \x03(\x01\"!\n\x07\x43ontour\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\"\x1b\n\x08\x43lassSet\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\"\t\n\x07Vacuous\"\xca\x01\n\x05Label\x12&\n\x07vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12\x14\n\nclass_name\x18\x02 \x01(\tH\x00\x12)\n\tclass_set\x18\x03 \x01(\x0b\x32\x14.quercus.v1.ClassSetH\x00\x12&\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.ContourH\x00\x12(\n\x04mass\x18\x05 \x01(\x0b\x32\x18.quercus.v1.MassFunctionH\x00\x42\x06\n\x04kind\"\x83\x01\n\x08NamedRow\x12\x30\n\x06values\x18\x01 \x03(\x0b\x32 .quercus.v1.NamedRow.ValuesEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.quercus.v1.NamedValue:\x02\x38\x01\"\x9a\x01\n\nNamedValue\x12\x11\n\x07nominal\x18\x01 \x01(\tH\x00\x12\x10\n\x06number\x18\x02 \x01(\x01H\x00\x12\x0f\n\x05other\x18\x05 \x01(\tH\x00\x12*\n\x08nominals\x18\x03 \x01(\x0b\x32\x16.quercus.v1.NominalSetH\x00\x12\"\n\x05range\x18\x04 \x01(\x0b\x32\x11.quercus.v1.RangeH\x00\x42\x06\n\x04kind\"\x1c\n\nNominalSet\x12\x0e\n\x06values\x18\x01 \x03(\t\"\"\n\x05Range\x12\x0b\n\x03low\x18\x01 \x01(\x01\x12\x0c\n\x04high\x18\x02 \x01(\x01\"/\n\tNamedRows\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.quercus.v1.NamedRow\"`\n\x04Rows\x12(\n\x06packed\x18\x01 \x01(\x0b\x32\x16.quercus.v1.PackedRowsH\x00\x12&\n\x05named\x18\x02 \x01(\x0b\x32\x15.quercus.v1.NamedRowsH\x00\x42\x06\n\x04kind\"\x1c\n\nPackedRows\x12\x0e\n\x06values\x18\x01 \x03(\x01\"\xba\x01\n\x06Labels\x12*\n\x0b\x61ll_vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12%\n\x04sets\x18\x02 \x01(\x0b\x32\x15.quercus.v1.SetLabelsH\x00\x12.\n\x08\x63ontours\x18\x03 \x01(\x0b\x32\x1a.quercus.v1.PackedContoursH\x00\x12%\n\x04list\x18\x04 \x01(\x0b\x32\x15.quercus.v1.LabelListH\x00\x42\x06\n\x04kind\"\x1a\n\tSetLabels\x12\r\n\x05masks\x18\x01 \x03(\x04\"(\n\x0ePackedContours\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\".\n\tLabelList\x12!\n\x06labels\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Label\"d\n\x0bUnseenNames\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05names\x18\x03 \x01(\x03\x12\x10\n\x08\x65xamples\x18\x04 \x03(\t\x12\x13\n\x0brows_beyond\x18\x05 \x01(\x03\"@\n\rConfusionCell\x12\x0c\n\x04said\x18\x01 \x01(\r\x12\r\n\x05holds\x18\x02 \x01(\r\x12\x0c\n\x04rows\x18\x03 \x01(\x04:\x04\xaa\xbb\x18\x00\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17quercus/v1/values.proto\x12\nquercus.v1\x1a\x18quercus/v1/options.proto\"2\n\x0cMassFunction\x12\x12\n\nfocal_sets\x18\x01 \x03(\x06\x12\x0e\n\x06masses\x18\x02 \x03(\x01\"!\n\x07\x43ontour\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\"\x1b\n\x08\x43lassSet\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\"\t\n\x07Vacuous\"\xca\x01\n\x05Label\x12&\n\x07vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12\x14\n\nclass_name\x18\x02 \x01(\tH\x00\x12)\n\tclass_set\x18\x03 \x01(\x0b\x32\x14.quercus.v1.ClassSetH\x00\x12&\n\x07\x63ontour\x18\x04 \x01(\x0b\x32\x13.quercus.v1.ContourH\x00\x12(\n\x04mass\x18\x05 \x01(\x0b\x32\x18.quercus.v1.MassFunctionH\x00\x42\x06\n\x04kind\"\x83\x01\n\x08NamedRow\x12\x30\n\x06values\x18\x01 \x03(\x0b\x32 .quercus.v1.NamedRow.ValuesEntry\x1a\x45\n\x0bValuesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12%\n\x05value\x18\x02 \x01(\x0b\x32\x16.quercus.v1.NamedValue:\x02\x38\x01\"\x9a\x01\n\nNamedValue\x12\x11\n\x07nominal\x18\x01 \x01(\tH\x00\x12\x10\n\x06number\x18\x02 \x01(\x01H\x00\x12\x0f\n\x05other\x18\x05 \x01(\tH\x00\x12*\n\x08nominals\x18\x03 \x01(\x0b\x32\x16.quercus.v1.NominalSetH\x00\x12\"\n\x05range\x18\x04 \x01(\x0b\x32\x11.quercus.v1.RangeH\x00\x42\x06\n\x04kind\"\x1c\n\nNominalSet\x12\x0e\n\x06values\x18\x01 \x03(\t\"\"\n\x05Range\x12\x0b\n\x03low\x18\x01 \x01(\x01\x12\x0c\n\x04high\x18\x02 \x01(\x01\"/\n\tNamedRows\x12\"\n\x04rows\x18\x01 \x03(\x0b\x32\x14.quercus.v1.NamedRow\"`\n\x04Rows\x12(\n\x06packed\x18\x01 \x01(\x0b\x32\x16.quercus.v1.PackedRowsH\x00\x12&\n\x05named\x18\x02 \x01(\x0b\x32\x15.quercus.v1.NamedRowsH\x00\x42\x06\n\x04kind\"+\n\nPackedRows\x12\x0e\n\x06values\x18\x01 \x03(\x01\x12\r\n\x05width\x18\x02 \x01(\r\"\xba\x01\n\x06Labels\x12*\n\x0b\x61ll_vacuous\x18\x01 \x01(\x0b\x32\x13.quercus.v1.VacuousH\x00\x12%\n\x04sets\x18\x02 \x01(\x0b\x32\x15.quercus.v1.SetLabelsH\x00\x12.\n\x08\x63ontours\x18\x03 \x01(\x0b\x32\x1a.quercus.v1.PackedContoursH\x00\x12%\n\x04list\x18\x04 \x01(\x0b\x32\x15.quercus.v1.LabelListH\x00\x42\x06\n\x04kind\"\x1a\n\tSetLabels\x12\r\n\x05masks\x18\x01 \x03(\x04\"(\n\x0ePackedContours\x12\x16\n\x0eplausibilities\x18\x01 \x03(\x01\".\n\tLabelList\x12!\n\x06labels\x18\x01 \x03(\x0b\x32\x11.quercus.v1.Label\"d\n\x0bUnseenNames\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x0c\n\x04rows\x18\x02 \x01(\x03\x12\r\n\x05names\x18\x03 \x01(\x03\x12\x10\n\x08\x65xamples\x18\x04 \x03(\t\x12\x13\n\x0brows_beyond\x18\x05 \x01(\x03\"@\n\rConfusionCell\x12\x0c\n\x04said\x18\x01 \x01(\r\x12\r\n\x05holds\x18\x02 \x01(\r\x12\x0c\n\x04rows\x18\x03 \x01(\x04:\x04\xaa\xbb\x18\x00\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -61,17 +61,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ROWS']._serialized_start=803
   _globals['_ROWS']._serialized_end=899
   _globals['_PACKEDROWS']._serialized_start=901
-  _globals['_PACKEDROWS']._serialized_end=929
-  _globals['_LABELS']._serialized_start=932
-  _globals['_LABELS']._serialized_end=1118
-  _globals['_SETLABELS']._serialized_start=1120
-  _globals['_SETLABELS']._serialized_end=1146
-  _globals['_PACKEDCONTOURS']._serialized_start=1148
-  _globals['_PACKEDCONTOURS']._serialized_end=1188
-  _globals['_LABELLIST']._serialized_start=1190
-  _globals['_LABELLIST']._serialized_end=1236
-  _globals['_UNSEENNAMES']._serialized_start=1238
-  _globals['_UNSEENNAMES']._serialized_end=1338
-  _globals['_CONFUSIONCELL']._serialized_start=1340
-  _globals['_CONFUSIONCELL']._serialized_end=1404
+  _globals['_PACKEDROWS']._serialized_end=944
+  _globals['_LABELS']._serialized_start=947
+  _globals['_LABELS']._serialized_end=1133
+  _globals['_SETLABELS']._serialized_start=1135
+  _globals['_SETLABELS']._serialized_end=1161
+  _globals['_PACKEDCONTOURS']._serialized_start=1163
+  _globals['_PACKEDCONTOURS']._serialized_end=1203
+  _globals['_LABELLIST']._serialized_start=1205
+  _globals['_LABELLIST']._serialized_end=1251
+  _globals['_UNSEENNAMES']._serialized_start=1253
+  _globals['_UNSEENNAMES']._serialized_end=1353
+  _globals['_CONFUSIONCELL']._serialized_start=1355
+  _globals['_CONFUSIONCELL']._serialized_end=1419
 # @@protoc_insertion_point(module_scope)

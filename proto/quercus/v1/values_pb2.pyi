@@ -308,7 +308,7 @@ class Rows(_message.Message):
     @_builtins.property
     def packed(self) -> Global___PackedRows:
         """Row-major, rows x attributes: numbers unchanged, nominal values as indices into the
-        attribute's values (GetModel lists them), NaN for missing. Length must be a multiple of the number of attributes.
+        attribute's values (GetModel lists them), NaN for missing. Length must be a multiple of `width`.
         Of an attribute with max_values values, this index stands for names beyond them.
         """
 
@@ -335,16 +335,22 @@ class PackedRows(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     VALUES_FIELD_NUMBER: _builtins.int
+    WIDTH_FIELD_NUMBER: _builtins.int
+    width: _builtins.int
+    """How many values a row has; 0: as many as the model has attributes. A sender that names it may go on when the model
+    gets more attributes (ExtendModel): its rows are missing in those.
+    """
     @_builtins.property
     def values(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]: ...
     def __init__(
         self,
         *,
         values: _abc.Iterable[_builtins.float] | None = ...,
+        width: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["values", b"values", "width", b"width"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -370,7 +376,7 @@ class Labels(_message.Message):
 
     @_builtins.property
     def contours(self) -> Global___PackedContours:
-        """Row-major, rows x classes."""
+        """Row-major, rows x classes: of all classes, or of those that the model had before it was extended."""
 
     @_builtins.property
     def list(self) -> Global___LabelList: ...

@@ -11,7 +11,7 @@ from integration.client.serving import Serving
 from support.command_line import quercus
 from support.terminals import PROMPT, WAIT_S, Screen
 
-from quercus.client import Client
+from quercus.client import Client, Numeric, Specification
 
 
 @pytest.fixture
@@ -343,6 +343,78 @@ def test_a_terminal_without_utf_8_gets_ascii(
             assert "instance 0  |  query 1  |  answer 1 of 6" in shown
             assert re.search(r"o +o +o+ +0\.80", shown)
             assert re.search(r"X +\+-+\+ +gain ratio +0\.\d+ to +0\.\d+", shown)
-            shown = shown.replace("class?", "").replace("? help", "")
+            for asked in ("class?", "? help", "Is it o, s or x?"):
+                shown = shown.replace(asked, "")
         assert "?" not in shown
         assert shown.isascii()
+
+
+@pytest.fixture
+def many(server: str, name: str) -> str:
+    """A model of 22 attributes whose forest guesses."""
+    with Client(server) as client:
+        attributes = [Numeric(f"attribute_{k}", cuts=8) for k in range(22)]
+        client.create_model(name, Specification(attributes, ["edible", "poisonous"], budget=20))
+        rows = [[(k * (j + 3)) % 17 / 4 for j in range(22)] for k in range(90)]
+        labels = [["edible", "poisonous"][int(row[0] > 2)] if k % 2 else None for k, row in enumerate(rows)]
+        client.push(name, rows, labels, ids=[f"mushroom-{k}" for k in range(90)])
+        client.wait_grown(name)
+    return name
+
+
+@pytest.mark.parametrize("term", ["xterm", "dumb"])
+def test_a_row_of_22_attributes_fits_on_80_by_24(server: str, many: str, term: str) -> None:
+    """The terminal answers nothing that it might be asked, and the program waits for no answer."""
+    screen = Screen("label", many, "--labeller", "zoe", server=server, size=(80, 24), term=term)
+    try:
+        lines = (screen.expect(PROMPT) + "\n").split("instance mushroom-", 1)[1].splitlines()
+        assert len(lines) <= 23  # the cursor stands on the last one
+        shown = "\n".join(lines)
+        assert "answer 1 of 20" in lines[0]
+        assert "Is it edible or poisonous?" in lines[1]
+        assert "The model guesses" in lines[2]
+        assert len(set(re.findall(r"attribute_(\d+) ", shown))) >= 15
+        assert "e  edible" in shown
+        screen.press("d")
+        assert "you are: rather sure" in screen.expect(PROMPT)
+        screen.press("v")
+        whole = screen.expect(PROMPT)
+        assert len(set(re.findall(r"attribute_(\d+) ", whole))) == 22
+        assert "why this one" in whole
+        screen.press("e")
+        screen.expect("→ edible (rather sure)")
+        for _ in range(20):
+            if "the guess, " in (keys := screen.expect(PROMPT)):
+                break
+            screen.press("e")
+        guess = re.search(r"the guess, (\w+)", keys)
+        assert guess is not None
+        screen.press("\n")
+        screen.expect(f"→ {guess[1]}")
+        screen.expect(PROMPT)
+        screen.press("q")
+        assert screen.ended() == 0
+    finally:
+        screen.close()
+    with Client(server) as client:
+        first, *_, last = [each.label for each in client.answers(many)]
+    assert first == {"edible": 1.0, "poisonous": 0.3}
+    assert last == guess[1]
+
+
+def test_what_the_screen_has_no_room_for_is_said_and_listed_by_a_key(server: str, name: str) -> None:
+    with Client(server) as client:
+        attributes = [Numeric(f"attribute_of_a_long_name_{k}", cuts=8) for k in range(60)]
+        client.create_model(name, Specification(attributes, ["edible", "poisonous"], budget=20))
+        client.push(name, [[float((k * (j + 3)) % 17) for j in range(60)] for k in range(20)])
+        client.wait_grown(name)
+    screen = Screen("label", name, "--labeller", "zoe", server=server, size=(80, 24))
+    try:
+        shown = screen.expect(PROMPT).split("·  query", 1)[1]
+        assert len(shown.splitlines()) <= 23
+        left = re.search(r"and (\d+) more attributes", shown)
+        assert left is not None
+        assert int(left[1]) + len(re.findall(r"long_name_\d+ ", shown)) == 60
+        assert "v shows all" in shown
+    finally:
+        screen.close()

@@ -239,6 +239,7 @@ def test_a_server_is_not_started_for_plugins_that_are_not_there(tmp_path: Path) 
     assert "plugins: 'nobody' is no installed package with plug-ins" in done.stderr
 
 
+@pytest.mark.release
 def test_a_file_format_of_another_package(
     server: str, name: str, file: Path, beside: Mapping[str, str]
 ) -> None:

@@ -1,6 +1,8 @@
 """The contents of a store that runs for ever: all evidence, a bounded number of old trees and withdrawn queries."""
 
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ from support import words
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import AgendaEntry, NotFound, QueryState, Step, Store
+from quercus.storage.log.event_log import history_of
 from quercus.storage.prepared import driver_of
 from quercus.storage.queries import agenda
 from quercus.storage.queries.agenda import Publication, publish_tree
+from quercus.storage.rows import lock_model
 from quercus.storage.schema import model, query, query_history
 
 
@@ -128,3 +132,22 @@ def steps_of_a_publication(url: str, count: int, withdrawn: int) -> int:
                 )
                 driver_of(connection).set_progress_handler(None, 0)
         return len(ticks)
+
+
+def test_what_is_said_of_an_instance_is_looked_up_and_not_searched(tmp_path: Path) -> None:
+    """In a log of a thousand rows as in one of ten."""
+    counts = []
+    for rows in (10, 1_000):
+        ticks: list[None] = []
+        with Store.open(f"sqlite:///{tmp_path / str(rows)}.db") as store:
+            store.create_model("m", b"", budget=9)
+            store.append_instances(
+                "m", [str(i) for i in range(rows)], np.zeros((rows, 1)), [words.ANYTHING] * rows
+            )
+            with store._database.write() as connection:
+                held = lock_model(connection, "m")
+                driver_of(connection).set_progress_handler(partial(ticks.append, None), 10)
+                assert [*history_of(connection, held, [7])] == [7]
+                driver_of(connection).set_progress_handler(None, 0)
+        counts.append(len(ticks))
+    assert counts[0] == counts[1]

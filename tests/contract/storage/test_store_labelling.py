@@ -368,7 +368,17 @@ def test_an_opinion_can_be_corrected_before_there_is_an_answer(asking):
 
 
 def test_a_policy_is_kept_and_checked(asking):
-    policy = Policy(3, 0.25, Reliability.ESTIMATED, 7, 100, 5, Corrections.ANYONE, ("x-ray", "urgent"))
+    policy = Policy(
+        3,
+        0.25,
+        Reliability.ESTIMATED,
+        7,
+        100,
+        5,
+        Corrections.ANYONE,
+        ("x-ray", "urgent"),
+        ("ann", "Björn B."),
+    )
     asking.set_policy("m", policy)
     assert asking.policy("m") == policy
     asking.set_policy("m", Policy())
@@ -380,6 +390,9 @@ def test_a_policy_is_kept_and_checked(asking):
         (Policy(max_held=101), "max_held"),
         (Policy(tags=("",)), r"tags\[0\]"),
         (Policy(tags=("a\nb",)), r"tags\[0\]"),
+        (Policy(labellers=("ann", "")), r"labellers\[1\]"),
+        (Policy(labellers=("ann\nbob",)), r"labellers\[0\]"),
+        (Policy(labellers=tuple(f"l{k}" for k in range(1001))), "labellers: are 1,001, at most 1,000"),
     ):
         with pytest.raises(InvalidInput, match=field):
             asking.set_policy("m", bad)
@@ -392,6 +405,21 @@ def test_nobody_holds_more_than_the_policy_allows(asking):
     assert numbers(asking, "bob") == [3, 4]
     asking.release("m", first.number, first.token)
     assert numbers(asking) == [1]
+
+
+def test_only_those_whom_the_policy_names_are_asked(asking):
+    """What somebody holds when the policy changes may still be answered; the queries of others are not touched."""
+    (held,) = take(asking, "carl", limit=1)
+    asking.set_policy("m", Policy(labellers=("ann", "bob")))
+    before = asking.get_model("m").times_opened
+    refused = asking.lease("m", "carl", 5, 60)
+    assert (refused.queries, refused.idle) == ([], Idle.NOT_ASSIGNED)
+    assert asking.lease("m", "Ann", 5, 60).idle is Idle.NOT_ASSIGNED  # names are compared exactly
+    assert len(numbers(asking, "ann", 1)) == 1
+    answer(asking, held)
+    asking.set_policy("m", Policy())
+    assert asking.get_model("m").times_opened > before  # who waits is asked again
+    assert len(numbers(asking, "carl", 1)) == 1
 
 
 def test_the_share_of_a_labeller(asking, clock, helper):

@@ -1,5 +1,7 @@
 """Statements: worked out before the model is held, stored when it is."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from support import words
@@ -68,6 +70,22 @@ def test_a_plan_that_was_overtaken_is_made_anew(said):
     both = decode(last(said, 1), 8).mass.contour()  # of two who contradict each other
     np.testing.assert_allclose(both[[0, 2, 1]], [0.01 / 0.0199, 0.01 / 0.0199, 0.0001 / 0.0199])
     assert last(said, 2) == words.B
+
+
+def test_whom_the_policy_does_not_name_states_nothing(said):
+    """Not even by a plan that was made before the policy; but whoever acts for others may."""
+    mine = batch("r", ("a", "ann", words.A), ("b", "carl", words.B))
+    planned = said.plan_statements("m", mine, known(said))
+    said.set_policy("m", Policy(labellers=("ann",)))
+    for plan in (planned, None):
+        with pytest.raises(
+            FailedPrecondition, match="carl may not label this model: its labelling policy names"
+        ):
+            said.state("m", mine, known(said), plan)
+    assert said.get_model("m").sequence_committed == 3
+    acting = replace(mine, permitted=True)
+    assert said.state("m", acting, known(said), planned).stored == 2
+    assert said.state("m", batch("s", ("c", "ann", words.C)), known(said)).stored == 1
 
 
 def test_a_plan_that_the_policy_forbids_by_now_is_not_stored(said):

@@ -15,6 +15,7 @@ import numpy as np
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
+from quercus.labelling.shapes import Shapes
 from quercus.storage import AgendaEntry, EventKind, FailedPrecondition, Idle, KnownModel, Store, Words
 from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
@@ -101,7 +102,9 @@ def archive(url: str, name: str, target: str) -> None:
 class AsBytes:
     """Accepts any contents of a log."""
 
-    def check_head(self, specification: bytes, budget: int, learned: list[tuple[int, str]]) -> None:
+    def check_head(
+        self, specification: bytes, budget: int, learned: list[tuple[int, str]], shapes: Shapes
+    ) -> None:
         pass
 
     def check_events(self, events: Sequence[dict[str, Any]]) -> None:

@@ -98,7 +98,7 @@ def test_filters_and_orders_are_those_of_a_plain_computation(client: Client, row
     assert listed(client, RowFilter(), "said desc") == ids(last)
 
 
-def test_rows_are_disputed_where_two_labels_in_force_have_no_class_in_common(
+def test_rows_are_disputed_where_labels_of_two_labellers_have_no_class_in_common(
     client: Client, rows: list[Instance]
 ) -> None:
     expected = []

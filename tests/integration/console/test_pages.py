@@ -269,3 +269,23 @@ def test_an_upload_of_more_than_64_mib_is_refused(ann: Visitor) -> None:
     )
     assert answer.status == 413
     assert "67,108,864" in answer.text
+
+
+def test_a_model_gets_further_classes_and_attributes_from_its_page(ann: Visitor, client: Client) -> None:
+    name = "c-later"
+    client.create_model(name, Specification([Numeric("size")], ["yes", "no"], budget=9))
+    page = ann.get(f"/m/{name}").text
+    (request_id,) = re.findall(r'name="request_id" value="(\w+)"', page)
+    form = {"classes": "rust", "attributes": "humidity:number\nwind:west,east", "request_id": request_id}
+    wrong = ann.form(f"/m/{name}/extend", form | {"attributes": "humidity"})
+    assert wrong.status == 400
+    assert "NAME:number" in wrong.text
+    assert ">humidity</textarea>" in wrong.text  # what was typed is still there
+    for _ in range(2):  # somebody presses the button twice
+        assert ann.form(f"/m/{name}/extend", form).status == 303
+    model = client.get_model(name)
+    assert model.specification.classes == ("yes", "no", "rust")
+    assert [each.name for each in model.specification.attributes] == ["size", "humidity", "wind"]
+    assert "Class rust and attributes humidity, wind came with event 1." in ann.get(f"/m/{name}").text
+    again = ann.form(f"/m/{name}/extend", form | {"request_id": "other"})
+    assert (again.status, "rust" in again.text) == (400, True)

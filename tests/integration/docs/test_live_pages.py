@@ -23,7 +23,7 @@ LIVE = {
     if page.parent == DOCS or DOCS in page.parents
 }
 PAGES = [page for page, found in LIVE.items() if found]
-LONG = {"archive", "choose-a-learner", "draw-pictures"}
+LONG = {"archive", "backup", "choose-a-learner", "draw-pictures"}
 """Pages that take longest, and that newcomers do not follow; a release runs them."""
 WAIT_S = 120
 HTTP_PORT = free_port()

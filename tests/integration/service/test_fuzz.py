@@ -24,7 +24,10 @@ def test_every_rpc_takes_whatever_comes(tmp_path: Path) -> None:
         fuzz.run(8)
         assert fuzz.bugs == []
         passed = {method for method, code in fuzz.codes if code == "OK"}
-        assert passed == set(METHODS), "some are refused at the door, whatever they are sent"
+        of_tokens = {method for method in METHODS if "Token" in method}  # this server asks for none
+        missing = set(METHODS) - of_tokens - passed
+        told = {each: count for each, count in fuzz.codes.items() if each[0] in missing}
+        assert not missing, f"some are refused at the door, whatever they are sent: {told}"
         garbage(serving.address, 20, seed=1)
         fuzz.prepare()
         with Client(serving.address) as client:

@@ -38,7 +38,7 @@ def check_unique(classes: tuple[str, ...]) -> None:
         assert keys.command_of(key) is None
     for command in COMMANDS:
         of = keys.commands[command.name]
-        assert {keys.command_of(each) for each in of} == {None if command.is_of_browser else command.name}
+        assert {keys.command_of(each) for each in of} == {command.name}
         assert all(keys.class_of(each) is None for each in of)
 
 

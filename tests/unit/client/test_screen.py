@@ -273,9 +273,9 @@ def test_many_classes_have_their_keys_in_the_list_alone() -> None:
     chosen = set_line(asked.classes, ["class-03", "class-19"], 80).plain
     assert (
         chosen.splitlines()[0].rstrip()
-        == "one of:  [x] 3 class-03   [x] j class-19   · Enter sends, Escape goes back"
+        == "one of:  [x] 3 class-03   [x] m class-19   · Enter sends, Escape goes back"
     )
-    assert "j  class-19" in wide_screen(["a"], 20, 80)
+    assert "m  class-19" in wide_screen(["a"], 20, 80)
 
 
 class Typed(Keys):

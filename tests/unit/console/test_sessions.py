@@ -122,7 +122,7 @@ def test_a_file_that_takes_long_to_read_is_refused(monkeypatch: pytest.MonkeyPat
 
     async def run() -> None:
         with pytest.raises(InvalidInput, match=r"took longer than 0\.05 s"):
-            await create._in_thread(go_on.wait)
+            await create.in_thread(go_on.wait)
         go_on.set()
 
     asyncio.run(run())

@@ -157,6 +157,25 @@ def test_the_forest_of_batches_is_that_of_all_rows_whatever_names_come_later(fir
     np.testing.assert_array_equal(parts.predict_proba(rows), whole.fit(frame, labels).predict_proba(rows))
 
 
+def test_a_class_that_comes_later_excludes_itself_from_what_was_labelled() -> None:
+    """The forest is that of all rows at once, with labels that say what they said."""
+    rng = np.random.default_rng(3)
+    rows, old = rng.normal(size=(90, 2)), rng.integers(0, 2, 90)
+    labels = np.eye(3)[old]
+    labels[:60:3] = 1.0
+    labels[60::2] = [0.0, 0.0, 1.0]
+    late = ActiveForestClassifier(n_estimators=12, random_state=0, classes=["a", "b"])
+    late.partial_fit(rows[:60], np.where(labels[:60].all(axis=1)[:, None], 1.0, labels[:60])[:, :2])
+    with pytest.raises(ValueError, match=r"were \['a', 'b'\] before"):
+        late.partial_fit(rows[60:], labels[60:], classes=["a", "c", "b"])
+    with pytest.raises(ValueError, match="c"):
+        late.partial_fit(rows[60:], ["c"] * 30)
+    late.partial_fit(rows[60:], labels[60:], classes=["a", "b", "c"])
+    whole = ActiveForestClassifier(n_estimators=12, random_state=0, classes=["a", "b", "c"]).fit(rows, labels)
+    assert late.classes_.tolist() == ["a", "b", "c"]
+    np.testing.assert_array_equal(late.predict_proba(rows), whole.predict_proba(rows))
+
+
 def test_a_batch_that_is_refused_leaves_nothing_behind() -> None:
     """Neither rows nor names, whose order draws depend on."""
     rng = np.random.default_rng(0)

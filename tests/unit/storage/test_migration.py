@@ -18,14 +18,17 @@ from quercus.storage import migrate as migrating
 from quercus.storage.admin.backup import back_up
 from quercus.storage.schema import HEAD, REVISION_TABLE
 
+AFTER = f"{int(HEAD) + 1:04}"
+"""Number of the migration that comes next."""
+
 NEXT = '''
 """A colour of each row that says something, and an index."""
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "AFTER"
+down_revision = "HEAD"
 branch_labels = None
 depends_on = None
 
@@ -36,19 +39,19 @@ def upgrade() -> None:
     op.create_index("ix_log_colour", "log", ["model_id", "colour"])
     with op.batch_alter_table("policy") as policy:
         policy.alter_column("max_held", type_=sa.BigInteger())
-'''
+'''.replace("AFTER", AFTER).replace("HEAD", HEAD)
 
 
 @pytest.fixture
 def next_version(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """Make this the version with another migration, 0002, whose text is given."""
+    """Make this the version with another migration, whose text is given."""
 
     def install(text: str) -> None:
         scripts = tmp_path / "migrations"
         shutil.copytree(str(files("quercus.storage") / "migrations"), scripts)
-        (scripts / "versions" / "0002_colour.py").write_text(text)
+        (scripts / "versions" / f"{AFTER}_colour.py").write_text(text)
         monkeypatch.setattr(migrating, "SCRIPTS", str(scripts))
-        monkeypatch.setattr(migrating, "HEAD", "0002")
+        monkeypatch.setattr(migrating, "HEAD", AFTER)
 
     return install
 
@@ -127,9 +130,9 @@ def test_an_upgrade_that_is_killed_at_any_statement_leaves_the_old_schema_or_the
             break
         kills += 1
         with closing(sqlite3.connect(path)) as raw:
-            assert list(raw.iterdump()) == before or stored(path) == "0002"
+            assert list(raw.iterdump()) == before or stored(path) == AFTER
     assert kills > 3
-    assert stored(path) == "0002"
+    assert stored(path) == AFTER
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
@@ -153,7 +156,7 @@ def test_a_store_that_may_not_be_written_is_not_upgraded(
 ) -> None:
     next_version(NEXT)
     with pytest.raises(
-        ReadOnlyStore, match="has schema 0001, must be brought to 0002, and may not be written"
+        ReadOnlyStore, match=f"has schema {HEAD}, must be brought to {AFTER}, and may not be written"
     ):
         Store.open(url, read_only=True)
 

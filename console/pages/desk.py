@@ -1,0 +1,299 @@
+"""The desk of whoever leads a model: who labels and how fast, guidelines, rows, export, the end of it."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import re
+import tempfile
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.background import BackgroundTask
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.answers import AnswerFilter
+from quercus.client.errors import QuercusError, Unauthenticated
+from quercus.client.places import plain_text
+from quercus.client.results import Answer, Model
+from quercus.console.pages.create import SUFFIXES, RefusedRows, in_thread, open_file
+from quercus.console.sessions import Session
+from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
+from quercus.files.answer_table import answer_table
+from quercus.files.errors import FileError
+from quercus.files.labels import label_of
+from quercus.files.pushing import FilePush, FileRows
+from quercus.files.schema import Binding
+from quercus.files.table import FileTable
+from quercus.files.writing import CannotWrite, write_csv, write_jsonl, write_parquet
+from quercus.specification.guidance import ClassExample, Guidance
+from quercus.view.guidance import title_of
+from quercus.view.pace import DAY, end_text, labeller_rows, pace_of
+from quercus.view.words import counted
+
+UPDATE: Final = "ModelService/UpdateModel"
+"""Whoever may call it leads the model."""
+MAX_PACE: Final = 20_000
+"""Answers of a day by which the pace is told."""
+EMPTY_EXAMPLES: Final = 3
+"""Empty lines for further examples."""
+FORMS: Final = {
+    "csv": "text/csv; charset=utf-8",
+    "jsonl": "application/jsonl; charset=utf-8",
+    "parquet": "application/vnd.apache.parquet",
+}
+MAX_EXPORTED: Final = 200_000
+"""Answers in a file of Parquet, which is written as a whole; `quercus answers` has no bound."""
+PIECE: Final = 1_000
+_WHOLE: Final = re.compile(r"[0-9]{1,10}")
+
+
+async def desk(request: Request) -> Response:
+    """Show the desk."""
+    session = session_of(request)
+    check_may(session, UPDATE)
+    return await _page(request, session)
+
+
+async def desk_action(request: Request) -> Response:
+    """Change what one of the forms is about."""
+    session = session_of(request)
+    check_may(session, UPDATE)
+    name = request.path_params["model"]
+    given = await read_posted(request, session)
+    action = _ACTIONS.get(request.path_params["act"])
+    if action is None:
+        raise HTTPException(404)
+    try:
+        done = await action(session, name, given)
+    except Unauthenticated:
+        raise
+    except (FileError, InvalidInput, QuercusError, ValueError) as error:
+        status = status_of(error) if isinstance(error, QuercusError) else 400
+        return await _page(request, session, given, plain_text(error), status, request.path_params["act"])
+    session.flash = done
+    return RedirectResponse("/" if request.path_params["act"] == "delete" else f"/m/{name}/desk", 303)
+
+
+async def _page(
+    request: Request,
+    session: Session,
+    given: dict[str, Any] | None = None,
+    fault: str = "",
+    status: int = 200,
+    act: str = "",
+) -> Response:
+    name = request.path_params["model"]
+    model = await session.client.get_model(name)
+    policy = await session.client.labelling_policy(name)
+    now = datetime.now(UTC)
+    wanted = AnswerFilter(since=now - DAY)
+    newest = session.client.answers(name, wanted, limit=MAX_PACE, newest_first=True)
+    paces = pace_of([each async for each in newest], now)
+    guidance = model.specification.guidance or Guidance()
+    typed = {
+        key: str(values[0]) for key, values in (given or {}).items() if values and isinstance(values[0], str)
+    }
+    return render_page(
+        request,
+        "desk.html",
+        status,
+        model=name,
+        tab="desk",
+        info=model,
+        title=title_of(model),
+        fault=fault,
+        act=act,
+        typed=typed,
+        flash=session.take_flash(),
+        policy=policy,
+        people=labeller_rows(await session.client.labellers(name), paces, policy.labellers),
+        end=end_text(model, paces),
+        guidance=guidance,
+        examples=_typed_examples(given) if act == "guidance" and given else _lines_of(guidance),
+        forms=FORMS,
+        suffixes=SUFFIXES,
+    )
+
+
+def _lines_of(guidance: Guidance) -> list[tuple[str, str, str]]:
+    lines = [(each.class_name, each.instance, each.remark) for each in guidance.examples]
+    return [*lines, *[("", "", "")] * EMPTY_EXAMPLES]
+
+
+def _typed_examples(given: dict[str, Any]) -> list[tuple[str, str, str]]:
+    columns = (
+        [str(each) for each in given.get(f"example-{part}", [])] for part in ("class", "row", "remark")
+    )
+    return list(zip(*columns, strict=False))
+
+
+async def _set_policy(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Set budget, bounds and assignment."""
+    now = await session.client.labelling_policy(name)
+    labellers = dict.fromkeys(
+        each.strip() for each in re.split(r"[,\n]", _text(given, "labellers")) if each.strip()
+    )
+    policy = replace(
+        now,
+        answers_per_query=_number(given, "answers_per_query", 1) or 1,
+        per_labeller=_number(given, "per_labeller", None),
+        per_hour=_number(given, "per_hour", None),
+        labellers=tuple(labellers),
+    )
+    changed = [key for key in _POLICY if getattr(policy, key) != getattr(now, key)]
+    budget = _number(given, "budget", 0) or 0
+    if budget != (await session.client.get_model(name)).budget:
+        await session.client.update_model(name, budget=budget)
+    if changed:
+        await session.client.set_labelling_policy(name, policy, changed)
+    return "Budget and assignment are set. They count from the next query on."
+
+
+_POLICY: Final = ("answers_per_query", "per_labeller", "per_hour", "labellers")
+
+
+async def _set_guidance(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Set title, guidelines and examples; an example without a row is none."""
+    examples = tuple(
+        ClassExample(class_name, row.strip(), remark.strip())
+        for class_name, row, remark in _typed_examples(given)
+        if row.strip()
+    )
+    text = _text(given, "text").replace("\r\n", "\n").strip()
+    guidance = Guidance(_text(given, "title").strip(), text, examples)
+    await session.client.update_model(name, guidance=None if guidance == Guidance() else guidance)
+    return "The guidelines are saved. Labellers see them with the next query."
+
+
+async def _add_rows(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Push the rows of a file."""
+    check_may(session, "InstanceService/PushInstances")
+    file = next((each for each in given.get("file", []) if isinstance(each, UploadFile)), None)
+    if file is None or not file.filename:
+        raise InvalidInput("file", "choose one")
+    named = Path(file.filename).name
+    suffix = next((each for each in SUFFIXES if named.lower().endswith(each)), None)
+    if suffix is None:
+        raise InvalidInput("file", f"is {named[:80]!r}, must end in {', '.join(SUFFIXES)}")
+    model = await session.client.get_model(name)
+    refused = RefusedRows()
+    with tempfile.TemporaryDirectory(prefix="quercus-console-") as folder:
+        path = Path(folder) / f"upload{suffix}"
+        with path.open("wb") as target:
+            while piece := await file.read(1024 * 1024):
+                await asyncio.to_thread(target.write, piece)
+        try:
+            table = await in_thread(open_file, path)
+            rows = _rows_of(table, model, _text(given, "class").strip(), _text(given, "id").strip(), named)
+            pushed = FilePush(rows, refused.take)
+            report = await session.client.push(name, **pushed.arguments())
+        except (FileError, InvalidInput, ValueError) as error:
+            raise InvalidInput("file", str(error).replace(str(path), named)) from None
+    said = f"Added: {counted(report.stored, 'row')}."
+    if report.known:
+        said += f" Already there: {report.known:,}."
+    if refused.count:
+        line, reason = refused.first[0]
+        said += f" Refused: {refused.count:,}, the first in line {line}: {reason}"
+    return said
+
+
+def _rows_of(table: FileTable, model: Model, class_column: str, id_column: str, named: str) -> FileRows:
+    label = None
+    if class_column:
+        k = table.position(class_column, "class")
+        label = partial(label_of, table, k=k, classes=model.specification.classes)
+    at = table.position(id_column, "id") if id_column else None
+    prefix = f"{named.partition('.')[0]}-" if at is None else ""
+    return FileRows(Binding(table, model.specification), label, None, at, prefix, (), first=1)
+
+
+async def _delete_model(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Delete the model, if its name was typed."""
+    check_may(session, "ModelService/DeleteModel")
+    if _text(given, "typed") != name:
+        raise InvalidInput("name", f"type {name} to delete it: what was typed is another")
+    await session.client.delete_model(name)
+    return f"The model {name} is deleted."
+
+
+_ACTIONS: Final = {
+    "policy": _set_policy,
+    "guidance": _set_guidance,
+    "rows": _add_rows,
+    "delete": _delete_model,
+}
+
+
+async def answers(request: Request) -> Response:
+    """Send all answers as a file."""
+    session = session_of(request)
+    check_may(session, "QueryService/StreamAnswers")
+    name, form = request.path_params["model"], request.path_params["form"]
+    if form not in FORMS:
+        raise HTTPException(404)
+    model = await session.client.get_model(name)
+    headers = {"Content-Disposition": f'attachment; filename="{model.name}-answers.{form}"'}
+    if form == "parquet":
+        found = [each async for each in session.client.answers(name, limit=MAX_EXPORTED + 1)]
+        if len(found) > MAX_EXPORTED:
+            raise InvalidInput(
+                "answers", f"are more than {MAX_EXPORTED:,}: use quercus answers {name} -o FILE.parquet"
+            )
+        with tempfile.NamedTemporaryFile(prefix="quercus-console-", suffix=".parquet", delete=False) as file:
+            path = Path(file.name)
+        try:
+            await asyncio.to_thread(write_parquet, answer_table(found), path)
+        except CannotWrite as error:
+            path.unlink()
+            raise HTTPException(409, f"{error}") from None
+        return FileResponse(
+            path, media_type=FORMS[form], headers=headers, background=BackgroundTask(path.unlink)
+        )
+
+    async def pieces() -> AsyncIterator[str]:
+        part: list[Answer] = []
+        is_first = True
+        async for each in session.client.answers(name):
+            part.append(each)
+            if len(part) == PIECE:
+                yield await asyncio.to_thread(_written, part, form, is_first=is_first)
+                part, is_first = [], False
+        if part or is_first:
+            yield await asyncio.to_thread(_written, part, form, is_first=is_first)
+
+    return StreamingResponse(pieces(), media_type=FORMS[form], headers=headers)
+
+
+def _written(answers: list[Answer], form: str, *, is_first: bool) -> str:
+    stream = io.StringIO()
+    if form == "jsonl":
+        write_jsonl(answer_table(answers), stream)
+    else:
+        write_csv(answer_table(answers), stream, for_spreadsheets=True, with_header=is_first)
+    return stream.getvalue()
+
+
+def _text(given: dict[str, Any], name: str) -> str:
+    values = given.get(name) or [""]
+    first = values[0] if isinstance(values, list) else values
+    return first if isinstance(first, str) else ""
+
+
+def _number(given: dict[str, Any], name: str, otherwise: int | None) -> int | None:
+    """Return a whole number of a form; an empty field is `otherwise`."""
+    text = _text(given, name).strip().replace(",", "")
+    if not text:
+        return otherwise
+    if _WHOLE.fullmatch(text) is None:
+        raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number")
+    return int(text)

@@ -1,0 +1,148 @@
+"""The shapes of a model's log: how many attributes and classes its rows and labels have, from which event on.
+
+A model that was extended has events of several shapes. The log keeps each as it came; who reads it sees all of them in
+the present shape: an attribute that came later is missing in earlier rows, and of a class that came later an earlier
+label says what `quercus.belief.codec.widened` says.
+"""
+
+import json
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from typing import Final, NamedTuple
+
+from quercus.belief.codec import widened
+from quercus.belief.errors import InvalidInput, shown
+from quercus.belief.frame import MAX_CLASSES
+from quercus.labelling.checks import MAX_COUNT
+from quercus.labelling.event import Event
+from quercus.specification.parameters import MAX_ATTRIBUTES
+
+_MISSING: Final = struct.pack("<d", float("nan"))
+
+
+class Shape(NamedTuple):
+    """The shape of the events behind a sequence number: that of the event which extended the model, at first 0."""
+
+    since: int
+    attributes: int
+    classes: int
+
+
+@dataclass(frozen=True)
+class Shapes:
+    """The shapes of a log, the oldest first.
+
+    Attributes
+    ----------
+    steps : tuple of Shape
+        Empty for a model that was never extended: all its events have one shape.
+    """
+
+    steps: tuple[Shape, ...] = ()
+
+    @classmethod
+    def parse(cls, text: str | None) -> "Shapes":
+        """Return the shapes that `text` writes; None: there is one shape."""
+        return _parsed(text) if text else NEVER_EXTENDED
+
+    @classmethod
+    def of(cls, rows: Sequence[object]) -> "Shapes":
+        """Return the shapes of rows (since, attributes, classes), see `rows`.
+
+        Raises
+        ------
+        InvalidInput
+            When these cannot be the shapes of a log.
+        """
+        steps: list[Shape] = []
+        for row in rows:
+            if not (isinstance(row, list | tuple) and [type(each) for each in row] == [int] * 3):
+                raise InvalidInput("shapes", f"have {shown(row)}, must be of three whole numbers each")
+            step = Shape(*row)
+            before = steps[-1] if steps else Shape(-1, 1, 2)
+            grows = not steps or (step.attributes, step.classes) != before[1:]
+            if not (
+                grows
+                and (step.since > before.since if steps else step.since == 0)
+                and step.since <= MAX_COUNT
+                and before.attributes <= step.attributes <= MAX_ATTRIBUTES
+                and before.classes <= step.classes <= MAX_CLASSES
+            ):
+                raise InvalidInput("shapes", f"have {shown(row)}, which cannot follow {list(before)}")
+            steps.append(step)
+        if len(steps) == 1:
+            raise InvalidInput("shapes", "have one row, must have none, or two and more")
+        return cls(tuple(steps))
+
+    @property
+    def text(self) -> str | None:
+        """The shapes as text, for `parse`."""
+        return json.dumps(self.rows, separators=(",", ":")) if self.steps else None
+
+    @property
+    def rows(self) -> list[list[int]]:
+        """The shapes as rows (since, attributes, classes)."""
+        return [list(step) for step in self.steps]
+
+    @property
+    def extensions(self) -> int:
+        """How often the model was extended."""
+        return max(0, len(self.steps) - 1)
+
+    @property
+    def since(self) -> int:
+        """The event that extended the model last; 0 if none did."""
+        return self.steps[-1].since if self.steps else 0
+
+    @cached_property
+    def widths(self) -> frozenset[int]:
+        """Numbers of attributes that rows of this model ever had; empty if it was never extended."""
+        return frozenset(step.attributes for step in self.steps)
+
+    def frame_of_size(self, given: int, now: int) -> int:
+        """Return the number of classes of a contour of `given` numbers: those of an earlier shape, or all `now`."""
+        return given if any(step.classes == given for step in self.steps) else now
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [step.since for step in self.steps]
+
+    def after(self, sequence: int, before: tuple[int, int], now: tuple[int, int]) -> "Shapes":
+        """Return the shapes once event `sequence` has extended a model; numbers of attributes and classes."""
+        return Shapes((*(self.steps or (Shape(0, *before),)), Shape(sequence, *now)))
+
+    def shape_of(self, sequence: int) -> Shape:
+        """Return the shape of an event of a model that was extended."""
+        return self.steps[bisect_right(self._starts, sequence) - 1]
+
+    def widen_label(self, sequence: int, label: bytes) -> bytes:
+        """Return the label of an event in the present shape."""
+        if sequence > self.since:
+            return label
+        return widened(label, self.shape_of(sequence).classes, self.steps[-1].classes)
+
+    def widen_values(self, values: bytes) -> bytes:
+        """Return the values of an INSTANCE event in the present shape."""
+        return values + _MISSING * (self.steps[-1].attributes - len(values) // len(_MISSING))
+
+
+NEVER_EXTENDED: Final = Shapes()
+
+
+def widened_event(event: Event, shapes: Shapes) -> Event:
+    """Return an event of a model that was extended in its present shape."""
+    if event.sequence > shapes.since or (event.values is None and event.label is None):
+        return event
+    return replace(
+        event,
+        values=None if event.values is None else shapes.widen_values(event.values),
+        label=None if event.label is None else shapes.widen_label(event.sequence, event.label),
+    )
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Shapes:
+    return Shapes.of(json.loads(text))
