@@ -16,7 +16,7 @@ from itertools import pairwise
 from statistics import NormalDist
 from typing import Final
 
-from quercus.client.results import Answer, ConfusionCell, RecentAccuracy
+from quercus.client.results import ConfusionCell, RecentAccuracy
 from quercus.specification.shares import percent_text
 from quercus.view.words import counted
 
@@ -309,11 +309,6 @@ def seconds_an_answer(times: Iterable[datetime]) -> float | None:
     gaps = [(later - before).total_seconds() for before, later in pairwise(ordered)]
     going = [gap for gap in gaps if gap <= PAUSE_S]
     return sum(going) / len(going) if len(going) >= 4 else None
-
-
-def pace_of(answers: Iterable[Answer]) -> float | None:
-    """Return the seconds an answer of the newest answers to queries."""
-    return seconds_an_answer(each.at for each in answers if each.kind == "answered")
 
 
 def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:

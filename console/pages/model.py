@@ -29,7 +29,7 @@ from quercus.view.learning import (
     gain_over_random,
     needed_rows,
     now_text,
-    pace_of,
+    seconds_an_answer,
 )
 from quercus.view.models import (
     accuracy_text,
@@ -87,7 +87,7 @@ async def _model_page(
         agreement = await session.client.agreement(name)
     points = curve_points(shown.accuracy)
     curve = fit_curve(points)
-    pace_s = pace_of(newest)
+    pace_s = seconds_an_answer(each.at for each in newest if each.kind == "answered")
     target = _target_of(request)
     targets = sorted({*TARGETS, target} if target is not None else TARGETS)
     return render_page(
