@@ -1,6 +1,7 @@
 """The combination of several answers, and the agreement of labellers.
 
-**Combination.** Dempster's rule over the answers, each discounted by its reliability (theory §13.1). Two figures are
+**Combination.** Dempster's rule over the answers, each discounted by its reliability (theory §13.1), or the cautious
+rule where labellers may have conferred (theory §1.6). Two figures are
 reported beside it: the conflict of all answers (mass of the empty set under the conjunctive rule) and the ignorance
 (mass of the whole frame).
 """
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from quercus.belief.arrays import Floats
+from quercus.belief.cautious import cautious, overlapping
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
@@ -28,9 +30,9 @@ class Consensus:
     Attributes
     ----------
     mass
-        By Dempster's rule.
+        By Dempster's rule, or the cautious one.
     conflict
-        κ of all of them: the mass that the conjunctive rule gives to the empty set.
+        κ of all of them: the mass of the empty set before it is normalised.
     ignorance
         Mass of the whole frame.
     """
@@ -40,8 +42,10 @@ class Consensus:
     ignorance: float
 
 
-def combine(answers: Sequence[tuple[MassFunction, float]]) -> Consensus:
+def combine(answers: Sequence[tuple[MassFunction, float]], *, distinct: bool = True) -> Consensus:
     """Combine answers, each with the reliability of its oracle in [0, 1]; of several it is taken for .99 at most.
+
+    By Dempster's rule if the answers are `distinct`; else by the cautious rule, which counts once what several say.
 
     Raises
     ------
@@ -54,13 +58,18 @@ def combine(answers: Sequence[tuple[MassFunction, float]]) -> Consensus:
     >>> both = combine([(red, 0.8), (green, 0.5)])
     >>> round(both.conflict, 3), round(both.ignorance, 3)
     (0.4, 0.167)
+    >>> [(mask, round(mass, 3)) for mask, mass in combine([(red, 0.8), (red, 0.5)], distinct=False).mass.focal]
+    [(1, 0.8), (3, 0.2)]
     """
     if not answers:
         raise InvalidInput("answers", "are none, must be at least one")
     most = MOST_RELIABLE if len(answers) > 1 else 1.0
     weakened = [discount(mass, min(reliability, most)) for mass, reliability in answers]
-    together = combine_repeatedly(Counter(weakened))
-    kappa = reduce(conjunctive, weakened).conflict
+    if distinct or len(weakened) == 1:
+        together = combine_repeatedly(Counter(weakened))
+        kappa = reduce(conjunctive, weakened).conflict
+    else:
+        together, kappa = cautious(weakened), overlapping(weakened).conflict
     whole = full_mask(together.size)
     return Consensus(together, kappa, next((mass for mask, mass in together.focal if mask == whole), 0.0))
 

@@ -46,7 +46,7 @@ from quercus.cli.pipes import (
     is_standard_input,
     open_standard_input,
 )
-from quercus.client.classifications import Classification
+from quercus.client.classifications import Classification, PredictionSets
 from quercus.client.client import Client
 from quercus.client.rows import later_attributes
 from quercus.client.unseen import UnseenTally
@@ -59,6 +59,7 @@ from quercus.specification.names import check_id
 from quercus.specification.shares import decimal_text
 from quercus.specification.written_labels import write_label, write_name, write_set
 from quercus.view.bars import bar
+from quercus.view.predictions import coverage_text, share_text
 
 CHUNK_ROWS = 5000
 
@@ -114,6 +115,13 @@ def classify(
             "--masses", help="Print the mass function of each row as well, if the model predicts them."
         ),
     ] = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SHARE",
+            help="Print prediction sets as well that contain the true class with this frequency, such as 0.9.",
+        ),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
     """Classify the rows of a CSV, ARFF or Parquet file, or of standard input.
@@ -136,8 +144,11 @@ def classify(
         quercus classify wine new.csv
         quercus classify wine new.csv --id-column bottle --output answers.parquet
         quercus classify wine test.csv --class class
+        quercus classify wine new.csv --coverage 0.9
         quercus classify wine - < measured.jsonl
     """
+    if coverage is not None and not 0.0 < coverage < 1.0:
+        raise typer.BadParameter(f"--coverage is {coverage:g}, must lie between 0 and 1, such as 0.9")
     is_piped = is_standard_input(file)
     chosen = _chosen_format(form, output, as_json=as_json)
     if output is not None:
@@ -172,6 +183,7 @@ def classify(
                 binding,
                 tuple(specification.classes),
                 masses=masses,
+                coverage=coverage,
                 ids=ids,
                 at=at,
                 refused=refused,
@@ -179,6 +191,8 @@ def classify(
             )
             _write(found, chosen, output, for_spreadsheets=for_spreadsheets)
     warn_of_unseen(found.unseen.results(found.rows))
+    if found.sets is not None:
+        err.print(coverage_text(found.sets))
     if at is not None:
         err.print(found.accuracy_text)
     if refused is not None and refused.rows:
@@ -229,6 +243,7 @@ class _ClassifiedFile:
         classes: tuple[str, ...],
         *,
         masses: bool,
+        coverage: float | None,
         ids: str | None,
         at: int | None,
         refused: RejectedFile | NamedRows | None,
@@ -236,7 +251,8 @@ class _ClassifiedFile:
     ) -> None:
         self._refused, self._is_piped = refused, is_piped
         self._client, self._model, self._binding = client, model, binding
-        self.masses, self._at = masses, at
+        self.masses, self.coverage, self._at = masses, coverage, at
+        self.sets: PredictionSets | None = None  # the last ones
         self.classes = classes
         self.rows = self._right = self._known = 0
         self.unseen = UnseenTally()
@@ -287,7 +303,10 @@ class _ClassifiedFile:
         try:
             with naming_lines(self._binding.table, [row.record for row in rows]):
                 answers = self._client.classify(
-                    self._model, [row.values for row in rows], want_masses=self.masses
+                    self._model,
+                    [row.values for row in rows],
+                    want_masses=self.masses,
+                    coverage=self.coverage,
                 )
         except FileError as error:
             if len(rows) > 1 and self._refused is not None:
@@ -297,6 +316,7 @@ class _ClassifiedFile:
                 self._refuse(rows[0].record, error)
             return
         self.unseen.add_names(answers.unseen)
+        self.sets = answers.prediction_sets
         self.rows += len(rows)
         self._known += sum(row.truth is not None for row in rows)
         self._right += sum(row.truth == label for row, label in zip(rows, answers.labels, strict=True))
@@ -345,6 +365,7 @@ def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
     columns: dict[str, type] = {"id": str} if rows.has_ids else {}
     columns |= {"row": int, "class": str, **dict.fromkeys(bounds, float), "classes": str}
     columns |= {"mass": str} if rows.masses else {}
+    columns |= {} if rows.coverage is None else {"set": str}
     columns |= {"version": int}
     number: Any = "{:.6g}".format if rounded else float
     cells = (
@@ -355,6 +376,7 @@ def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
             *(number(x) for part in (found.theta, found.belief, found.plausibility) for x in part),
             write_set(found.label_set),
             *([_mass_text(found.mass)] if rows.masses else []),
+            *([] if found.prediction_set is None else [write_set(found.prediction_set)]),
             found.version,
         ]
         for row, found in rows
@@ -371,11 +393,15 @@ def _write_lines(rows: _ClassifiedFile, stream: TextTarget) -> None:
         if rows.masses:
             mass = found.mass
             line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
+        if found.prediction_set is not None:
+            line["set"] = list(found.prediction_set)
         stream.write(json_line(line | {"node": found.node, "version": found.version}))
 
 
 def _print_table(rows: _ClassifiedFile) -> None:
     ids, own = ["id"] if rows.has_ids else [], ["mass"] if rows.masses else []
+    if rows.coverage is not None:
+        own.append(f"set of {share_text(rows.coverage)}")
     table = RichTable(
         *ids, "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
     )
@@ -392,6 +418,7 @@ def _print_table(rows: _ClassifiedFile) -> None:
             f"[{decimal_text(low, 3)}, {decimal_text(high, 3)}]",
             write_set(each.label_set),
             *([_mass_text(each.mass)] if rows.masses else []),
+            *([] if each.prediction_set is None else [write_set(each.prediction_set)]),
         )
         versions.add(each.version)
     out.print(table)

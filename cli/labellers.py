@@ -148,6 +148,13 @@ def policy(
         Literal["own", "anyone", "nobody"] | None,
         typer.Option("--corrections", help="Labellers who may correct an answer."),
     ] = None,
+    combination: Annotated[
+        Literal["dempster", "cautious"] | None,
+        typer.Option(
+            "--combination",
+            help="How answers are combined: dempster, or cautious where labellers may have conferred.",
+        ),
+    ] = None,
     tags: Annotated[
         str | None,
         typer.Option(
@@ -166,7 +173,8 @@ def policy(
     """Show or change the labelling policy of a model.
 
     Dempster's rule combines the answers of several labellers about a row, each discounted by the reliability of its
-    labeller. Answers and held queries together never exceed a bound.
+    labeller. The cautious rule counts what several of them say once, as if they had conferred. Answers and held queries
+    together never exceed a bound.
 
     Try:
 
@@ -183,6 +191,7 @@ def policy(
         "per_hour": per_hour,
         "max_held": max_held,
         "corrections": corrections,
+        "combination": combination,
         "tags": None if tags is None else tuple(name.strip() for name in tags.split(",") if name.strip()),
         "labellers": None
         if labellers is None

@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from quercus.client.answers import AnswerFilter, Statement
-    from quercus.client.classifications import Classification, Classifications
+    from quercus.client.classifications import (
+        Classification,
+        Classifications,
+        CoverageBasis,
+        PredictionSets,
+    )
     from quercus.client.client import Client
     from quercus.client.errors import (
         AlreadyExists,
@@ -94,6 +99,7 @@ __all__ = [
     "Classification",
     "Classifications",
     "Client",
+    "CoverageBasis",
     "DeadlineExceeded",
     "Evidence",
     "Example",
@@ -121,6 +127,7 @@ __all__ = [
     "Numeric",
     "Outbox",
     "PermissionDenied",
+    "PredictionSets",
     "Presentation",
     "Pruning",
     "PushReport",
@@ -161,7 +168,7 @@ _HOMES = {
     "..specification.presentation": ("AttributeView", "MediaTemplate", "Presentation", "SeriesView"),
     "..specification.reasons": ("Fact", "Shares"),
     ".answers": ("AnswerFilter", "Statement"),
-    ".classifications": ("Classification", "Classifications"),
+    ".classifications": ("Classification", "Classifications", "CoverageBasis", "PredictionSets"),
     ".client": ("Client",),
     ".errors": (
         "AlreadyExists",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any, Final
 
 import numpy as np
@@ -18,6 +19,32 @@ CLASSIFY_BYTES: Final = 8 * 1024 * 1024
 """Aim for one Classify request or response, half of the limit of a message."""
 
 
+class CoverageBasis(StrEnum):
+    """The rows that gave the threshold of prediction sets."""
+
+    NONE = "none"
+    """None, or the learner does not keep their predictions: every set has all classes."""
+    LABELLED = "labelled"
+    """Rows whose label came without a query: they are like the rows to come."""
+    WEIGHTED = "weighted"
+    """Rows some of which were asked about, weighed by their margins like all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class PredictionSets:
+    """Prediction sets of stated coverage, of n rows.
+
+    ``class_sets`` (n,) are bit masks of the classes. ``coverage`` is as stated, ``scores`` the number of rows,
+    predicted before their label came, that gave the threshold: with too few for the coverage a set has all classes.
+    ``basis`` says which rows these were. If several requests were needed, these are of the oldest tree.
+    """
+
+    class_sets: NDArray[np.uint64]
+    coverage: float
+    scores: int
+    basis: CoverageBasis
+
+
 @dataclass(frozen=True)
 class Classification:
     """The prediction for one row; arrays are (l,), in the order of ``classes``.
@@ -25,7 +52,7 @@ class Classification:
     ``label_set`` are the classes that no other class dominates: one class dominates another if its belief exceeds the
     other's plausibility. ``node`` is the leaf of the row. If the row ends in several, it is the last node on the way to
     all of them; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
-    functions and they were asked for.
+    functions and they were asked for. ``prediction_set`` are the classes in the set of stated coverage, if one was.
     """
 
     label: str
@@ -39,6 +66,7 @@ class Classification:
     path: tuple[tuple[str, str], ...] | None
     label_set: tuple[str, ...] = ()
     mass: Mapping[tuple[str, ...], float] | None = None
+    prediction_set: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +76,7 @@ class Classifications:
     A request is answered from one tree version. Very many rows travel in several requests, and the tree may
     grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
     ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
-    ``unseen``: names in the rows that the model has never seen.
+    ``unseen``: names in the rows that the model has never seen. ``prediction_sets``: of stated coverage, if one was.
     """
 
     classes: tuple[str, ...]
@@ -65,6 +93,7 @@ class Classifications:
     class_sets: NDArray[np.uint64] = field(default_factory=lambda: np.zeros(0, dtype=np.uint64))
     masses: tuple[Mapping[tuple[str, ...], float], ...] | None = None
     unseen: tuple[UnseenNames, ...] = ()
+    prediction_sets: PredictionSets | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -73,8 +102,14 @@ class Classifications:
 
     def label_set(self, row: int) -> tuple[str, ...]:
         """Return the classes of one row that no other class dominates."""
-        mask = int(self.class_sets[row])
-        return tuple(name for c, name in enumerate(self.classes) if mask >> c & 1)
+        return self._names_in(self.class_sets[row])
+
+    def prediction_set(self, row: int) -> tuple[str, ...] | None:
+        """Return the classes in the set of stated coverage of one row; ``None`` if no coverage was stated."""
+        return None if self.prediction_sets is None else self._names_in(self.prediction_sets.class_sets[row])
+
+    def _names_in(self, mask: np.uint64) -> tuple[str, ...]:
+        return tuple(name for c, name in enumerate(self.classes) if int(mask) >> c & 1)
 
     def __len__(self) -> int:
         return len(self.indices)
@@ -92,6 +127,7 @@ class Classifications:
             None if self.paths is None else self.paths[row],
             self.label_set(row),
             None if self.masses is None else self.masses[row],
+            self.prediction_set(row),
         )
 
     def __iter__(self) -> Iterator[Classification]:
@@ -150,7 +186,17 @@ def merged(
         class_sets=column("class_sets", np.uint64),
         masses=tuple(masses) if len(masses) == sum(rows) else None,
         unseen=unseen.results(sum(rows)),
+        prediction_sets=_merged_sets(messages),
     )
+
+
+def _merged_sets(messages: Sequence[classify_pb2.ClassifyResponse]) -> PredictionSets | None:
+    if not all(message.HasField("prediction_sets") for message in messages):
+        return None
+    found = [message.prediction_sets for message in messages]
+    oldest = min(messages, key=lambda message: message.tree_version).prediction_sets
+    masks = np.concatenate([np.array(each.class_sets, dtype=np.uint64) for each in found])
+    return PredictionSets(masks, oldest.coverage, oldest.scores, list(CoverageBasis)[oldest.basis])
 
 
 def _row_masses(message: classify_pb2.ClassifyResponse) -> Iterator[Mapping[tuple[str, ...], float]]:

@@ -77,6 +77,7 @@ class RowFormat:
         *,
         want_paths: bool = False,
         want_masses: bool = False,
+        coverage: float | None = None,
     ) -> Iterator[classify_pb2.ClassifyRequest]:
         """Yield as few requests as the message limit allows; see `Client.classify`."""
         attributes, classes = len(self.specification.attributes), len(self.specification.classes)
@@ -88,6 +89,7 @@ class RowFormat:
                 min_sequence=min_sequence,
                 want_paths=want_paths,
                 want_masses=want_masses,
+                coverage=coverage,
             )
 
 

@@ -116,6 +116,10 @@ CorrectionPermission = Literal["own", "anyone", "nobody"]
 CORRECTION_PERMISSION: Final = Words({1: "own", 2: "anyone", 3: "nobody"})
 
 
+CombinationRule = Literal["dempster", "cautious"]
+COMBINATION_RULE: Final = Words({1: "dempster", 2: "cautious"})
+
+
 @dataclass(frozen=True)
 class GrowerMember:
     """One of the growers that share a store.
@@ -783,7 +787,7 @@ class AccuracyBlock:
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
     unasked_rows
-        Rows among these that came with their label: nobody chose them.
+        Rows among these whose label no query asked for: no strategy chose them.
     unasked_expected
         The sum of ``expected`` over those.
     confusion
@@ -931,9 +935,9 @@ class ChangedAttribute:
 
 @dataclass(frozen=True)
 class Drift:
-    """What has changed lately.
+    """Changes of the recent past.
 
-    It is told for as long as the change lies within the last 1,000 labels or the last 500 rows.
+    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
 
     Attributes
     ----------
@@ -1011,7 +1015,7 @@ class Model(ModelAdditions):
     extensions
         The classes and attributes that came later, the oldest first.
     drift
-        What has changed in the recent past; ``None`` where nothing has, and where it is unknown.
+        Changes of the recent past; ``None`` where there are none, and where that is unknown.
     """
 
     name: str
@@ -1856,7 +1860,7 @@ class LabellingPolicy:
     Attributes
     ----------
     answers_per_query
-        Number of labellers who answer each query, combined by Dempster's rule; 1 to 20, and 0 means 1.
+        Number of labellers who answer each query, whose answers are combined; 1 to 20, and 0 means 1.
     max_conflict
         Answers in more conflict than this ask for one more labeller, up to twice ``answers_per_query``; in [0, 1],
         0.5 by default.
@@ -1877,6 +1881,9 @@ class LabellingPolicy:
     labellers
         Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
         query when the policy changes may still answer it. Operators state labels for anybody.
+    combination
+        How the answers of several labellers are combined: by Dempster's rule (``dempster``, the default), or by the
+        cautious rule where they may have conferred (``cautious``).
     """
 
     answers_per_query: int = 1
@@ -1888,6 +1895,7 @@ class LabellingPolicy:
     corrections: CorrectionPermission = "own"
     tags: tuple[str, ...] = ()
     labellers: tuple[str, ...] = ()
+    combination: CombinationRule = "dempster"
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1902,6 +1910,7 @@ class LabellingPolicy:
             CORRECTION_PERMISSION[message.corrections],
             tuple(message.tags),
             tuple(message.labellers),
+            COMBINATION_RULE[message.combination],
         )
 
 

@@ -18,6 +18,7 @@ from quercus.estimators.pool import AskingClassifier, Pool
 from quercus.specification.strategies import QueryStrategy, chosen_strategy
 from quercus.trees import (
     ActiveForest,
+    Calibration,
     ChosenRow,
     Margin,
     MemoryForest,
@@ -101,7 +102,7 @@ class AskingForestClassifier(AskingClassifier):
         self._columns = columns  # not before: a batch that is refused leaves no names behind
         if len(labels.classes) > len(known):
             self.model_, self.classes_ = self.model_.with_classes(len(labels.classes)), labels.classes
-        self.model_.observe(table.values, table.contours)
+        self.model_.observe(table.values, table.contours, asked=_is_pool(table))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -118,6 +119,15 @@ class AskingForestClassifier(AskingClassifier):
             return super().predict_proba(X)
         return self.model_.theta(self._columns.values(X))
 
+    def calibration(self) -> Calibration:
+        """Return the scores for sets of stated coverage: of `conformalize`, else of the forest's own predictions.
+
+        The forest has predicted rows before it learned their labels (theory §10.8). If unlabelled rows were given
+        beside labelled ones, the latter are taken as chosen, and weighed like all rows.
+        """
+        check_is_fitted(self, "model_")
+        return super().calibration() if self._calibration is not None else self.model_.calibration()
+
     def _first_fit(self, X: Any, y: Any, frame: Sequence[Any] | None, sample_weight: Any) -> Self:
         declared = self.classes
         self.classes = frame
@@ -129,7 +139,7 @@ class AskingForestClassifier(AskingClassifier):
     def _learn_model(self, table: Table) -> MemoryForest:
         table = repeat_rows(table)
         forest = forest_of(self._make_algorithm(), table.attributes, table.size)
-        forest.observe(table.values, table.contours)
+        forest.observe(table.values, table.contours, asked=_is_pool(table))
         return forest
 
     def _columns_of(self, X: Any) -> FittedColumns:
@@ -152,6 +162,11 @@ class AskingForestClassifier(AskingClassifier):
             if return_utilities
             else picked
         )
+
+
+def _is_pool(table: Table) -> bool:
+    """Return whether some rows have no label, so that the others were chosen."""
+    return bool(is_vacuous(table.contours).any())
 
 
 def _pick_utilities(choices: Sequence[ChosenRow], askable: Ints, offset: int, count: int) -> Floats:

@@ -113,5 +113,5 @@ def adjudicate(given: Adjudication, of: LabelledInstance) -> tuple[AdjudicationO
     if not any(each.event.label is not None for each in said if each not in mine):
         raise Refused("nobody has labelled it yet: answer its query, or state its label")
     own = of.event(1, EventKind.ADJUDICATION, given.label, given.labeller, comment=given.comment)
-    joint = joint_event([*of.said, own], of.size, of.crowd, of.committed + 2, of.wall)
+    joint = joint_event([*of.said, own], of.size, of.crowd, of.policy.combination, of.committed + 2, of.wall)
     return AdjudicationOutcome(joint.sequence, joint.conflict), (own, joint)

@@ -132,7 +132,10 @@ class LabelledInstance:
         if not has_unasked(self.said):
             return events
         said, sequence = [*self.said, *events], self.committed + len(events) + 1
-        return [*events, joint_event(said, self.size, self.crowd, sequence, self.wall)]
+        return [
+            *events,
+            joint_event(said, self.size, self.crowd, self.policy.combination, sequence, self.wall),
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,10 +236,10 @@ def answer(
         if of.policy.answers_per_query > 1 or labellers_with_partial_answers(of.said, number):
             labels = {author: each for author, each in partial.items() if author != labeller}
             labels[labeller] = LabellerLabel(label, reliability, not declared)
-            together = combine_answers(list(labels.values()), size)
+            together = combine_answers(list(labels.values()), size, of.policy.combination)
             settles = spends_budget or _is_enough(of.policy, len(labels), together.conflict)
             if settles:
-                combined, conflict = _combine_labels(labels, together, of.said, size, of.crowd)
+                combined, conflict = _combine_labels(labels, together, of.said, of)
         else:
             conflict = contradicts(of.said, label, reliability, size)
     if held.given.sequence:
@@ -279,8 +282,8 @@ def settle_early(number: int, asked: bytes, life: QueryLifecycle, of: LabelledIn
     so the query can get no other answer.
     """
     given = partial_answers(of.said, number, of.size)
-    together = combine_answers(list(given.values()), of.size)
-    combined, conflict = _combine_labels(given, together, of.said, of.size, of.crowd)
+    together = combine_answers(list(given.values()), of.size, of.policy.combination)
+    combined, conflict = _combine_labels(given, together, of.said, of)
     after = apply_event(life, NoMoreAnswers(), of.clock)
     settled = of.event(1, EventKind.ANSWER, *combined, conflict=conflict, query=number, asked=asked)
     events = of.with_joint([settled])
@@ -336,8 +339,8 @@ def amend(
             given[labeller] = LabellerLabel(label, reliability, not declared)
         holds = None
         if given:
-            together = combine_answers(list(given.values()), size)
-            (holds, _), conflict = _combine_labels(given, together, of.said[:1], size, of.crowd)
+            together = combine_answers(list(given.values()), size, of.policy.combination)
+            (holds, _), conflict = _combine_labels(given, together, of.said[:1], of)
     elif not among and change.label is not None:  # the one answer, or (who may) what overrules all
         conflict = contradicts(of.said[:1], decode(change.label, size), reliability, size)
     again = own is not None and own.label is None
@@ -406,15 +409,15 @@ def _combine_labels(
     labels: Mapping[str, LabellerLabel],
     together: Consensus,
     history: Sequence[Event],
-    size: int,
-    crowd: Crowd | None,
+    of: LabelledInstance,
 ) -> tuple[tuple[bytes, str], bool]:
     """Return the label of several answers with its authors, and whether it contradicts the history.
 
-    `together` is their combination by Dempster's rule.
+    `together` is their combination without a crowd.
     """
-    label: Label = crowd_label(labels, size, crowd) or Masses(together.mass)
-    return (encode(label), joined_names(labels)), contradicts(history, label, 1.0, size)
+    found = crowd_label(labels, of.size, of.crowd, of.policy.combination)
+    label: Label = found or Masses(together.mass)
+    return (encode(label), joined_names(labels)), contradicts(history, label, 1.0, of.size)
 
 
 def _is_enough(policy: Policy, count: int, conflict: float) -> bool:

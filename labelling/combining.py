@@ -1,4 +1,8 @@
-"""The combination of the labels of an instance, by Dempster's rule or by the confusion matrices of a crowd."""
+"""The combination of the labels of an instance, by the rule of the policy, or by the confusion matrices of a crowd.
+
+Where labellers may have conferred, the cautious rule takes the place of Dempster's (theory §1.6), and of the product of
+contours.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,6 +11,7 @@ from numpy.typing import NDArray
 
 from quercus.belief import agreement, evidence
 from quercus.belief.agreement import Consensus
+from quercus.belief.cautious import cautious
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities, contour
 from quercus.belief.mass import MassFunction, consonant_mass
@@ -19,6 +24,7 @@ from quercus.labelling.history import (
     label_events,
     labels_by_labeller,
 )
+from quercus.labelling.policy import Combination
 from quercus.specification.bounds import MAX_AUTHOR_CHARACTERS
 
 DIGITS = 3
@@ -35,10 +41,12 @@ def has_unasked(history: Sequence[Event]) -> bool:
     return any(event.kind in UNASKED for event in history)
 
 
-def joint_event(history: Sequence[Event], size: int, crowd: Crowd | None, sequence: int, at: float) -> Event:
+def joint_event(
+    history: Sequence[Event], size: int, crowd: Crowd | None, rule: Combination, sequence: int, at: float
+) -> Event:
     """Return the event with the combined label of all labellers of an instance, some of whom stated theirs.
 
-    A single label counts unchanged. Several are combined by Dempster's rule, those of a crowd by `crowd_label`. If no
+    A single label counts unchanged. Several are combined by `rule`, those of a crowd by `crowd_label`. If no
     label is left, the instance may be asked about again, unless somebody refused it.
 
     Parameters
@@ -46,6 +54,7 @@ def joint_event(history: Sequence[Event], size: int, crowd: Crowd | None, sequen
     history : everything said about the instance, oldest first.
     size : number of classes.
     crowd : None where reliability is not estimated.
+    rule : of the policy.
     sequence, at : number and time of the event.
     """
     found = labels_by_labeller(history, size)
@@ -55,10 +64,10 @@ def joint_event(history: Sequence[Event], size: int, crowd: Crowd | None, sequen
         author, reliability, conflict, said = history[-1].author, 1.0, False, nothing
     else:
         label, reliability, _ = next(iter(found.values()))
-        if (of_crowd := crowd_label(found, size, crowd)) is not None:
+        if (of_crowd := crowd_label(found, size, crowd, rule)) is not None:
             label, reliability = of_crowd, 1.0
         elif len(found) > 1:
-            label, reliability = Masses(combine_answers(list(found.values()), size).mass), 1.0
+            label, reliability = Masses(combine_answers(list(found.values()), size, rule).mass), 1.0
         conflict = contradicts(history[:1], label, reliability, size)
         author, said = joined_names(found), encode(label)
     return Event(
@@ -72,17 +81,20 @@ def joined_names(labellers: Mapping[str, object]) -> str:
     return " + ".join(labellers)[:MAX_AUTHOR_CHARACTERS]
 
 
-def crowd_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None) -> Label | None:
+def crowd_label(
+    labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | None, rule: Combination
+) -> Label | None:
     """Return the combination of an instance's labels by the confusion matrices of a crowd.
 
     A label that was sent without a reliability counts by its labeller's matrix (theory §13.4); the contours of all
-    labels are multiplied. None if no label has a matrix.
+    labels are multiplied, or combined by the cautious rule. None if no label has a matrix.
 
     Parameters
     ----------
     labels : by labeller, one or more.
     size : number of classes.
     crowd : None where reliability is not estimated.
+    rule : of the policy.
     """
     if crowd is None:
         return None
@@ -92,24 +104,33 @@ def crowd_label(labels: Mapping[str, LabellerLabel], size: int, crowd: Crowd | N
         if each.assumed
     }
     evidence_of = {name: found for name, found in contours.items() if found is not None}
-    return _product_of(labels, evidence_of, size) if evidence_of else None
+    return _together(labels, evidence_of, size, rule) if evidence_of else None
 
 
-def _product_of(
-    labels: Mapping[str, LabellerLabel], evidence_of: Mapping[str, NDArray[np.float64]], size: int
+def _together(
+    labels: Mapping[str, LabellerLabel],
+    evidence_of: Mapping[str, NDArray[np.float64]],
+    size: int,
+    rule: Combination,
 ) -> Plausibilities:
-    """Multiply contours, and discount those that have no matrix; round the product, so that few contours differ."""
-    logs = np.zeros(size)
+    """Combine contours, and discount those that have no matrix; round the result, so that few contours differ."""
+    contours = []
     for name, each in labels.items():
         d = min(each.reliability, agreement.MOST_RELIABLE)
-        discounted = d * contour(each.label, size) + (1.0 - d)
-        logs += np.log(evidence_of.get(name, discounted))
-    return Plausibilities(tuple(np.exp(logs - logs.max()).round(DIGITS).tolist()))
+        contours.append(evidence_of.get(name, d * contour(each.label, size) + (1.0 - d)))
+    if rule is Combination.CAUTIOUS:
+        product = cautious(map(consonant_mass, contours)).contour()
+        product /= product.max()
+    else:
+        logs = np.log(contours).sum(axis=0)
+        product = np.exp(logs - logs.max())
+    return Plausibilities(tuple(product.round(DIGITS).tolist()))
 
 
-def combine_answers(answers: Sequence[LabellerLabel], size: int) -> Consensus:
-    """Combine several answers; plausibilities count as their consonant mass function."""
-    return agreement.combine([(_mass_of(each.label, size), each.reliability) for each in answers])
+def combine_answers(answers: Sequence[LabellerLabel], size: int, rule: Combination) -> Consensus:
+    """Combine several answers by a rule; plausibilities count as their consonant mass function."""
+    weighed = [(_mass_of(each.label, size), each.reliability) for each in answers]
+    return agreement.combine(weighed, distinct=rule is Combination.DEMPSTER)
 
 
 def _mass_of(label: Label, size: int) -> MassFunction:

@@ -21,6 +21,15 @@ class Reliability(IntEnum):
     """It is estimated from the agreement of the labellers."""
 
 
+class Combination(IntEnum):
+    """The rule that combines the answers of several labellers. The numbers are the wire's."""
+
+    DEMPSTER = 1
+    """Dempster's rule: each labeller has looked alone."""
+    CAUTIOUS = 2
+    """The cautious rule: labellers may have conferred, so what several say counts once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Policy:
     """The labelling policy of a model.
@@ -32,6 +41,7 @@ class Policy:
     max_conflict : float
         Answers in more conflict than this ask for one more; in [0, 1].
     reliability : Reliability
+    combination : Combination
     per_labeller, per_hour : int or None
         Most answers of one labeller, and of all within an hour; None: no bound but the budget.
     max_held : int
@@ -52,6 +62,7 @@ class Policy:
     corrections: Corrections = Corrections.OWN
     tags: tuple[str, ...] = ()
     labellers: tuple[str, ...] = ()
+    combination: Combination = Combination.DEMPSTER
 
     def may_label(self, labeller: str) -> bool:
         """Return whether a labeller is asked, and may state labels.

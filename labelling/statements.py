@@ -156,7 +156,7 @@ def plan(
         events.append(event)
         fresh.append(event)
     touched = dict.fromkeys(event.instance for event in fresh)
-    joints = [joint_event(after[instance], size, crowd, 0, 0.0) for instance in touched]
+    joints = [joint_event(after[instance], size, crowd, policy.combination, 0, 0.0) for instance in touched]
     return StatementPlan(committed, frozenset(said), fresh, joints, corrects)
 
 

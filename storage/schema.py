@@ -306,6 +306,7 @@ policy = Table(
     Column("corrections", SmallInteger, nullable=False),
     Column("tags", text_type(), nullable=False),
     Column("labellers", text_type(), nullable=False, server_default=text("''")),
+    Column("combination", SmallInteger, nullable=False, server_default=text("1")),
 )
 
 # Growers that share the store, each for as long as it renews its row (see `growers`).

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.belief_entropy import BeliefEntropy
     from quercus.trees.learners.c45 import C45
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
+    from quercus.trees.learners.conformal import Basis, Calibration, check_coverage
     from quercus.trees.learners.drift import (
         RECENT_ROWS,
         REFERENCE_ROWS,
@@ -97,6 +98,7 @@ _PLACES = {
     "learners.belief_entropy": ["BeliefEntropy"],
     "learners.c45": ["C45"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
+    "learners.conformal": ["Basis", "Calibration", "check_coverage"],
     "learners.drift": [
         "RECENT_ROWS",
         "REFERENCE_ROWS",
@@ -155,9 +157,11 @@ __all__ = [
     "Answered",
     "AverageConfidence",
     "Averaging",
+    "Basis",
     "BeliefEntropy",
     "BeliefEntropyModel",
     "Between",
+    "Calibration",
     "ChosenRow",
     "Combine",
     "Corrected",
@@ -207,6 +211,7 @@ __all__ = [
     "accuracy_fall",
     "branch_names",
     "changed_attributes",
+    "check_coverage",
     "check_values",
     "count_rows",
     "cut_counts",

@@ -31,7 +31,7 @@ LEAST_BLOCKS, LEAST_ROWS = 3, 60
 PAUSE_S: Final = 300.0
 """A longer gap between answers is a pause, and no part of the pace."""
 LEAST_UNASKED: Final = 100
-"""Rows that came with their label, from which on the curve is theirs."""
+"""Labelled rows that no query asked about, from which on the curve is theirs."""
 _Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
@@ -44,7 +44,7 @@ class CurvePoint:
     first, last
         Places of its rows among the labels, from 1.
     rows
-        Rows that count: all of the block, or those that came with their label.
+        Rows that count: all of the block, or those that no query asked about.
     right
         Expected number of right predictions; a row with an uncertain label counts by its share.
     """
@@ -85,7 +85,7 @@ def wilson_interval(right: float, rows: int) -> tuple[float, float]:
 
 
 def curve_points(recent: RecentAccuracy | None) -> list[CurvePoint]:
-    """Return the points of the accuracy, the oldest first: of rows that came labelled, or else of all.
+    """Return the points of the accuracy, the oldest first: of rows that no query asked about, or else of all.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def curve_points(recent: RecentAccuracy | None) -> list[CurvePoint]:
 
 
 def is_of_unasked(recent: RecentAccuracy) -> bool:
-    """Return whether the curve is that of rows that came with their label."""
+    """Return whether the curve is that of rows that no query asked about."""
     return sum(block.unasked_rows for block in recent.blocks) >= LEAST_UNASKED
 
 
@@ -134,10 +134,10 @@ def basis_text(recent: RecentAccuracy) -> str:
             else ""
         )
         return (
-            f"Measured on {counted(unasked, 'row')} that came with their label, each predicted before it was learned: "
+            f"Measured on {counted(unasked, 'row')} that no query asked about, each predicted before it was learned: "
             f"{percent_text(right, 1)}{beside}."
         )
-    came = f"{counted(unasked, 'row')} that came with their label"
+    came = f"{counted(unasked, 'row')} that no query asked about"
     told = " and ".join(filter(None, [counted(asked, "answer") if asked else "", came if unasked else ""]))
     hard = " Rows that were asked about are the hardest." if asked else ""
     return f"Measured on {told}, each predicted before it was learned.{hard}"
@@ -365,8 +365,8 @@ def gain_over_random(recent: RecentAccuracy | None) -> str:
     """Return why the gain over answers to random rows cannot be told, in a sentence."""
     if recent is not None and any(block.unasked_rows for block in recent.blocks):
         return (
-            "The gain over answers to random rows cannot be told: the rows that came labelled taught the model too, "
-            "and no second model learned without the answers."
+            "The gain over answers to random rows cannot be told: the rows that no query asked about taught the model "
+            "too, and no second model learned without the answers."
         )
     return "The gain over answers to random rows cannot be told: no row of known label was left unasked to compare on."
 

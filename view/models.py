@@ -114,7 +114,7 @@ def extension_texts(model: Model) -> Iterator[str]:
 
 
 def drift_texts(model: Model) -> Iterator[str]:
-    """Yield what has changed in the recent past, a sentence each.
+    """Yield the changes of the recent past, a sentence each.
 
     Examples
     --------
@@ -123,17 +123,17 @@ def drift_texts(model: Model) -> Iterator[str]:
     >>> drift = Drift(AccuracyFall(0.874, 0.61, 250), (ChangedAttribute("humidity", 0.35),))
     >>> for text in drift_texts(SimpleNamespace(drift=drift)):
     ...     print(text)
-    the accuracy fell from 87.4 % to 61.0 % with the last 250 labels
-    humidity: 35 % of the last 500 rows lie elsewhere than in the 2,000 rows before
+    accuracy: fell from 87.4 % to 61.0 % with the last 250 labels
+    humidity: 35 % of the last 500 rows lie elsewhere than in the rows before
     """
     if model.drift is None:
         return
     if fall := model.drift.accuracy:
         shares = f"from {percent_text(fall.before, 1)} to {percent_text(fall.since, 1)}"
-        yield f"the accuracy fell {shares} with the last {counted(fall.labels, 'label')}"
+        yield f"accuracy: fell {shares} with the last {counted(fall.labels, 'label')}"
     for each in model.drift.attributes[:MAX_NAMED]:
         share = percent_text(each.distance)
-        yield f"{each.name}: {share} of the last 500 rows lie elsewhere than in the 2,000 rows before"
+        yield f"{each.name}: {share} of the last 500 rows lie elsewhere than in the rows before"
     if (more := len(model.drift.attributes) - MAX_NAMED) > 0:
         yield f"{counted(more, 'further attribute')} changed"
 
@@ -220,6 +220,10 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
         yield name, "no bound" if bound is None else f"at most {bound:,}"
     yield "answers are corrected", _CORRECTORS[policy.corrections]
     yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
+    yield (
+        "answers are combined",
+        "by Dempster's rule" if policy.combination == "dempster" else "by the cautious rule",
+    )
     yield "tags", ", ".join(policy.tags) or "none"
     yield "who labels", ", ".join(policy.labellers) or "everybody who may"
 

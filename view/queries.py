@@ -259,7 +259,7 @@ def _rivals_text(rivals: Sequence[Rival]) -> str:
     return f"{len(names)} tests compete to split its node: {listed}."
 
 
-def gain_text(lower: float, upper: float) -> str:
+def gain_text(lower: float, upper: float, places: int = 3) -> str:
     """Return the gain ratio of a test; how far it lies below 0, that is below chance, tells a labeller nothing.
 
     Examples
@@ -268,8 +268,8 @@ def gain_text(lower: float, upper: float) -> str:
     ('0.100 to 0.250', 'at most 0.250', 'below 0')
     """
     if lower >= 0:
-        return f"{lower:.3f} to {upper:.3f}"
-    return f"at most {upper:.3f}" if upper >= 0 else "below 0"
+        return f"{lower:.{places}f} to {upper:.{places}f}"
+    return f"at most {upper:.{places}f}" if upper >= 0 else "below 0"
 
 
 def idle_text(reason: str, model: str) -> str:

@@ -1,12 +1,14 @@
 """The classes of items that a crowd answered: Quercus against Dawid-Skene and the majority.
 
-Run: python bench/accuracy/crowds.py --data FOLDER [--seeds 20] [--sets bluebird,dog,rte]
+Run: python bench/accuracy/crowds.py --data FOLDER [--seeds 20] [--sets bluebird,dog,rte] [--confer .5]
 
 FOLDER holds crowd_bluebird.csv, crowd_dog.csv.gz and crowd_rte.csv.gz. Each item keeps 3, 5 or 10 of its answers, drawn
 by a seed, or all. Printed is the share of items whose likeliest class is the true one, in percent (of likeliest
 classes that tie each counts by its share); the mean and its standard error over seeds, and the difference of Quercus
 from the better of the two others, paired. Dawid & Skene is written here apart from Quercus: EM from the shares of the
-answers, no prior, at most 100 rounds.
+answers, no prior, at most 100 rounds. `matrices` combines the evidence of the estimated matrices by Dempster's rule,
+`cautious` by the cautious rule. With `--confer`, a labeller says what the first one of the item said, with this chance.
+Below are mean Brier scores (shares of the answers for the majority).
 """
 
 import argparse
@@ -19,6 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
+from quercus.belief.cautious import cautious
+from quercus.belief.mass import consonant_mass
+from quercus.belief.measures import pignistic
 from quercus.labelling.crowds import CrowdAnswers, estimate_crowd
 
 FILES = {"bluebird": "crowd_bluebird.csv", "dog": "crowd_dog.csv.gz", "rte": "crowd_rte.csv.gz"}
@@ -66,6 +71,19 @@ class Crowd:
         kept = order[np.arange(len(order)) - first < count]
         return Crowd(self.items[kept], self.labellers[kept], self.said[kept], self.truth, self.size)
 
+    def conferring(self, chance: float, seed: int) -> "Crowd":
+        """Have each labeller, with a chance, say what the first one of the item said."""
+        rng, said = np.random.default_rng(seed), self.said.copy()
+        first = np.unique(self.items, return_index=True)[1]
+        copied = rng.random(len(said)) < chance
+        said[copied] = self.said[first][np.searchsorted(np.unique(self.items), self.items[copied])]
+        return Crowd(self.items, self.labellers, said, self.truth, self.size)
+
+    def brier(self, support: np.ndarray) -> float:
+        """Mean Brier score of probabilities (n, l)."""
+        shares = support / support.sum(axis=1, keepdims=True)
+        return float(((shares - np.eye(self.size)[self.truth]) ** 2).sum(axis=1).mean())
+
     def right(self, support: np.ndarray) -> float:
         """Share of items whose class has the most support (n, l), in percent."""
         best = support >= support.max(axis=1, keepdims=True) - 1e-9
@@ -100,10 +118,37 @@ def quercus(crowd: Crowd) -> np.ndarray:
     return estimate_crowd(answers).classes
 
 
+def matrices_of(crowd: Crowd) -> np.ndarray:
+    """Return the contour of each answer (k, l): its column of the labeller's estimated matrix, of maximum 1."""
+    answers = CrowdAnswers.of(crowd.items, crowd.labellers, np.eye(crowd.size)[crowd.said])
+    likely = estimate_crowd(answers).matrices[crowd.labellers, :, crowd.said]
+    return likely / likely.max(axis=1, keepdims=True)
+
+
+def product(crowd: Crowd) -> np.ndarray:
+    """Combine the answers of each item by Dempster's rule."""
+    logs = np.zeros((len(crowd.truth), crowd.size))
+    np.add.at(logs, crowd.items, np.log(matrices_of(crowd)))
+    found = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def confer(crowd: Crowd) -> np.ndarray:
+    """Combine them by the cautious rule."""
+    contours = matrices_of(crowd)
+    found = np.full((len(crowd.truth), crowd.size), 1.0 / crowd.size)
+    for item in np.unique(crowd.items):
+        distinct = np.unique(contours[crowd.items == item], axis=0)
+        found[item] = pignistic(cautious(map(consonant_mass, distinct)))
+    return found
+
+
 METHODS: dict[str, Callable[[Crowd], np.ndarray]] = {
     "majority": majority,
     "Dawid-Skene": dawid_skene,
     "Quercus": quercus,
+    "matrices": product,
+    "cautious": confer,
 }
 
 
@@ -112,6 +157,7 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--seeds", type=int, default=20)
+    parser.add_argument("--confer", type=float, default=0.0)
     parser.add_argument("--sets", default=",".join(FILES))
     options = parser.parse_args()
     if missing := [
@@ -125,8 +171,11 @@ def main() -> None:
         for count in COUNTS:
             if count is not None and count >= most:
                 continue
-            parts = [whole.part(count, seed) for seed in range(1 if count is None else options.seeds)]
-            found = np.array([[part.right(method(part)) for method in METHODS.values()] for part in parts])
+            runs = range(options.seeds if count or options.confer else 1)
+            parts = [whole.part(count, seed).conferring(options.confer, seed) for seed in runs]
+            said = [[method(part) for method in METHODS.values()] for part in parts]
+            brier = np.mean([[part.brier(each) for each in of] for part, of in zip(parts, said, strict=True)], axis=0)
+            found = np.array([[part.right(each) for each in of] for part, of in zip(parts, said, strict=True)])
             better = int(found[:, :2].mean(axis=0).argmax())
             ahead = found[:, 2] - found[:, better]
             cells = [*found.T, ahead]
@@ -135,6 +184,7 @@ def main() -> None:
                 for c in cells
             ]
             print(f"{name:10}{count or most:8}{len(parts):6}", *(f"{text:>16}" for text in texts), flush=True)
+            print(f"{'':10}{'Brier':>8}{'':6}", *(f"{score:16.3f}" for score in brier), flush=True)
 
 
 if __name__ == "__main__":

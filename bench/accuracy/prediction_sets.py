@@ -1,125 +1,195 @@
-"""The coverage and the size of set-valued predictions, at several prediction levels.
+"""The coverage and the size of prediction sets of stated coverage, on streams and after sixty answers.
 
-Run: python bench/accuracy/prediction_sets.py [--vacuous 0.5] [--repeats 2] [--levels 1,0.8,0.5,0.15,0.05]
-     [--sets iris,glass --data FOLDER --kinds FILE]
+Run: python bench/accuracy/prediction_sets.py [--streams electricity,weather_noaa,…] [--rows 10000]
+     [--sets iris,wine,… --keel FOLDER] [--seeds 4] [--answers 60] [--ways plain,doubtful,asked]
 
-5-fold cross-validation on scikit-learn's sets, and on the CSV files of a folder, if one is given; a share of the labels
-is withheld. One line per set, learner and level: coverage (share of rows whose set contains the true class), mean size
-of the sets, share of rows with one class, and the accuracy of the likeliest class. Coverage alone says little, because
-the set of all classes always covers: look at both numbers.
+Streams: each block of 50 rows is predicted before its labels come, 50 rows later. `asked`: no label comes but those of
+rows that the forest asks about, one in five of the last 500. The generated streams are those of
+`asking_on_streams.py`. The first 1,000 rows are not counted.
+
+Sets: 70 % of the rows, unlabelled at first; 60 answers, about rows drawn at random, or that the forest asks about;
+measured on the others. Names are scikit-learn's, or KEEL's (`few_labels.py` says what FOLDER is).
+
+`doubtful`: four labels in ten are sets of two classes, of which one is true.
+
+One line per set and way, at 80, 90 and 95 %: coverage in percent, and mean size. The likeliest class is always in the
+set: where its accuracy (first column) is above the stated coverage, the coverage is too.
 """
 
 import argparse
-import json
 import sys
-from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from _data import FOLDER, KINDS, read_real
+from asking_on_streams import GENERATED
+from few_labels import read
 from sklearn import datasets
-from sklearn.model_selection import StratifiedKFold
 
-from quercus.estimators import (
-    ActiveBeliefTreeClassifier,
-    BeliefEntropyTreeClassifier,
-    BeliefTreeClassifier,
-    E2MTreeClassifier,
-    EvidentialForestClassifier,
-)
-from quercus.files import read
+from quercus.specification.attributes import Nominal
+from quercus.trees import MemoryForest
+from quercus.trees.memory_forest.asking import choose_rows
 
-SETS = {
+STREAMS = "electricity,weather_noaa,covertype_100k,airlines_5pct,abrupt,moving"
+SKLEARN = {
     "iris": datasets.load_iris,
     "wine": datasets.load_wine,
     "breast_cancer": datasets.load_breast_cancer,
-    "digits": datasets.load_digits,
 }
-LEARNERS: dict[str, Callable[[float], Any]] = {
-    "active": lambda level: ActiveBeliefTreeClassifier(prediction_level=level),
-    "active, thresholds": lambda level: ActiveBeliefTreeClassifier(prediction_level=level, bins=None),
-    "E2M": lambda level: E2MTreeClassifier(prediction_level=level, informed_only=True),
-    "forest of E2M": lambda level: EvidentialForestClassifier(
-        E2MTreeClassifier(prediction_level=level, informed_only=True), n_estimators=20, random_state=0
-    ),
-}
-OF_MASSES: dict[str, Callable[[], Any]] = {
-    "averaging": BeliefTreeClassifier,
-    "LBE": lambda: BeliefEntropyTreeClassifier(leaf="LBE"),
-    "IBE": lambda: BeliefEntropyTreeClassifier(leaf="IBE"),
-}
+KEEL = "australian,banana,bupa,contraceptive,hayes-roth,heart,ionosphere,led7digit,mammographic"
+COVERAGES = (0.8, 0.9, 0.95)
+LATE, LAST, ASKED = 50, 500, 10  # rows, rows that may be asked about, rows of 50 that are
+FIRST = 1_000
+DOUBTFUL = 0.4
+MOST = 1_500
 
-Data = tuple[Any, np.ndarray]
+Rows = tuple[np.ndarray, np.ndarray, np.ndarray, int]
+"""Values, classes, whether an attribute has names, and the number of classes."""
 
 
-def sets(names: Sequence[str], folder: Path | None, kinds: Path | None) -> Iterator[tuple[str, Data]]:
-    """Yield name, rows and classes of each set."""
-    for name in names:
-        if name in SETS:
-            data = SETS[name]()
-            yield name, (data.data, data.target)
-        elif folder is None or not (folder / f"{name}.csv").exists():
-            print(f"SKIPPED: {name} is none of {', '.join(SETS)} and no file of --data", file=sys.stderr)
+def labels(y: np.ndarray, size: int, doubtful: bool, rng: np.random.Generator) -> np.ndarray:
+    """Return the contours of labels."""
+    contours = np.eye(size)[y]
+    if doubtful:
+        rows = np.flatnonzero(rng.random(len(y)) < DOUBTFUL)
+        contours[rows, (y[rows] + rng.integers(1, size, len(rows))) % size] = 1.0
+    return contours
+
+
+class Found:
+    """What was found of the rows of a set."""
+
+    def __init__(self) -> None:
+        self.right: list[np.ndarray] = []
+        self.covered: list[np.ndarray] = []
+        self.sizes: list[np.ndarray] = []
+
+    def add(self, forest: MemoryForest, values: np.ndarray, y: np.ndarray) -> None:
+        """Predict rows."""
+        scores, theta = forest.calibration(), forest.theta(values)
+        sets = np.array([scores.sets(theta, coverage) for coverage in COVERAGES])
+        self.right.append(theta.argmax(axis=1) == y)
+        self.covered.append(sets[:, np.arange(len(y)), y])
+        self.sizes.append(sets.sum(axis=2))
+
+    @property
+    def row(self) -> np.ndarray:
+        """Accuracy, three coverages, three sizes."""
+        covered, sizes = (np.concatenate(each, axis=1).mean(axis=1) for each in (self.covered, self.sizes))
+        return np.concatenate([[np.concatenate(self.right).mean()], covered, sizes])
+
+
+def on_stream(rows: Rows, way: str, seed: int) -> np.ndarray:
+    """Return what is found on a stream."""
+    values, y, named, size = rows
+    rng, found = np.random.default_rng(seed), Found()
+    contours = labels(y, size, way == "doubtful", rng)
+    forest = MemoryForest(named, size, trees=100, seed=seed, level=0.75)
+    silent = np.ones((LATE, size))
+    waiting, asked = list[int](), np.zeros(len(y), bool)
+    for start in range(0, len(y) - LATE + 1, LATE):
+        here = slice(start, start + LATE)
+        if start >= FIRST:
+            found.add(forest, values[here], y[here])
+        if way != "asked":
+            forest.observe(values[here], silent)
+            for row in waiting:
+                forest.replace_contour(row, contours[row])
+            waiting = list(range(start, start + LATE))
+            continue
+        forest.observe(values[here], silent)
+        for row in waiting:
+            forest.replace_contour(row, contours[row], asked=True)
+        candidates = np.flatnonzero(~asked[: start + LATE])
+        waiting = [
+            each.row for each in choose_rows(forest, candidates[candidates >= start + LATE - LAST], ASKED)
+        ]
+        asked[waiting] = True
+    return found.row
+
+
+def on_set(rows: Rows, way: str, seed: int, answers: int) -> np.ndarray:
+    """Return what is found on a set."""
+    values, y, named, size = rows
+    rng, found = np.random.default_rng(seed), Found()
+    order = rng.permutation(len(y))[:MOST]
+    train, test = np.split(order, [int(0.7 * len(order))])
+    contours = labels(y[train], size, way == "doubtful", rng)
+    forest = MemoryForest(named, size, trees=100, seed=seed, level=0.75)
+    forest.observe(values[train], np.ones((len(train), size)))
+    free = np.ones(len(train), bool)
+    for _ in range(min(answers, len(train))):
+        if way == "asked":
+            (chosen,) = choose_rows(forest, np.flatnonzero(free), 1)
+            row = chosen.row
         else:
-            known = json.loads(kinds.read_text()) if kinds else {}
-            columns = known.get(f"{name}.csv", {})
-            table = read(folder / f"{name}.csv", ignore=[c for c, kind in columns.items() if kind == "id"])
-            yield name, (table.frame(), np.array(table.labels))
+            row = int(rng.choice(np.flatnonzero(free)))
+        free[row] = False
+        forest.replace_contour(row, contours[row], asked=way == "asked")
+    found.add(forest, values[test], y[test])
+    return found.row
 
 
-def measured(make: Callable[[], Any], data: Data, vacuous: float, repeats: int) -> tuple[float, ...]:
-    """Return coverage, mean size, share of single classes and accuracy, over all folds."""
-    rows, classes = data
-    found: list[np.ndarray] = []
-    for seed in range(repeats):
-        for number, (train, test) in enumerate(
-            StratifiedKFold(5, shuffle=True, random_state=seed).split(rows, classes)
-        ):
-            labels = classes[train].tolist()
-            for at in np.flatnonzero(np.random.default_rng((seed, number)).random(len(train)) < vacuous):
-                labels[at] = None
-            take = rows.iloc if hasattr(rows, "iloc") else rows
-            model = make().set_params(classes=np.unique(classes).tolist()).fit(take[train], labels)
-            chosen, best = model.predict_set(take[test]), model.predict(take[test])
-            truth = np.searchsorted(model.classes_, classes[test])
-            size = chosen.sum(axis=1)
-            found.append(
-                np.column_stack([chosen[np.arange(len(test)), truth], size, size == 1, best == classes[test]])
-            )
-    means = np.concatenate(found).mean(axis=0)
-    return tuple(means.tolist())
+def stream_of(name: str, seed: int, rows: int) -> Rows:
+    if name in GENERATED:
+        return GENERATED[name](rows, np.random.default_rng(seed))
+    data = read_real(FOLDER, name, KINDS)
+    named = np.array([isinstance(attribute, Nominal) for attribute in data.attributes])
+    return data.values[:rows], data.targets[:rows], named, len(data.classes)
+
+
+def set_of(name: str, keel: Path | None) -> Rows | None:
+    if name in SKLEARN:
+        bunch = SKLEARN[name]()
+        return bunch.data, bunch.target, np.zeros(bunch.data.shape[1], bool), len(bunch.target_names)
+    if keel is None:
+        return None
+    data = read(keel, name)
+    named = np.array([isinstance(attribute, Nominal) for attribute in data.attributes])
+    return data.values, data.targets, named, len(data.classes)
+
+
+def show(name: str, way: str, row: np.ndarray) -> None:
+    cells = "   ".join(f"{100 * row[1 + k]:5.1f} {row[4 + k]:5.2f}" for k in range(3))
+    print(f"{name:16} {way:9} {100 * row[0]:6.1f}   {cells}", flush=True)
 
 
 def main() -> None:
-    """Print a table."""
+    """Print a table of streams, and one of sets."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--vacuous", type=float, default=0.5)
-    parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--levels", default="1,0.8,0.5,0.15,0.05")
-    parser.add_argument("--sets", default="iris,wine,breast_cancer,digits")
-    parser.add_argument(
-        "--learners", default=",".join([*LEARNERS, *OF_MASSES]).replace("active, t", "active/t")
-    )
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--kinds", type=Path)
+    parser.add_argument("--streams", default=STREAMS)
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--sets", default=",".join([*SKLEARN, *KEEL.split(",")]))
+    parser.add_argument("--keel", type=Path)
+    parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--answers", type=int, default=60)
+    parser.add_argument("--ways", default="plain,doubtful,asked")
     options = parser.parse_args()
-    levels = [float(level) for level in options.levels.split(",")]
-    wanted = [name.replace("/", ", ") for name in options.learners.split(",")]
+    ways = options.ways.split(",")
     print(
-        f"{options.vacuous:.0%} of the labels withheld, 5 folds × {options.repeats}; in percent, size in classes"
+        f"{'set':16} {'way':9} {'right':>6}   "
+        + "   ".join(f"{100 * each:4.0f} %  size" for each in COVERAGES)
     )
-    print(f"{'set':14} {'learner':18} {'level':>6} {'coverage':>9} {'size':>6} {'single':>7} {'accuracy':>9}")
-    for name, data in sets(options.sets.split(","), options.data, options.kinds):
-        for learner in wanted:
-            cells = (
-                [(f"{level:g}", lambda at=level, how=LEARNERS[learner]: how(at)) for level in levels]
-                if learner in LEARNERS
-                else [("-", OF_MASSES[learner])]
-            )
-            for level, make in cells:
-                coverage, size, single, accuracy = measured(make, data, options.vacuous, options.repeats)
-                numbers = f"{100 * coverage:9.1f} {size:6.2f} {100 * single:7.1f} {100 * accuracy:9.1f}"
-                print(f"{name:14} {learner:18} {level:>6} {numbers}", flush=True)
+    for title, names in (("streams", options.streams), ("sets", options.sets)):
+        rows_of: dict[str, list[np.ndarray]] = {way: [] for way in ways}
+        for name in filter(None, names.split(",")):
+            for way in ways:
+                if title == "streams":
+                    row = on_stream(stream_of(name, 0, options.rows), way, 0)
+                else:
+                    rows = set_of(name, options.keel)
+                    if rows is None:
+                        print(f"SKIPPED: {name} is of KEEL: name the folder with --keel", file=sys.stderr)
+                        break
+                    found = [on_set(rows, way, seed, options.answers) for seed in range(options.seeds)]
+                    row = np.mean(found, axis=0)
+                show(name, way, row)
+                rows_of[way].append(row)
+        for way, found in rows_of.items():
+            if found:
+                show(f"all {title}", way, np.mean(found, axis=0))
 
 
 if __name__ == "__main__":

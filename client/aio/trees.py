@@ -29,6 +29,7 @@ class TreeCalls(ModelCalls):
         min_sequence: int = 0,
         want_paths: bool = False,
         want_masses: bool = False,
+        coverage: float | None = None,
     ) -> Classifications:
         """Classify rows (forms as in :meth:`push`).
 
@@ -44,13 +45,20 @@ class TreeCalls(ModelCalls):
             Also return the path of every row, for a model of one tree.
         want_masses
             Also return the mass function of every row, if the model has them.
+        coverage
+            Also return prediction sets that contain the true class with this frequency, in (0, 1).
         """
         form = await self._row_format(model)
         try:
             answers = [
                 await self._call(request)
                 for request in form.classify_requests(
-                    model, rows, min_sequence, want_paths=want_paths, want_masses=want_masses
+                    model,
+                    rows,
+                    min_sequence,
+                    want_paths=want_paths,
+                    want_masses=want_masses,
+                    coverage=coverage,
                 )
             ]
         except QuercusError:

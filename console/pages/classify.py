@@ -20,9 +20,13 @@ from quercus.specification.conditions import merge_conditions
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
 from quercus.view.models import nominal_names
+from quercus.view.predictions import coverage_text, share_text
 from quercus.view.svg.intervals import share_bars
 
 MAX_ATTRIBUTES = 300
+COVERAGES = ("0.8", "0.9", "0.95", "0.99")
+"""The coverages that the form offers."""
+DEFAULT_COVERAGE = "0.9"
 MAX_BOXES = 12
 """A nominal attribute with more values is a text field."""
 
@@ -48,8 +52,12 @@ async def classify(request: Request) -> Response:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
             # of several trees, no single one is there to read
             has_one_tree = name_of(model.specification.algorithm) not in {"forest", "total-uncertainty"}
-            found = await session.client.classify(name, [row], want_paths=has_one_tree)
+            coverage = number_of(str(given.get("coverage", [DEFAULT_COVERAGE])[0]))
+            found = await session.client.classify(
+                name, [row], want_paths=has_one_tree, coverage=coverage or float(DEFAULT_COVERAGE)
+            )
             answer = _shown_prediction(found[0], nominal_names(model))
+            answer["promise"] = coverage_text(found.prediction_sets) if found.prediction_sets else ""
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
         except (InvalidInput, ValueError) as error:
             fault = plain_text(error)
@@ -63,6 +71,8 @@ async def classify(request: Request) -> Response:
         fields=[
             _form_field(each, presentation.view_of(each.name), k, given) for k, each in enumerate(attributes)
         ],
+        coverages=[(each, share_text(float(each))) for each in COVERAGES],
+        coverage=str(given.get("coverage", [DEFAULT_COVERAGE])[0]),
         answer=answer,
         unseen=unseen,
         beside=asks_with_forest(model.specification.algorithm),
@@ -138,6 +148,7 @@ def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> di
         "label": prediction.label,
         "classes": prediction.classes,
         "set": prediction.label_set,
+        "covering": prediction.prediction_set or (),
         "bars": share_bars(prediction.classes, prediction.theta, prediction.belief, prediction.plausibility),
         "path": [each.text for each in merge_conditions(prediction.path or (), nominal)],
         "version": prediction.version,

@@ -17,7 +17,7 @@ from quercus.client.algorithms import name_of
 from quercus.client.answers import AnswerFilter, Statement
 from quercus.client.errors import QuercusError
 from quercus.client.places import plain_text
-from quercus.client.results import Answer, Instance, Model
+from quercus.client.results import Answer, Instance, Model, Reason
 from quercus.client.row_filter import RowFilter
 from quercus.console.bulk import MAX_BULK, undo_key
 from quercus.console.pages.label import is_picture, item_address
@@ -38,7 +38,7 @@ from quercus.specification.display import Display, MediaItem, media_type
 from quercus.specification.values import finite_number
 from quercus.view.answers import answer_text, remarks_on
 from quercus.view.models import nominal_names
-from quercus.view.queries import question_text
+from quercus.view.queries import fold_values, question_text
 from quercus.view.rows import (
     ShownItem,
     likeliest_classes,
@@ -220,6 +220,8 @@ async def _row_page(
         answers = [each async for each in found]
     beside = row_items(request, model, identifier, shown.values, shown.display)
     groups, more = shown_values(shown.values, model)
+    guess = await _guess(session, model, shown)
+    first, rest = fold_values(groups, Reason(guess["tests"] if guess else ()))
     classes = tuple(model.specification.classes)
     own = [
         each for each in answers if each.labeller == session.labeller and each.state in {"counts", "pending"}
@@ -232,14 +234,16 @@ async def _row_page(
         tab="items",
         row=shown,
         classes=classes,
-        groups=groups,
+        groups=first,
+        rest=rest,
+        rest_count=sum(len(values) for _, values in rest) + more,
         more=more,
         question=question_text(classes),
         pictures=[each for each in beside if is_picture(*each)],
         beside=[each for each in beside if not is_picture(*each)],
         known=known_text(classes, shown.contour) if any(share < 1 for share in shown.contour) else "",
         top=likeliest_classes(shown, classes),
-        guess=await _guess(session, model, shown),
+        guess=guess,
         answers=answers,
         own=own,
         said=answer_text,
@@ -262,6 +266,7 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
         "set": found.label_set,
         "share": max(found.theta),
         "bars": share_bars(found.classes, found.theta, found.belief, found.plausibility),
+        "tests": tuple(found.path or ()),
         "path": [each.text for each in merge_conditions(found.path or (), nominal_names(model))],
         "version": found.version,
         "node": found.node,

@@ -121,7 +121,6 @@ class RowIndex:
     def __init__(self, store: Store, schema: ModelSchema) -> None:
         self._store = store
         self._model, self.key, self._size = schema.model, schema.key, schema.frame.size
-        self._width = len(schema.columns)
         self._extensions = schema.shapes.extensions
         self._seen = 0  # newest event in it
         self._rows = _Columns.empty()
@@ -189,10 +188,6 @@ class RowIndex:
             None if last is None else (float(keys[last]), int(sequences[last])),
             total,
         )
-
-    def fits(self, schema: ModelSchema) -> bool:
-        """Return whether the model still has the classes and attributes with which the index was begun."""
-        return (self._size, self._width) == (schema.frame.size, len(schema.columns))
 
     # The log
 
@@ -461,9 +456,7 @@ class RowIndexes:
         return found
 
     def _find(self, wanted: RowSelection, schema: ModelSchema, *rest: Any) -> tuple[RowIndex, Found]:
-        index = self._kept.pop(schema.identity, None)
-        if index is None or not index.fits(schema):
-            index = RowIndex(self._store, schema)
+        index = self._kept.pop(schema.identity, None) or RowIndex(self._store, schema)
         found = index.find(wanted, schema, *rest)
         self._kept[schema.identity] = index
         if len(self._kept) > MAX_INDEXES:

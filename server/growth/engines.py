@@ -266,7 +266,7 @@ class TreeEngine:
             codes, flat = sample.codes[rows], self._grown.flat
             ends = flat.route(codes, _numbers_of(codes, state.edges))
             contours = sample.table.contours[sample.ids[rows]]
-            asked = np.isin(rows, list(heard))
+            asked = np.isin(rows, [event.instance for event in events if isinstance(event, Answered)])
             self._accuracy = count_rows(self._accuracy, flat.klass[ends], contours, asked)
 
     @property
@@ -468,7 +468,7 @@ class ForestEngine(TreeEngine):
                     self._forest.level = _forest_in(specification).prediction_level
                     self._forest.begin_attributes(attributes)
                 case LabelUpdate(row):
-                    self._forest.replace_contour(row, self._state.contour(row))
+                    self._forest.replace_contour(row, self._state.contour(row), asked=bool(entry.asked))
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the forest of the folded events, with the tree."""

@@ -128,7 +128,7 @@ class RelearningEngine:
         self._log = LogEvents(specification)
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
-        self._heard: set[int] = set()  # rows about which somebody said something
+        self._asked: set[int] = set()  # rows of which a query was answered
 
     def begin_counting(self, model: LearnedModel | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
@@ -150,7 +150,7 @@ class RelearningEngine:
         if not rows.size:
             return blocks
         said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))
-        return count_rows(blocks, said.klass, contours[rows], np.isin(rows, list(self._heard)))
+        return count_rows(blocks, said.klass, contours[rows], np.isin(rows, list(self._asked)))
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -165,7 +165,8 @@ class RelearningEngine:
                 case SpecificationUpdate(specification):
                     evidence.specification = specification
                 case LabelUpdate():
-                    self._heard.add(entry.instance)
+                    if entry.asked:
+                        self._asked.add(entry.instance)
                     evidence.add_label(entry.instance, entry.reported)
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:

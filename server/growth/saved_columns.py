@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 MAGIC: Final = b"QGROWTH2"
 _HEADER: Final = struct.Struct("<8sQI")
-TYPES: Final = ("|i1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
+TYPES: Final = ("|i1", "|u1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
 MAX_DIRECTORY: Final = 16 * 1024 * 1024
 ALIGNMENT: Final = 64
 ROOM_SHARE: Final = 8

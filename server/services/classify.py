@@ -12,7 +12,7 @@ from quercus.server.wire.request_checks import check_sequence, empty_stream
 from quercus.server.wire.rows import decode_rows, known_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.trees import UncertainValues
+from quercus.trees import UncertainValues, check_coverage
 from quercus.v1 import classify_pb2 as pb
 from quercus.v1 import classify_pb2_grpc
 
@@ -48,13 +48,16 @@ def _classify_request(
     classifier: TreeClassifier,
     sizes: MessageLimits,
 ) -> pb.ClassifyResponse:
-    if not (request.want_paths or request.want_masses):
+    coverage = request.coverage if request.HasField("coverage") else None
+    if coverage is not None:
+        check_coverage(coverage)
+    elif not (request.want_paths or request.want_masses):
         row = known_row(request.rows, schema)
         if row is not None:
             return classifier.classify_row(row)
     rows = decode_rows(request.rows, schema, learn=False, sizes=sizes)
     response = classifier.classify(
-        UncertainValues(rows.values, rows.parts), request.want_paths, request.want_masses
+        UncertainValues(rows.values, rows.parts), request.want_paths, request.want_masses, coverage
     )
     if not rows.unseen:
         return response

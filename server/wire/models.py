@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, MutableSequence, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache, reduce
 from itertools import pairwise
@@ -30,14 +30,14 @@ from quercus.server.wire.plugins import (
 )
 from quercus.server.wire.reports import stop_text
 from quercus.specification import algorithms, parameters
-from quercus.specification.algorithms import Pruning
+from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.plugins import missing_package
-from quercus.specification.strategies import DEFAULT_STRATEGY
+from quercus.specification.plugins import missing_package, plugin_class
+from quercus.specification.strategies import DEFAULT_STRATEGY, strategy_class
 from quercus.specification.values import canonical_names
 from quercus.storage import Extension, ModelRecord
 from quercus.v1 import model_pb2
@@ -183,10 +183,18 @@ def _at_most(count: int, sizes: MessageLimits, bound: str, field: str) -> None:
 
 
 def stored_specification(data: bytes) -> model_pb2.Specification:
-    """Read a complete specification of the store.
+    """Read a specification of the store, which is complete.
 
-    Before strategies had parameters, field 8 was the name of the strategy and field 16 its package.
+    Learners and strategies were stored without the defaults of their parameters once: they get today's. Before
+    strategies had parameters, field 8 was the name of the strategy and field 16 its package.
     """
+    message = model_pb2.Specification()
+    message.CopyFrom(_read_specification(data))
+    return message
+
+
+@lru_cache(maxsize=64)  # read for each call, and changed seldom
+def _read_specification(data: bytes) -> model_pb2.Specification:
     message = model_pb2.Specification.FromString(data)
     if not message.HasField("strategy"):
         for earlier in cast("Iterable[Any]", UnknownFieldSet(message)):
@@ -194,6 +202,13 @@ def stored_specification(data: bytes) -> model_pb2.Specification:
                 message.strategy.name = earlier.data.decode()
             elif earlier.field_number == 16:
                 message.strategy.package = earlier.data.decode()
+    with suppress(InvalidInput):  # a package is not installed, or does not know its own parameters any more
+        learner = plugin_class(Algorithm, message.algorithm.name, message.algorithm.package)
+        strategy = strategy_class(message.strategy.name, learner.asks, message.strategy.package)
+        for kind, stored in ((learner, message.algorithm), (strategy, message.strategy)):
+            package = stored.package
+            stored.CopyFrom(canonical_plugin(kind, stored))
+            stored.package = package
     return message
 
 

@@ -101,7 +101,9 @@ def _decode_base(algorithm: type[Algorithm], message: model_pb2.Plugin) -> Algor
 
 
 def canonical_plugin(kind: type[Plugin], message: model_pb2.Plugin) -> model_pb2.Plugin:
-    """Return a learner or strategy that can be decoded, its parameters as values of their declared types.
+    """Return a learner or strategy that can be decoded, with all its parameters as values of their declared types.
+
+    Absent parameters get their defaults: what is stored means the same when another version has other ones.
 
     Parameters
     ----------
@@ -109,13 +111,23 @@ def canonical_plugin(kind: type[Plugin], message: model_pb2.Plugin) -> model_pb2
     message : the message.
     """
     canonical = model_pb2.Plugin(name=message.name, package=foreign_package(kind.group, message.name))
-    for name, value in _given_values(kind, message).items():
+    defaults = {each.name: each.default for each in served_parameters(kind)}
+    for name, value in {**defaults, **_given_values(kind, message)}.items():
         canonical.parameters[name].CopyFrom(parameter_message(value))
-    if message.HasField("base"):
-        base = model_pb2.Plugin(name=kind().base.name)  # type: ignore[attr-defined]
-        base.MergeFrom(message.base)
-        canonical.base.CopyFrom(canonical_plugin(plugin_class(Algorithm, base.name), base))
+    if issubclass(kind, Algorithm) and has_base(kind):
+        base = message.base if message.HasField("base") else _default_base(kind)
+        named = model_pb2.Plugin(name=base.name or kind().base.name)  # type: ignore[attr-defined]
+        named.MergeFrom(base)
+        canonical.base.CopyFrom(canonical_plugin(plugin_class(Algorithm, named.name), named))
     return canonical
+
+
+def _default_base(kind: type[Algorithm]) -> model_pb2.Plugin:
+    base: Algorithm = kind().base  # type: ignore[attr-defined]
+    own = {each.name: getattr(base, each.name) for each in served_parameters(type(base))}
+    return model_pb2.Plugin(
+        name=base.name, parameters={name: parameter_message(value) for name, value in own.items()}
+    )
 
 
 def encode_learners() -> list[model_pb2.Learner]:

@@ -21,6 +21,7 @@ from quercus.specification.class_marks import CLASS_MARKS, OTHER_CLASSES
 from quercus.specification.model import Specification
 from quercus.storage import Snapshot
 from quercus.trees import (
+    Basis,
     Edges,
     FlatTree,
     LearnedModel,
@@ -37,6 +38,11 @@ from quercus.v1 import classify_pb2, tree_pb2
 
 MAX_RESPONSES: Final = 4096
 """Nodes of a tree whose answer for a single row is kept as a message."""
+BASIS_VALUES: Final = {
+    Basis.NONE: classify_pb2.COVERAGE_BASIS_UNSPECIFIED,
+    Basis.LABELLED: classify_pb2.COVERAGE_BASIS_LABELLED,
+    Basis.WEIGHTED: classify_pb2.COVERAGE_BASIS_WEIGHTED,
+}
 
 
 def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequence[str]]) -> tree_pb2.Tree:
@@ -209,7 +215,11 @@ class TreeClassifier:
         )
 
     def classify(
-        self, cells: UncertainValues, want_paths: bool = False, want_masses: bool = False
+        self,
+        cells: UncertainValues,
+        want_paths: bool = False,
+        want_masses: bool = False,
+        coverage: float | None = None,
     ) -> classify_pb2.ClassifyResponse:
         """Classify rows.
 
@@ -218,6 +228,7 @@ class TreeClassifier:
         cells : the rows.
         want_paths : whether to return the path of every row, where the model is one tree.
         want_masses : whether to return the mass function of every row, where the model has them.
+        coverage : stated coverage of prediction sets; None: there are none.
 
         Raises
         ------
@@ -226,9 +237,10 @@ class TreeClassifier:
         """
         cells = cells.of_first(self.width)
         values = cells.values
-        if len(values) == 1 and not (want_paths or want_masses or cells.parts or np.isnan(values).any()):
+        is_plain = coverage is None and not (want_paths or want_masses or cells.parts)
+        if len(values) == 1 and is_plain and not np.isnan(values).any():
             return self.classify_row(values[0].tolist())
-        return self._make_response(cells, want_paths, want_masses)
+        return self._make_response(cells, want_paths, want_masses, coverage)
 
     def classify_row(self, row: list[float]) -> classify_pb2.ClassifyResponse:
         """Classify one row of known values (K,); other calls share the response."""
@@ -263,7 +275,11 @@ class TreeClassifier:
         return self.model if isinstance(self.model, TreeModel) else None
 
     def _make_response(
-        self, cells: UncertainValues, want_paths: bool = False, want_masses: bool = False
+        self,
+        cells: UncertainValues,
+        want_paths: bool = False,
+        want_masses: bool = False,
+        coverage: float | None = None,
     ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(
@@ -282,6 +298,16 @@ class TreeClassifier:
             plausibility=predicted.plausibility.ravel().tolist(),
             class_sets=self._class_sets(predicted),
         )
+        if coverage is not None:
+            scored = self.model.calibration
+            response.prediction_sets.CopyFrom(
+                classify_pb2.PredictionSets(
+                    class_sets=_class_masks(scored.sets(predicted.theta, coverage)).tolist(),
+                    coverage=coverage,
+                    scores=len(scored.scores),
+                    basis=BASIS_VALUES[scored.basis],
+                )
+            )
         if predicted.nodes is not None:
             response.nodes.extend(predicted.nodes.tolist())
             if want_paths and self.names is not None:

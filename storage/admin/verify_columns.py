@@ -31,7 +31,7 @@ from sqlalchemy.types import NullType
 from quercus.labelling.checks import MAX_TIME
 from quercus.labelling.event import EVENT_FIELDS, EventKind
 from quercus.labelling.lifecycle import QueryState, Step
-from quercus.labelling.policy import Corrections, Reliability
+from quercus.labelling.policy import Combination, Corrections, Reliability
 from quercus.storage.backend import Backend, backend_of
 from quercus.storage.schema import log, metadata, model, policy, query, query_history
 
@@ -45,6 +45,7 @@ ENUMERATIONS: Final[Mapping[Column[Any], type[IntEnum]]] = {
     query_history.c.state: QueryState,
     policy.c.reliability: Reliability,
     policy.c.corrections: Corrections,
+    policy.c.combination: Combination,
 }
 """Columns that hold numbers of an enumeration: every small integer of the schema."""
 

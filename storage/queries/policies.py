@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, delete, insert, select
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
-from quercus.labelling.policy import Corrections, Policy, Reliability
+from quercus.labelling.policy import Combination, Corrections, Policy, Reliability
 from quercus.storage.prepared import Prepared
 from quercus.storage.rows import chunks_of, count_opening, find_model, lock_model
 from quercus.storage.schema import AnyRow, policy
@@ -57,6 +57,7 @@ def policy_from(row: AnyRow) -> Policy:
         corrections=Corrections(row.corrections),
         tags=tuple(row.tags.split("\n")) if row.tags else (),
         labellers=tuple(row.labellers.split("\n")) if row.labellers else (),
+        combination=Combination(row.combination),
     )
 
 
@@ -87,6 +88,7 @@ def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> P
                 corrections=int(new.corrections),
                 tags="\n".join(new.tags),
                 labellers="\n".join(new.labellers),
+                combination=int(new.combination),
             )
         )
     return new

@@ -23,6 +23,7 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues, Value
+from quercus.trees.learners.conformal import UNKNOWN, Calibration
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predictions import (
     NO_ROWS,
@@ -54,6 +55,11 @@ class LearnedModel(ABC):
     def flat_trees(self) -> tuple[FlatTree, ...]:
         """The trees as arrays; none of a model that is no tree."""
         return ()
+
+    @property
+    def calibration(self) -> Calibration:
+        """The scores for prediction sets of stated coverage; none of a learner that does not keep them."""
+        return UNKNOWN
 
     @property
     def branches_are_classes(self) -> bool:

@@ -28,7 +28,7 @@ class AccuracyBlock:
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
     unasked_rows, unasked_expected
-        The same of the rows that came with their label: nobody chose them.
+        The same of the rows whose label no query asked for: no strategy chose them.
     confusion
         The precise rows by class: predicted, that of the label, and their number; in order, without empty cells.
     """
@@ -45,7 +45,7 @@ class AccuracyBlock:
     def of(cls, predicted: Ints, contours: Floats, asked: Bools | None = None) -> "AccuracyBlock":
         """Return how right the classes (n,) were, given the contours (n, l) of the labels that came after them.
 
-        `asked` (n,): whether the row came without a label; None: all did.
+        `asked` (n,): whether a query asked for the label; None: of all.
 
         Examples
         --------
@@ -104,7 +104,7 @@ def count_rows(
     contours
         (n, l) of the labels that came after.
     asked
-        (n,) whether the row came without a label; None: all did.
+        (n,) whether a query asked for the label; None: of all.
     """
     found = list(blocks)
     at = max(0, len(predicted) - (BLOCKS + 1) * BLOCK)  # earlier rows of a large batch do not count

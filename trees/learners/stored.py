@@ -22,7 +22,7 @@ from quercus.trees.learners.learner import Learner
 from quercus.trees.learners.one_against_rest import Combine, OneAgainstRest
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.memory_forest.served import ServedForest
-from quercus.trees.memory_forest.stored import columns_of, members_of
+from quercus.trees.memory_forest.stored import calibration_columns, calibration_of, columns_of, members_of
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import PLAIN, RAGGED, FlatTree
 
@@ -124,7 +124,9 @@ def restore_model(
     else:
         alone = [TreeModel(attributes, flat.theta.shape[1], flat, edges) for flat in flats]
         if form.kind == "active-forest":
-            return ServedForest(attributes, size, alone[0], members_of(columns, size))
+            return ServedForest(
+                attributes, size, alone[0], members_of(columns, size), calibration_of(columns)
+            )
         models = [*alone]
         if form.kind == "one-against-rest":
             models = [
@@ -192,7 +194,7 @@ def fitted_columns(model: LearnedModel) -> dict[str, NDArray[Any]]:
     nodes; the forest of many memories has its members.
     """
     if isinstance(model, ServedForest):
-        return columns_of(model.members)
+        return columns_of(model.members) | calibration_columns(model.scores)
     if form_of(model).kind == "own":
         return {OWN + name: array for name, array in model.stored_state()[1].items()}
     members = model.models if isinstance(model, ForestModel) else (model,)

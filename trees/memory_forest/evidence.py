@@ -17,6 +17,7 @@ from quercus.trees.memory_forest.unpickled import WritableArrays
 from quercus.trees.tree.encoding import Parts
 
 UNLABELLED = -1  # instead of a contour's number, for an unlabelled row
+NOT_YET, GIVEN, ASKED = 0, 1, 2  # how a row was first labelled
 NEVER = np.iinfo(
     np.int64
 ).max  # number of the rows of which an attribute is the same, as long as it does not vary
@@ -130,7 +131,7 @@ class ForestEvidence(WritableArrays):
         self._values = np.empty((FIRST_LENGTH, len(self.named)))
         self._codes = np.empty((FIRST_LENGTH, len(self.named)), np.uint16)
         self._kinds = np.empty(FIRST_LENGTH, np.int32)
-        self._came_labelled = np.empty(FIRST_LENGTH, np.bool_)
+        self._origin = np.zeros(FIRST_LENGTH, np.uint8)
         self._cut_by: dict[int, int] = {}
         self._coded = 0
         self.completions: Completions | None = None
@@ -146,23 +147,23 @@ class ForestEvidence(WritableArrays):
         values: Floats,
         codes: Codes,
         kinds: NDArray[np.int32],
-        came_labelled: Bools,
         labelled: Rows,
         book: Codebook,
         constant_rows: Ints,
+        origin: NDArray[np.uint8],
         since: Ints,
     ) -> "ForestEvidence":
         """Return the evidence with these columns, all rows coded by `book`.
 
         `values`, `codes` and `labelled` may have room behind their rows: later ones are written there, and to a copy
-        where there is none. `kinds` and `came_labelled` are copied.
+        where there is none. `kinds` and `origin` are copied.
         """
         found, rows = cls(named, contours.shape[1]), len(kinds)
         found.contours = DistinctContours.of(contours)
         found._labelled = LabelledRows.of(labelled, kinds[labelled[: np.count_nonzero(kinds != UNLABELLED)]])
         found._rows = found._coded = rows
         found._values, found._codes, found._kinds = values, codes, with_room(kinds, rows, len(values))
-        found._came_labelled = with_room(came_labelled, rows, len(values))
+        found._origin = with_room(origin, rows, len(values))
         found.since, found.constant_rows = since, constant_rows
         found._note_starts()
         found.book, found._cut_by = book, found._cutting_rows(rows)
@@ -182,9 +183,13 @@ class ForestEvidence(WritableArrays):
         return self._kinds[: self._rows]
 
     @property
-    def came_labelled(self) -> Bools:
-        """(n,) whether a row had a label when it came; read only."""
-        return self._came_labelled[: self._rows]
+    def origin(self) -> NDArray[np.uint8]:
+        """(n,) how the first label of a row came: `ASKED` for, `GIVEN` without, or `NOT_YET`; read only."""
+        return self._origin[: self._rows]
+
+    def restore_origin(self, origin: NDArray[np.uint8]) -> None:
+        """Take for all rows what is known of how they were first labelled."""
+        self._origin[: self._rows] = origin
 
     @property
     def labelled(self) -> Rows:
@@ -203,10 +208,18 @@ class ForestEvidence(WritableArrays):
     def _note_starts(self) -> None:
         self._starts = [int(since) for since in np.unique(self.since) if since]
 
-    def add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts = MappingProxyType({})) -> None:
+    def add_rows(
+        self,
+        values: Floats,
+        kinds: NDArray[np.int32],
+        parts: Parts = MappingProxyType({}),
+        *,
+        asked: bool = False,
+    ) -> None:
         """Take rows (n, K) with the numbers (n,) of their contours.
 
         `parts` are ranges of uncertain values, by row of the log and attribute; `completions` must be there then.
+        `asked`: a strategy chose the labelled ones.
         """
         first, end = self._rows, self._rows + len(values)
         if end > len(self._values):
@@ -214,10 +227,10 @@ class ForestEvidence(WritableArrays):
             self._values = with_room(self._values, first, room)
             self._codes = with_room(self._codes, first, room)
             self._kinds = with_room(self._kinds, first, room)
-            self._came_labelled = with_room(self._came_labelled, first, room)
+            self._origin = with_room(self._origin, first, room)
         self._values[first:end] = values
         self._kinds[first:end] = kinds
-        self._came_labelled[first:end] = kinds != UNLABELLED
+        self._origin[first:end] = np.where(kinds == UNLABELLED, NOT_YET, ASKED if asked else GIVEN)
         if self.completions is not None and parts:
             self.completions.complete(self._values, first, end, parts)
         self._rows = end
@@ -234,8 +247,8 @@ class ForestEvidence(WritableArrays):
             varies = other.any(axis=0)
             self.constant_rows[same[varies]] = first + other.argmax(axis=0)[varies]
 
-    def replace_contour(self, row: int, kind: int) -> int | None:
-        """Replace the contour of a row.
+    def replace_contour(self, row: int, kind: int, *, asked: bool = False) -> int | None:
+        """Replace the contour of a row; `asked`: a strategy chose it, which counts at its first label.
 
         Returns
         -------
@@ -245,6 +258,8 @@ class ForestEvidence(WritableArrays):
         self._kinds[row] = kind
         if before == UNLABELLED:
             if kind != UNLABELLED:
+                if self._origin[row] == NOT_YET:
+                    self._origin[row] = ASKED if asked else GIVEN
                 self._labelled.append(np.array([row]), np.array([kind], np.int32))
             return None
         if kind == UNLABELLED:

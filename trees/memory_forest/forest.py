@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
+from quercus.trees.learners.average_confidence import spread_rows
 from quercus.trees.learners.cells import UncertainValues
+from quercus.trees.learners.conformal import UNKNOWN, Calibration, margins
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
+from quercus.trees.memory_forest.calibrating import FEW, FoldedRows, ScoredRows
 from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.completions import Completions, shifted
 from quercus.trees.memory_forest.distance_cache import DistanceCache
@@ -61,11 +64,20 @@ class MemoryForest:
         self._before: Members | None = None  # what was grown last
         self.recent = RecentScores(self._grow_members(self.evidence.present_moment()))
         self.distances: DistanceCache | None = None  # distances that queries share
+        self._folded: FoldedRows | None = None
 
-    def observe(self, values: Floats, contours: Floats, parts: Parts = MappingProxyType({})) -> None:
+    def observe(
+        self,
+        values: Floats,
+        contours: Floats,
+        parts: Parts = MappingProxyType({}),
+        *,
+        asked: bool = False,
+    ) -> None:
         """Add rows (n, K) with their contours (n, l); constant contours are vacuous.
 
-        `parts` are the ranges in which uncertain values may lie, by row (from 0 on) and attribute.
+        `parts` are the ranges in which uncertain values may lie, by row (from 0 on) and attribute. `asked`: a strategy
+        chose the labelled ones, so that they are not like all rows.
         """
         values = np.asarray(values, dtype=np.float64)
         kinds = (
@@ -82,10 +94,10 @@ class MemoryForest:
         labelled, taken = len(self.evidence.labelled), 0
         for boundary in self.recent.block_boundaries(labelled, len(informed)):
             end = int(informed[boundary - labelled - 1]) + 1
-            self._add_rows(values[taken:end], kinds[taken:end], parts)
+            self._add_rows(values[taken:end], kinds[taken:end], parts, asked)
             taken = end
             self.recent.end_block(self.evidence.present_moment())
-        self._add_rows(values[taken:], kinds[taken:], parts)
+        self._add_rows(values[taken:], kinds[taken:], parts, asked)
 
     def begin_attributes(self, count: int) -> None:
         """From now on, rows have the first `count` attributes; those that come are missing in all earlier rows."""
@@ -104,13 +116,14 @@ class MemoryForest:
         forest = MemoryForest(evidence.named, size, trees=self.trees, seed=self.seed, level=self.level)
         forest.evidence.completions = evidence.completions  # draws among values, whatever the classes
         forest.observe(evidence.values, contours)
+        forest.evidence.restore_origin(evidence.origin)
         return forest
 
-    def replace_contour(self, row: int, contour: Floats) -> None:
-        """Replace the contour (l,) of a row; a constant one takes its label back."""
+    def replace_contour(self, row: int, contour: Floats, *, asked: bool = False) -> None:
+        """Replace the contour (l,) of a row; a constant one takes its label back. `asked`: a strategy chose it."""
         (kind,) = self.evidence.contours.contour_numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
         labelled = len(self.evidence.labelled)
-        withdrawn = self.evidence.replace_contour(row, int(kind))
+        withdrawn = self.evidence.replace_contour(row, int(kind), asked=asked)
         self._members = None
         if withdrawn is not None:
             self.recent.withdraw_row(withdrawn)
@@ -139,6 +152,7 @@ class MemoryForest:
         """Continue from the state of another forest."""
         self.evidence, self.recent = evidence, recent
         self._members, self._before, self.distances = None, recent.judging_members, None
+        self._folded = None
 
     def _grow_members(self, moment: EvidenceMoment) -> Members:
         self._before = Members.of(moment, self.trees, self.seed, self._before)
@@ -155,6 +169,28 @@ class MemoryForest:
         """Accuracy of the forest on the last labelled rows, in blocks, the oldest first (theory §10.7)."""
         self.members()
         return self.recent.accuracy(self.evidence.present_moment())
+
+    def calibration(self) -> Calibration:
+        """Return the scores for prediction sets of stated coverage: a function of the log, regardless of looks."""
+        if len(self.evidence.labelled) <= FEW:
+            folded = FoldedRows.of(self.evidence, self.trees, self.seed)
+            if folded is None:
+                return UNKNOWN
+            if self._folded is None or not folded.is_same(self._folded):
+                self._folded = folded
+            return self._folded.scored.calibration()
+        self.members()
+        return self._predicted_rows().calibration()
+
+    def _predicted_rows(self) -> ScoredRows:
+        """Return the rows of the last blocks, as the members from before each predict them."""
+        theta, contours, asked = self.recent.predictions(self.trees)
+        others, margin = np.empty(0, np.int64), np.empty(0)
+        if asked.any() and len(theta):
+            first = int(self.evidence.labelled[-len(theta) :].min())
+            others = first + np.flatnonzero(self.evidence.kinds[first:] == UNLABELLED)
+            margin = margins(self.theta_of_rows(others[spread_rows(len(others))]))
+        return ScoredRows(theta, contours, asked, margin, len(others))
 
     def theta(self, values: Floats) -> Floats:
         """Return the mean estimate of rows of values (m, K): (m, l)."""
@@ -196,9 +232,9 @@ class MemoryForest:
         """
         return predict_possible(self.predict, cells, self.members().book.cuts)
 
-    def _add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts) -> None:
+    def _add_rows(self, values: Floats, kinds: NDArray[np.int32], parts: Parts, asked: bool) -> None:
         if len(values):
             first = len(self.evidence)
             mine = {cell: each for cell, each in parts.items() if first <= cell[0] < first + len(values)}
-            self.evidence.add_rows(values, kinds, mine)
+            self.evidence.add_rows(values, kinds, mine, asked=asked)
             self._members = None

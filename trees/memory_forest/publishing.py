@@ -10,7 +10,7 @@ from quercus.trees.memory_forest.served import BayesTable, ServedForest, ServedM
 
 def served_forest(forest: MemoryForest, tree: TreeModel) -> ServedForest:
     """Return the forest as it is now, beside a tree of the same log."""
-    return ServedForest(tree.attributes, tree.size, tree, served_members(forest))
+    return ServedForest(tree.attributes, tree.size, tree, served_members(forest), forest.calibration())
 
 
 def served_members(forest: MemoryForest) -> ServedMembers:

@@ -10,11 +10,12 @@ from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import consonant_pignistic
 from quercus.trees.learners.predictions import first_most_likely
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock, in_all
-from quercus.trees.memory_forest.evidence import EvidenceMoment
+from quercus.trees.memory_forest.evidence import ASKED, EvidenceMoment
 from quercus.trees.memory_forest.members import Members
-from quercus.trees.memory_forest.memories import memory_of
+from quercus.trees.memory_forest.memories import MEMORIES, memory_of
 
 PIECE = 10  # rows that are judged at once until the first block is complete
+MOST_WAITING = 1_000  # newest rows without a label whose predictions are kept until the end of the next block
 JUDGED_BLOCKS = 2  # blocks, before which all weights are equal
 SHARPNESS = 20.0  # of the weights
 
@@ -50,9 +51,45 @@ class EndedBlock:
         return self.end.evidence.contours.values[self.end.labelled_kinds[self.begun :]]
 
     @property
+    def rows(self) -> Ints:
+        """(rows,) their numbers in the log."""
+        return self.end.labelled[self.begun :].astype(np.int64)
+
+    @property
     def asked(self) -> Bools:
-        """(rows,) whether a row came without its label."""
-        return ~self.end.evidence.came_labelled[self.end.labelled[self.begun :]]
+        """(rows,) whether a strategy chose them."""
+        return self.end.evidence.origin[self.rows] == ASKED
+
+
+@dataclass(frozen=True, eq=False)
+class WaitingRows:
+    """Rows that came between two blocks' ends and had no label at the second: what members knew when they came.
+
+    Parameters
+    ----------
+    rows
+        (p,) their numbers, rising.
+    theta
+        (memories, p, l) estimates by the members of the first end.
+    """
+
+    rows: Ints
+    theta: Floats
+
+    @classmethod
+    def none(cls, size: int) -> "WaitingRows":
+        """Return those of the start of a log."""
+        return cls(np.empty(0, np.int64), np.empty((MEMORIES, 0, size)))
+
+    @classmethod
+    def of(cls, judges: Members, since: int, end: EvidenceMoment) -> "WaitingRows":
+        """Return the newest rows from `since` on that have no label at a moment, as the judges see them."""
+        if not judges.tree_count:
+            return cls.none(judges.size)
+        waits = np.ones(end.count - since, np.bool_)
+        waits[end.labelled[end.labelled >= since] - since] = False
+        rows = since + np.flatnonzero(waits)[-MOST_WAITING:]
+        return cls(rows, judges.memory_estimates(end.evidence.values[rows]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,18 +105,27 @@ class JudgedBlock:
     contours
         (rows, l) what was known at its end.
     asked
-        (rows,) whether a row came without its label.
+        (rows,) whether a strategy chose them.
+    at_arrival
+        (memories, rows, l) the estimates when they came: for one that waited for its label since before the block
+        before, those of the members from before that.
     """
 
     trees: int
     theta: Floats
     contours: Floats
     asked: Bools
+    at_arrival: Floats
 
     @classmethod
-    def of(cls, judges: Members, block: EndedBlock) -> "JudgedBlock":
-        """Return a block as its judges see it."""
-        return cls(judges.tree_count, judges.memory_estimates(block.values), block.contours, block.asked)
+    def of(cls, judges: Members, block: EndedBlock, waiting: WaitingRows | None = None) -> "JudgedBlock":
+        """Return a block as its judges see it; rows that waited are of matter to `at_arrival` alone."""
+        theta = judges.memory_estimates(block.values)
+        at_arrival, rows, asked = theta, block.rows, block.asked
+        if waiting is not None and (known := np.flatnonzero(np.isin(rows, waiting.rows) & ~asked)).size:
+            at_arrival = theta.copy()
+            at_arrival[:, known] = waiting.theta[:, np.searchsorted(waiting.rows, rows[known])]
+        return cls(judges.tree_count, theta, block.contours, asked, at_arrival)
 
 
 class RecentScores:
@@ -100,17 +146,28 @@ class RecentScores:
         self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
         self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
         self._begun = 0
+        self.since = 0  # rows in the log when the judges were grown
+        self.waiting = WaitingRows.none(judges.size)
         self.early = EarlyPieces(judges)
 
     @classmethod
     def of(
-        cls, judges: Members, judged: Sequence[JudgedBlock], begun: int, early: "EarlyPieces"
+        cls,
+        judges: Members,
+        judged: Sequence[JudgedBlock],
+        begun: int,
+        early: "EarlyPieces",
+        since: int,
+        waiting: WaitingRows,
     ) -> "RecentScores":
-        """Return those of judged blocks; `judges` are the members after the `begun` rows that were labelled by then."""
+        """Return those of judged blocks; `judges` are the members after the `begun` rows that were labelled by then.
+
+        `since` is the number of rows in the log then; for `waiting` see `WaitingRows`.
+        """
         made = cls(judges)
         made._judged.extend(judged)
         made._scores.extend(_scores_of(block.theta, block.contours) for block in judged)
-        made._begun, made.early = begun, early
+        made._begun, made.early, made.since, made.waiting = begun, early, since, waiting
         return made
 
     @property
@@ -161,8 +218,15 @@ class RecentScores:
             block = self._ended[0]
             judged = None
             if block.is_whole and self._judges is not None:
-                judged = JudgedBlock.of(self._judges, block)
+                judged = JudgedBlock.of(self._judges, block, self.waiting)
+            before = self._judges
             self._judges = grow(block.end)
+            self.waiting = (
+                WaitingRows.none(self._judges.size)
+                if before is None
+                else WaitingRows.of(before, self.since, block.end)
+            )
+            self.since = block.end.count
             self._ended.popleft()
             if judged is not None:
                 self._judged.append(judged)
@@ -185,6 +249,26 @@ class RecentScores:
     def _accuracy_of(self, judged: "JudgedBlock", before: int) -> AccuracyBlock:
         """Return how right the judges of a block were together, by the weights of the first `before` scores."""
         return _accuracy_of(judged, self.member_weights(judged.trees, before))
+
+    def predictions(self, trees: int) -> tuple[Floats, Floats, Bools]:
+        """Return the estimates of the rows of the last blocks by the members from before each, with their labels.
+
+        The members count by their present weights, as they do for the rows that are predicted next. The oldest block
+        is left out: what waited before it is known only if somebody looked.
+
+        Returns
+        -------
+        (n, l) estimates, (n, l) contours, (n,) whether a strategy chose the row; `trees` is their number.
+        """
+        judged = [block for block in list(self._judged)[1 - BLOCKS :] if block.trees]
+        if not judged:
+            l = self.judging_members.size
+            return np.empty((0, l)), np.empty((0, l)), np.empty(0, np.bool_)
+        shares = np.bincount(memory_of(trees), self.member_weights(trees), len(judged[0].theta))
+        estimates = np.concatenate([block.at_arrival for block in judged], axis=1)
+        theta = np.einsum("m,mnc->nc", shares, estimates)
+        contours, asked = ([getattr(block, name) for block in judged] for name in ("contours", "asked"))
+        return theta, np.concatenate(contours), np.concatenate(asked)
 
     def withdraw_row(self, place: int) -> None:
         """The labelled row at this place is no longer labelled."""

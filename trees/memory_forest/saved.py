@@ -15,12 +15,19 @@ from quercus.kernels.forest import member_key
 from quercus.kernels.growth import NONE
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
-from quercus.trees.memory_forest.evidence import NEVER, UNLABELLED, EvidenceMoment, ForestEvidence
+from quercus.trees.memory_forest.evidence import (
+    ASKED,
+    NEVER,
+    NOT_YET,
+    UNLABELLED,
+    EvidenceMoment,
+    ForestEvidence,
+)
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_of
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import LADDER, MEMORIES
-from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores
+from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores, WaitingRows
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -63,7 +70,6 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "values": evidence.values,
         "codes": evidence.codes(),
         "kinds": evidence.kinds,
-        "came_labelled": evidence.came_labelled,
         "told": labelled,
         **_book_columns("cuts", evidence.book),
         **_book_columns("judge_cuts", judges.book),
@@ -73,9 +79,14 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "judged_trees": np.array([block.trees for block in judged], np.int64),
         "judged_theta": np.array([block.theta for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
         "judged_contours": np.array([block.contours for block in judged]).reshape(-1, BLOCK, l),
-        "judged_asked": np.array([block.asked for block in judged], np.bool_).reshape(-1, BLOCK),
         **_tree_columns(judges.trees, l),
         "tree_levels": np.array([grove.level for grove in judges.groves], np.float64),
+        "judged_arrival": np.array([block.at_arrival for block in judged]).reshape(-1, MEMORIES, BLOCK, l),
+        "judge_rows": np.array([recent.since]),
+        "waiting": recent.waiting.rows,
+        "waiting_theta": recent.waiting.theta,
+        "judged_asked": np.array([block.asked for block in judged], np.bool_).reshape(-1, BLOCK),
+        "origin": evidence.origin,
         "constant_rows": evidence.constant_rows,
         "since": evidence.since,
         "judge_varies": np.isin(np.arange(len(evidence.named)), judges.book.varying),
@@ -98,7 +109,6 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         values=columns["values"],
         codes=columns["codes"],
         kinds=columns["kinds"],
-        came_labelled=columns["came_labelled"],
         labelled=columns["told"],
         book=_book_of(
             "cuts",
@@ -107,20 +117,20 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
             np.flatnonzero(columns["constant_rows"] < len(columns["kinds"])),
         ),
         constant_rows=np.array(columns["constant_rows"]),
+        origin=columns["origin"],
         since=np.array(columns["since"]),
     )
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
     if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(evidence.labelled):
         raise ValueError(f"{counts} trees and {saved.begun} rows do not fit the forest")
-    blocks = zip(
-        columns["judged_trees"].tolist(),
-        *(columns[name] for name in ("judged_theta", "judged_contours", "judged_asked")),
-        strict=True,
-    )
-    judged = [JudgedBlock(trees, *map(np.array, each)) for trees, *each in blocks]
+    of_rows = (columns[f"judged_{name}"] for name in ("theta", "contours", "asked", "arrival"))
+    blocks = zip(columns["judged_trees"].tolist(), *of_rows, strict=True)
+    judged = [JudgedBlock(trees, *map(np.array, parts)) for trees, *parts in blocks]
     early = _early_of(evidence, columns, saved.piece_begun, forest)
-    forest.continue_from(evidence, RecentScores.of(judges, judged, saved.begun, early))
+    waiting = WaitingRows(np.array(columns["waiting"]), np.array(columns["waiting_theta"]))
+    since = columns["judge_rows"].item()
+    forest.continue_from(evidence, RecentScores.of(judges, judged, saved.begun, early, since, waiting))
 
 
 def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
@@ -272,10 +282,13 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "judge_kinds": (len(columns["judge_told"]),),
         "judged_theta": (blocks, MEMORIES, BLOCK, size),
         "judged_contours": (blocks, BLOCK, size),
+        "judged_asked": (blocks, BLOCK),
+        "judged_arrival": (blocks, MEMORIES, BLOCK, size),
+        "judge_rows": (1,),
+        "waiting_theta": (MEMORIES, len(columns["waiting"]), size),
+        "origin": (n,),
         "tree_counts": (len(columns["tree_counts"]), 3),
         "tree_nodes": (FIELDS, columns["tree_nodes"].shape[-1]),
-        "judged_asked": (blocks, BLOCK),
-        "came_labelled": (n,),
         "early": (len(columns["early"]), 6),
         "early_cells": (len(columns["early_cells"]), 4),
         "early_count": (1,),
@@ -297,6 +310,9 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     ):
         _check_range(name, numbers, 0, end)
     _check_range("kinds", columns["kinds"], UNLABELLED, d)
+    _check_range("waiting", columns["waiting"], 0, n)
+    _check_range("judge_rows", columns["judge_rows"], 0, n + 1)
+    _check_range("origin", columns["origin"], NOT_YET, ASKED + 1)
     since, constant = columns["since"], columns["constant_rows"]
     _check_range("since", since[since != NEVER], 0, n + 1)
     _check_range("constant_rows", constant[constant != NEVER], 1, n)

@@ -19,6 +19,7 @@ from quercus.belief.mass import MassFunction
 from quercus.kernels.forest import name_masks, served_prediction, served_predictions
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues
+from quercus.trees.learners.conformal import UNKNOWN, Calibration
 from quercus.trees.learners.entropy_model import MAX_ALTERNATIVES
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
@@ -188,12 +189,20 @@ class ServedForest(LearnedModel):
         The active tree of the same log: where rows end in it is part of their predictions, the rest is by the members.
     members
         The members.
+    scores
+        Of rows that the forest predicted before their label came.
     """
 
     attributes: tuple[Attribute, ...]
     size: int
     tree: TreeModel
     members: ServedMembers
+    scores: Calibration = UNKNOWN
+
+    @property
+    def calibration(self) -> Calibration:
+        """The scores for prediction sets of stated coverage."""
+        return self.scores
 
     @property
     def flat_trees(self) -> tuple[FlatTree, ...]:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.kernels.forest import check_served_trees
+from quercus.trees.learners.conformal import UNKNOWN, Basis, Calibration
 from quercus.trees.memory_forest.codes import Codebook
 from quercus.trees.memory_forest.groves import FIELDS
 from quercus.trees.memory_forest.served import BayesTable, ServedMembers
@@ -72,6 +73,21 @@ def members_of(columns: Columns, size: int) -> ServedMembers:
         level=columns["forest_level"].item(),
         labelled=columns["forest_told"].item(),
     )
+
+
+def calibration_columns(calibration: Calibration) -> dict[str, NDArray[Any]]:
+    """Return the columns of the scores for prediction sets of stated coverage."""
+    return {
+        "forest_scores": calibration.scores,
+        "forest_basis": np.array([list(Basis).index(calibration.basis)]),
+    }
+
+
+def calibration_of(columns: Columns) -> Calibration:
+    """Return the scores that `calibration_columns` was made of; none where an earlier version stored the forest."""
+    if "forest_scores" not in columns:
+        return UNKNOWN
+    return Calibration(columns["forest_scores"], list(Basis)[columns["forest_basis"].item()])
 
 
 def _check_shapes(columns: Columns, size: int) -> None:

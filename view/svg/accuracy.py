@@ -11,7 +11,7 @@ from quercus.specification.shares import percent_text
 from quercus.view.learning import CurvePoint, LearningCurve
 
 WIDTH, HEIGHT = 640.0, 240.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 10.0, 44.0
+LEFT, RIGHT, TOP, BOTTOM = 62.0, 12.0, 10.0, 44.0
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 STEPS = 48
 """Places at which the fitted curve is drawn."""

@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from quercus.v1 import values_pb2 as _values_pb2
 import builtins as _builtins
 import sys
@@ -19,6 +20,30 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _CoverageBasis:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CoverageBasisEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CoverageBasis.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COVERAGE_BASIS_UNSPECIFIED: _CoverageBasis.ValueType  # 0
+    """None, or the learner does not keep their predictions: every set has all classes."""
+    COVERAGE_BASIS_LABELLED: _CoverageBasis.ValueType  # 1
+    """Rows whose label came without a query: they are like the rows to come."""
+    COVERAGE_BASIS_WEIGHTED: _CoverageBasis.ValueType  # 2
+    """Rows some of which were asked about, weighed by their margins like all rows."""
+
+class CoverageBasis(_CoverageBasis, metaclass=_CoverageBasisEnumTypeWrapper):
+    """The rows that gave the threshold of prediction sets."""
+
+COVERAGE_BASIS_UNSPECIFIED: CoverageBasis.ValueType  # 0
+"""None, or the learner does not keep their predictions: every set has all classes."""
+COVERAGE_BASIS_LABELLED: CoverageBasis.ValueType  # 1
+"""Rows whose label came without a query: they are like the rows to come."""
+COVERAGE_BASIS_WEIGHTED: CoverageBasis.ValueType  # 2
+"""Rows some of which were asked about, weighed by their margins like all rows."""
+Global___CoverageBasis: _TypeAlias = CoverageBasis  # noqa: Y015
+
 @_typing.final
 class ClassifyRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
@@ -28,6 +53,7 @@ class ClassifyRequest(_message.Message):
     MIN_SEQUENCE_FIELD_NUMBER: _builtins.int
     WANT_PATHS_FIELD_NUMBER: _builtins.int
     WANT_MASSES_FIELD_NUMBER: _builtins.int
+    COVERAGE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     min_sequence: _builtins.int
     """Requires a tree grown from at least this sequence number; UNAVAILABLE if there is none yet, and
@@ -37,6 +63,8 @@ class ClassifyRequest(_message.Message):
     """Also return the path of every row."""
     want_masses: _builtins.bool
     """Also return the mass function of every row, if the model has them."""
+    coverage: _builtins.float
+    """Also return prediction sets that contain the true class with this frequency, in (0, 1)."""
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     def __init__(
@@ -47,12 +75,15 @@ class ClassifyRequest(_message.Message):
         min_sequence: _builtins.int = ...,
         want_paths: _builtins.bool = ...,
         want_masses: _builtins.bool = ...,
+        coverage: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["rows", b"rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_coverage", b"_coverage", "coverage", b"coverage", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["min_sequence", b"min_sequence", "model", b"model", "rows", b"rows", "want_masses", b"want_masses", "want_paths", b"want_paths"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coverage", b"_coverage", "coverage", b"coverage", "min_sequence", b"min_sequence", "model", b"model", "rows", b"rows", "want_masses", b"want_masses", "want_paths", b"want_paths"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__coverage: _TypeAlias = _typing.Literal["coverage"]  # noqa: Y015
+    _WhichOneofArgType__coverage: _TypeAlias = _typing.Literal["_coverage", b"_coverage"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__coverage) -> _WhichOneofReturnType__coverage | None: ...
 
 Global___ClassifyRequest: _TypeAlias = ClassifyRequest  # noqa: Y015
 
@@ -76,6 +107,7 @@ class ClassifyResponse(_message.Message):
     MASS_INDICES_FIELD_NUMBER: _builtins.int
     CLASS_SETS_FIELD_NUMBER: _builtins.int
     UNSEEN_FIELD_NUMBER: _builtins.int
+    PREDICTION_SETS_FIELD_NUMBER: _builtins.int
     tree_version: _builtins.int
     as_of: _builtins.int
     """The tree is a function of the log up to here."""
@@ -126,6 +158,10 @@ class ClassifyResponse(_message.Message):
     def unseen(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.UnseenNames]:
         """By attribute; only for rows by name."""
 
+    @_builtins.property
+    def prediction_sets(self) -> Global___PredictionSets:
+        """If a coverage was stated."""
+
     def __init__(
         self,
         *,
@@ -143,14 +179,54 @@ class ClassifyResponse(_message.Message):
         mass_indices: _abc.Iterable[_builtins.int] | None = ...,
         class_sets: _abc.Iterable[_builtins.int] | None = ...,
         unseen: _abc.Iterable[_values_pb2.UnseenNames] | None = ...,
+        prediction_sets: Global___PredictionSets | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["prediction_sets", b"prediction_sets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "theta", b"theta", "tree_version", b"tree_version", "unseen", b"unseen"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "prediction_sets", b"prediction_sets", "theta", b"theta", "tree_version", b"tree_version", "unseen", b"unseen"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ClassifyResponse: _TypeAlias = ClassifyResponse  # noqa: Y015
+
+@_typing.final
+class PredictionSets(_message.Message):
+    """Prediction sets of stated coverage, by conformal prediction: a set has the classes whose probability is at least a
+    threshold, which so many of the labels that came after their prediction reach. It always has the likeliest class.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLASS_SETS_FIELD_NUMBER: _builtins.int
+    COVERAGE_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
+    BASIS_FIELD_NUMBER: _builtins.int
+    coverage: _builtins.float
+    """As stated."""
+    scores: _builtins.int
+    """Number of rows, predicted before their label came, that gave the threshold: the last ones, at most 950. With too few
+    for the stated coverage, every set has all classes.
+    """
+    basis: Global___CoverageBasis.ValueType
+    @_builtins.property
+    def class_sets(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """For each row the bit mask of the classes in the set."""
+
+    def __init__(
+        self,
+        *,
+        class_sets: _abc.Iterable[_builtins.int] | None = ...,
+        coverage: _builtins.float = ...,
+        scores: _builtins.int = ...,
+        basis: Global___CoverageBasis.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["basis", b"basis", "class_sets", b"class_sets", "coverage", b"coverage", "scores", b"scores"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PredictionSets: _TypeAlias = PredictionSets  # noqa: Y015
 
 @_typing.final
 class Path(_message.Message):

@@ -849,7 +849,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def drift(self) -> Global___Drift:
-        """What has changed in the recent past; absent where nothing has, and where it is unknown."""
+        """Changes of the recent past; absent where there are none, and where that is unknown."""
 
     def __init__(
         self,
@@ -902,7 +902,7 @@ Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
 class Drift(_message.Message):
-    """What has changed lately. It is told for as long as the change lies within the last 1,000 labels or the last 500 rows."""
+    """Changes of the recent past. They are told for as long as they lie within the last 1,000 labels or the last 500 rows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1102,7 +1102,7 @@ class AccuracyBlock(_message.Message):
     expected: _builtins.float
     """Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted."""
     unasked_rows: _builtins.int
-    """Rows among these that came with their label: nobody chose them."""
+    """Rows among these whose label no query asked for: no strategy chose them."""
     unasked_expected: _builtins.float
     """The sum of `expected` over those."""
     @_builtins.property

@@ -211,6 +211,29 @@ RELIABILITY_SOURCE_ESTIMATED: ReliabilitySource.ValueType  # 2
 """The reliability sent with the answer, else estimated from the agreement of the labellers."""
 Global___ReliabilitySource: _TypeAlias = ReliabilitySource  # noqa: Y015
 
+class _CombinationRule:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _CombinationRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CombinationRule.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    COMBINATION_RULE_UNSPECIFIED: _CombinationRule.ValueType  # 0
+    """The default: COMBINATION_RULE_DEMPSTER."""
+    COMBINATION_RULE_DEMPSTER: _CombinationRule.ValueType  # 1
+    """Dempster's rule: each labeller has looked alone."""
+    COMBINATION_RULE_CAUTIOUS: _CombinationRule.ValueType  # 2
+    """The cautious rule: labellers may have conferred, so what several of them say counts once."""
+
+class CombinationRule(_CombinationRule, metaclass=_CombinationRuleEnumTypeWrapper): ...
+
+COMBINATION_RULE_UNSPECIFIED: CombinationRule.ValueType  # 0
+"""The default: COMBINATION_RULE_DEMPSTER."""
+COMBINATION_RULE_DEMPSTER: CombinationRule.ValueType  # 1
+"""Dempster's rule: each labeller has looked alone."""
+COMBINATION_RULE_CAUTIOUS: CombinationRule.ValueType  # 2
+"""The cautious rule: labellers may have conferred, so what several of them say counts once."""
+Global___CombinationRule: _TypeAlias = CombinationRule  # noqa: Y015
+
 @_typing.final
 class Branch(_message.Message):
     """One test on the path from the root."""
@@ -2407,10 +2430,11 @@ class LabellingPolicy(_message.Message):
     CORRECTIONS_FIELD_NUMBER: _builtins.int
     TAGS_FIELD_NUMBER: _builtins.int
     LABELLERS_FIELD_NUMBER: _builtins.int
+    COMBINATION_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; in an update it may be empty, and names no other model than the request."""
     answers_per_query: _builtins.int
-    """Number of labellers who answer each query, combined by Dempster's rule; 1 to 20, and 0 means 1."""
+    """Number of labellers who answer each query, whose answers are combined; 1 to 20, and 0 means 1."""
     max_conflict: _builtins.float
     """Answers in more conflict than this ask for one more labeller, up to twice `answers_per_query`; in [0, 1], 0.5 by default."""
     reliability: Global___ReliabilitySource.ValueType
@@ -2425,6 +2449,10 @@ class LabellingPolicy(_message.Message):
     """Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20."""
     corrections: Global___CorrectionPermission.ValueType
     """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone`, or `nobody`."""
+    combination: Global___CombinationRule.ValueType
+    """How the answers of several labellers are combined: by Dempster's rule (`dempster`, the default), or by the cautious rule
+    where they may have conferred (`cautious`).
+    """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Tags by which labellers who answer for any model may choose; at most 20."""
@@ -2448,10 +2476,11 @@ class LabellingPolicy(_message.Message):
         corrections: Global___CorrectionPermission.ValueType = ...,
         tags: _abc.Iterable[_builtins.str] | None = ...,
         labellers: _abc.Iterable[_builtins.str] | None = ...,
+        combination: Global___CombinationRule.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "max_conflict", b"max_conflict", "per_hour", b"per_hour", "per_labeller", b"per_labeller"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "corrections", b"corrections", "labellers", b"labellers", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "combination", b"combination", "corrections", b"corrections", "labellers", b"labellers", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_conflict: _TypeAlias = _typing.Literal["max_conflict"]  # noqa: Y015
     _WhichOneofArgType__max_conflict: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict"]  # noqa: Y015

@@ -340,6 +340,11 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     assert (tmp_path / "o.csv").read_text().splitlines()[1].startswith("0,x,")
     table = quercus("classify", grown, str(table_t), "--format", "table", server=server)
     assert "by tree version" in table.stdout
+    covering = quercus("classify", grown, str(table_t), "--coverage", "0.9", server=server)
+    assert next(csv.DictReader(io.StringIO(covering.stdout)))["set"] == "o|s|x"
+    assert "sets of 90 %: all classes, since no row was predicted before its label came" in covering.stderr
+    refused = quercus("classify", grown, str(table_t), "--coverage", "90", server=server)
+    assert "--coverage is 90, must lie between 0 and 1, such as 0.9" in " ".join(refused.stderr.split())
     assert re.search(r" \[\d\.\d{3}, \d\.\d{3}\] ", table.stdout)
     assert "\\" not in table.stdout
     unwritable = quercus("classify", grown, str(table_t), "--output", "/nowhere/o.csv", server=server)

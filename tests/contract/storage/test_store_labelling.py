@@ -14,6 +14,7 @@ from quercus.belief.mass import MassFunction
 from quercus.labelling.crowds.labellers import crowd_of
 from quercus.labelling.errors import UnreadableLabel
 from quercus.labelling.leasing import LONGEST_HOLD_S
+from quercus.labelling.policy import Combination
 from quercus.storage import (
     Amendment,
     AnswerRequest,
@@ -378,6 +379,7 @@ def test_a_policy_is_kept_and_checked(asking):
         Corrections.ANYONE,
         ("x-ray", "urgent"),
         ("ann", "Björn B."),
+        Combination.CAUTIOUS,
     )
     asking.set_policy("m", policy)
     assert asking.policy("m") == policy

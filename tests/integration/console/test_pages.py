@@ -125,7 +125,7 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
     assert "are the hardest" not in page  # nobody was asked
     assert page.count('<svg class="learning"') == 1
     assert page.count('class="point"') == len(found.blocks) > 1
-    assert "rows that came with their label, each predicted before it was learned" in page
+    assert "rows that no query asked about, each predicted before it was learned" in page
     assert "taught the model too, and no second model learned without the answers." in page
     assert f"{sum(block.right for block in found.blocks)} of {found.precise_rows} rows the same" in page
     assert page.index("How good is it now") < page.index("<h2>Numbers</h2>") < page.index("Attributes</h2>")
@@ -164,12 +164,17 @@ def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
     assert "It is one of yes, no" in either or "It is " in either
     known = ann.form(page, {"low-0": "9", "value-1": "red"}).text
     assert "never seen" not in known
+    assert "<h3>Prediction set</h3>" in known
+    assert '<option value="0.9" selected>90 %' in known
+    assert "Sets of 95 %: " in ann.form(page, {"low-0": "9", "coverage": "0.95"}).text
     strange = ann.form(page, {"low-0": "9", "value-1": "Red"}).text
     assert "colour: the model has never seen the name Red." in strange
     for given, says in (
         ({"low-0": "x"}, "size: is &#39;x&#39;, must be a number"),
         ({"low-0": "2", "high-0": "1"}, "must be in rising order"),
         ({"low-0": "inf"}, "must be a number"),
+        ({"low-0": "1", "coverage": "2"}, "coverage: is 2, must lie in (0, 1)"),
+        ({"low-0": "1", "coverage": "x"}, "coverage"),
     ):
         answer = ann.form(page, given)
         assert (answer.status, says in answer.text) == (400, True), answer.text[-3000:]

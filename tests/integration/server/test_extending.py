@@ -1,11 +1,16 @@
 """Classes and attributes that come later: rows, labels, leases, trees and clients of before go on."""
 
+from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import grpc
 import pytest
 
+from quercus.server.config import Config
+from quercus.server.wire.models import extension_of
+from quercus.storage import Store
 from quercus.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, values_pb2
 
 
@@ -177,3 +182,38 @@ def test_what_cannot_be_added_is_named(
     with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, reason, field=field):
         extend(api, "ext-bad", **{"request_id": "r"} | fields)
     assert api.get("ext-bad").sequence_committed == 0
+
+
+def test_a_server_that_has_not_seen_the_extension_yet_loses_nothing(
+    start_live: Callable[..., Any], tools: Any, tmp_path: Path
+) -> None:
+    """Another server of the store extends the model; what this one encoded for the model as it was is encoded anew."""
+    live = start_live(tmp_path / "store.db", grower=False)
+    api, sizes = live.api, Config().message_limits
+    api.create("ext-two")
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as other:
+        for turn in range(6):
+            rows = values_pb2.Rows(packed=values_pb2.PackedRows(values=[0, 1], width=2))
+            known = instance_pb2.PushInstancesRequest(
+                model="models/ext-two", rows=rows, ids=[f"known-{turn}"]
+            )
+            api.push(known)
+            request = model_pb2.ExtendModelRequest(classes=[f"new {turn}"], attributes=[number(f"n{turn}")])
+            other.extend_model(
+                "ext-two", lambda data, r=request: extension_of(data, r, sizes), f"r{turn}", lambda *_: True
+            )
+            late = instance_pb2.PushBatchRequest(model="models/ext-two", rows=rows, ids=[f"late-{turn}"])
+            ack = api.instances.PushBatch(late, timeout=60)  # a stream would read the model first
+            assert ack.rows_stored == 1
+            statement = instance_pb2.Statement(
+                instance_id=f"late-{turn}", label=values_pb2.Label(vacuous=values_pb2.Vacuous())
+            )
+            api.instances.StateEvidence(
+                instance_pb2.StateEvidenceRequest(
+                    model="models/ext-two", request_id=f"s{turn}", labeller="ann", statements=[statement]
+                ),
+                timeout=60,
+            )
+    found = contours(api, "ext-two")
+    assert len(found) == 12
+    assert all(contour == [1.0] * 9 for contour in found.values())  # of none a class is excluded

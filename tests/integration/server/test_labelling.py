@@ -47,6 +47,20 @@ def correction(query: query_pb2.Query, labeller: str, name: str, **fields: Any) 
     return query_pb2.CorrectAnswerRequest(name=query.name, labeller=labeller, label=label(name), **fields)
 
 
+def test_answers_of_labellers_who_confer_count_once(api: Any, asking: str) -> None:
+    """The cautious rule: of two who say the same, the more reliable one; the conflict is theirs with the third."""
+    cautious = query_pb2.COMBINATION_RULE_CAUTIOUS
+    set_policy(api, asking, answers_per_query=3, max_conflict=1.0, combination=cautious)
+    for labeller, name, reliability in (("ann", "s", 0.9), ("bob", "s", 0.8), ("cleo", "x", 0.5)):
+        (query,) = lease(api, asking, labeller).queries
+        done = api.answer(query, label=label(name), reliability=reliability)
+    assert done.degree_of_conflict == pytest.approx(0.9 * 0.5)
+    mass = instance(api, query.instance).history[-1].label.mass
+    masses = dict(zip(mass.focal_sets, mass.masses, strict=True))
+    assert masses[0b010] == pytest.approx(0.9 * 0.5 / 0.55)
+    assert masses[0b100] == pytest.approx(0.1 * 0.5 / 0.55)
+
+
 def test_three_answers_are_combined_by_their_reliability(api: Any, asking: str) -> None:
     set_policy(api, asking, answers_per_query=3, max_conflict=1.0)
     said = (("ann", "s", 0.9), ("bob", "s", 0.8), ("cleo", "x", 0.5))

@@ -3,6 +3,7 @@
 import string
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -121,3 +122,17 @@ def test_commands_keep_off_the_keys_of_classes() -> None:
 )
 def test_keys_are_spoken(keys: tuple[str, ...], spoken: str) -> None:
     assert aria_shortcut(keys) == spoken
+
+
+@given(st.lists(st.sampled_from("efghijklmnot"), unique=True, min_size=2, max_size=8), st.randoms())
+def test_a_class_has_the_same_key_in_every_model_whose_names_allow_it(
+    letters: list[str], chance: Any
+) -> None:
+    """Where no two classes begin with the same letter, neither their order nor the other classes matter."""
+    names = {f"{letter}{letter}xyz": letter for letter in letters}
+    mixed = list(names)
+    chance.shuffle(mixed)
+    for some in (mixed, mixed[:2]):
+        assert dict(map(reversed, labelling_keys(tuple(some)).class_keys())) == {  # type: ignore[arg-type]
+            name: names[name] for name in some
+        }

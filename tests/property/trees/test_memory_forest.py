@@ -226,6 +226,9 @@ def assert_same(one: MemoryForest, other: MemoryForest) -> None:
         np.testing.assert_array_equal(said.theta, expected.theta)
         np.testing.assert_array_equal(said.belief, expected.belief)
         np.testing.assert_array_equal(said.plausibility, expected.plausibility)
+    mine, theirs = one.calibration(), other.calibration()
+    assert mine.basis == theirs.basis
+    np.testing.assert_array_equal(mine.scores, theirs.scores)
 
 
 def forest(named: NDArray[np.bool_], classes: int) -> MemoryForest:
@@ -267,9 +270,10 @@ def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:
         row = int(rng.integers(300))
         contour = np.ones(3) if rng.random() < 0.1 else contours[int(rng.integers(300))]
         for each in (often, never):
-            each.replace_contour(row, contour)
+            each.replace_contour(row, contour, asked=i % 3 == 0)
         if i % 20 == 7 and looks >> i // 20 & 1:
             often.predict(values[:2])
+            often.calibration()
     assert_same(often, never)
 
 
@@ -345,9 +349,10 @@ def test_a_restart_changes_nothing(seed: int, rows: int, steps: list[tuple[int, 
         for each in (often, never):
             each.observe(values[start:end], contours[start:end])
             for row, said in spoken:
-                each.replace_contour(row, contours[said] if said < rows else np.ones(3))
+                each.replace_contour(row, contours[said] if said < rows else np.ones(3), asked=said % 2 == 0)
         if then != "none":
             often.predict(values[:2])
+            often.calibration()
         if then == "restart":
             often = restarted(often, named)
         start = end

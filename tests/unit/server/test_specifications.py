@@ -10,7 +10,9 @@ from quercus.server.wire.models import (
     stored_specification,
     updated_specification,
 )
-from quercus.specification.strategies import MARGIN, RECOMMENDED
+from quercus.specification.algorithms import algorithm_classes, has_base
+from quercus.specification.plugins import served_parameters
+from quercus.specification.strategies import MARGIN, RECOMMENDED, strategies
 from quercus.trees import ActiveForest
 from quercus.trees.ask.strategies.committee import Committee
 from quercus.v1 import model_pb2
@@ -29,8 +31,8 @@ def test_a_new_model_is_a_forest_with_its_strategy() -> None:
 
 def test_parameters_of_a_strategy_are_checked_and_kept_as_they_are_declared() -> None:
     new = specification()
-    new.algorithm.name = "abc45"
-    new.strategy.name = "committee"
+    new.algorithm.CopyFrom(model_pb2.Plugin(name="abc45"))
+    new.strategy.CopyFrom(model_pb2.Plugin(name="committee"))
     new.strategy.parameters["cover"].integer = 1
     new.strategy.parameters["explore"].integer = 4
     complete = complete_specification(new)
@@ -50,21 +52,41 @@ def test_parameters_of_a_strategy_are_checked_and_kept_as_they_are_declared() ->
         complete_specification(new)
 
 
-def test_what_a_strategy_does_not_say_is_not_written_down() -> None:
-    """A default is that of the version that chooses, as it is for a learner."""
+@pytest.mark.parametrize("name", sorted(algorithm_classes()))
+def test_every_parameter_is_written_down_so_that_a_model_means_the_same_for_ever(name: str) -> None:
+    kind = algorithm_classes()[name]
     new = specification()
-    new.algorithm.name = "abc45"
-    new.strategy.name = "committee"
-    told = complete_specification(new)
-    assert not told.strategy.parameters
-    new.strategy.parameters["cover"].number = 0.0
-    assert complete_specification(new) != told
-    assert decode_specification(complete_specification(new)) == decode_specification(told)
+    new.algorithm.CopyFrom(model_pb2.Plugin(name=name))
+    new.ClearField("prediction_level")
+    new.ClearField("min_instances")
+    for strategy in strategies(kind.asks).values():
+        new.strategy.CopyFrom(model_pb2.Plugin(name=strategy.name))
+        told = complete_specification(new)
+        assert set(told.algorithm.parameters) == {each.name for each in served_parameters(kind)}
+        assert set(told.strategy.parameters) == {each.name for each in served_parameters(strategy)}
+        assert told.algorithm.HasField("base") == has_base(kind)
+        without = model_pb2.Specification()
+        without.CopyFrom(told)
+        without.algorithm.CopyFrom(new.algorithm)
+        without.strategy.CopyFrom(new.strategy)
+        assert decode_specification(told) == decode_specification(without)
+        assert complete_specification(told) == told
+
+
+def test_a_specification_stored_without_defaults_is_read_with_those_of_today() -> None:
+    new = specification()
+    earlier = model_pb2.Specification()
+    earlier.CopyFrom(new)
+    earlier.algorithm.CopyFrom(model_pb2.Plugin(name=new.algorithm.name))
+    earlier.strategy.CopyFrom(model_pb2.Plugin(name=new.strategy.name))
+    assert stored_specification(earlier.SerializeToString()) == new
+    earlier.strategy.CopyFrom(model_pb2.Plugin(name="gone", package="acme 2.1"))
+    assert stored_specification(earlier.SerializeToString()).strategy == earlier.strategy
 
 
 def test_the_parameters_of_a_strategy_change_with_it() -> None:
     current = specification()
-    current.algorithm.name = "abc45"
+    current.algorithm.CopyFrom(model_pb2.Plugin(name="abc45"))
     current.strategy.CopyFrom(to_proto({"name": "committee", "cover": 0.1, "explore": 3}, "strategy"))
     request = model_pb2.UpdateModelRequest()
     request.update_mask.paths.append("strategy")

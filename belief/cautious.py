@@ -1,0 +1,154 @@
+"""Evidence that may overlap: the cautious rule, and discounting by the class that is true (theory §1.6).
+
+Dempster's rule counts what two labellers say twice, even if they conferred. The cautious rule counts the strongest
+reason for each set once: it takes the minimum of the weights of the canonical decomposition. It is commutative,
+associative and idempotent.
+
+Sources: Denoeux, Conjunctive and disjunctive combination of belief functions induced by nondistinct bodies of evidence,
+Artificial Intelligence 172, 2008; Mercier, Quost and Denoeux, Refined modeling of sensor reliability in the belief
+function framework using contextual discounting, Information Fusion 9, 2008.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+from quercus.belief.errors import InvalidInput, TooManyFocalSets
+from quercus.belief.frame import full_mask
+from quercus.belief.mass import MassFunction
+from quercus.belief.rules import check_reliability, conjunctive, dempster, disjunctive
+
+MAX_DECOMPOSED = 1_024
+"""Most sets of a canonical decomposition: a tenth of a second."""
+_EQUAL = 1e-12  # logarithms of weights that are no further apart are equal
+
+
+def decompose(m: MassFunction) -> dict[int, float]:
+    """Return the logarithms of the weights of a mass function's canonical decomposition, those that are not 0.
+
+    ``m`` is the conjunction of generalised simple mass functions ``A^w(A)``, whose weights come from the commonalities:
+    ``ln w(A) = -sum_{B ⊇ A} (-1)^{|B|-|A|} ln q(B)``. Only intersections of focal sets have weights other than 1, so
+    that few sets are looked at on any frame. A weight above 1 is a reason against a set.
+
+    Raises
+    ------
+    InvalidInput
+        When the mass function is dogmatic: the whole frame has no mass.
+    TooManyFocalSets
+        When there are more than 1,024 intersections of focal sets.
+
+    Examples
+    --------
+    >>> m = MassFunction(3, ((0b011, 0.3), (0b110, 0.5), (0b111, 0.2)))
+    >>> {mask: round(math.exp(log), 4) for mask, log in sorted(decompose(m).items())}
+    {2: 1.75, 3: 0.4, 6: 0.2857}
+    """
+    whole = full_mask(m.size)
+    if m.focal[-1][0] != whole:
+        reason = "is dogmatic: the whole frame has no mass. Discount it first, by a reliability of .99 say"
+        raise InvalidInput("mass", reason)
+    closed = _intersections([mask for mask, _ in m.focal])
+    logs: dict[int, float] = {}
+    for mask in sorted(closed, key=int.bit_count, reverse=True):
+        commonality = math.fsum(mass for focal, mass in m.focal if focal & mask == mask)
+        logs[mask] = -math.log(commonality) - math.fsum(
+            log for larger, log in logs.items() if larger & mask == mask
+        )
+    return {mask: log for mask, log in logs.items() if mask != whole and abs(log) > _EQUAL}
+
+
+def cautious(masses: Iterable[MassFunction]) -> MassFunction:
+    """Combine bodies of evidence that need not be distinct, by the cautious rule, normalised: see `overlapping`.
+
+    Examples
+    --------
+    >>> one = MassFunction(3, ((0b011, 0.3), (0b110, 0.5), (0b111, 0.2)))
+    >>> other = MassFunction(3, ((0b010, 0.3), (0b110, 0.4), (0b111, 0.3)))
+    >>> [(mask, round(mass, 4)) for mask, mass in cautious([one, other, one]).focal]
+    [(2, 0.6), (3, 0.12), (6, 0.2), (7, 0.08)]
+    """
+    together = overlapping(masses)
+    return dempster(together, MassFunction.vacuous(together.size))
+
+
+def overlapping(masses: Iterable[MassFunction]) -> MassFunction:
+    """Combine bodies of evidence that need not be distinct, by the cautious rule; the mass of the empty set is κ.
+
+    Neither the order nor repetitions change the result. There is no total conflict: each leaves all classes possible.
+
+    Raises
+    ------
+    InvalidInput
+        When there is none, one is dogmatic, or the frames differ in size.
+    TooManyFocalSets
+        As :func:`decompose` and :func:`quercus.belief.rules.conjunctive`.
+    """
+    distinct = sorted(set(masses), key=lambda m: (m.size, m.focal))  # so that the order does not matter
+    if not distinct:
+        raise InvalidInput("masses", "are none, must be at least one")
+    sizes = {m.size for m in distinct}
+    if len(sizes) > 1:
+        raise InvalidInput("masses", f"are on frames of {sorted(sizes)} classes, must be on one frame")
+    logs_of = [decompose(m) for m in distinct]
+    whole = full_mask(distinct[0].size)
+    reasons = [  # what the others have for a set beyond the first one
+        (mask, more)
+        for mask in sorted({mask for logs in logs_of for mask in logs})
+        if (more := min(logs.get(mask, 0.0) for logs in logs_of) - logs_of[0].get(mask, 0.0)) < -_EQUAL
+    ]
+    return reduce(
+        conjunctive,
+        (
+            MassFunction(
+                distinct[0].size,
+                ((mask, -math.expm1(more)), (whole, math.exp(more))),
+                allow_empty=mask == 0,
+            )
+            for mask, more in reasons
+        ),
+        distinct[0],
+    )
+
+
+def discount_by_class(m: MassFunction, reliabilities: Sequence[float]) -> MassFunction:
+    """Weaken evidence by a reliability for each class: how often the source is right when that class is true.
+
+    Contextual discounting: ``Pl'(c) = 1 - r_c (1 - Pl(c))``. Reliability 1 everywhere changes nothing, 0 makes every
+    class fully plausible.
+
+    Raises
+    ------
+    InvalidInput
+        When there is not one reliability for each class, one lies outside [0, 1], or the empty set has mass.
+    TooManyFocalSets
+        As :func:`quercus.belief.rules.disjunctive`.
+
+    Examples
+    --------
+    >>> seen = MassFunction(3, ((0b001, 0.5), (0b100, 0.5)))  # an aeroplane or a rocket; no helicopter
+    >>> discount_by_class(seen, [0.6, 1.0, 1.0]).focal
+    ((1, 0.5), (4, 0.3), (5, 0.2))
+    """
+    if len(reliabilities) != m.size:
+        raise InvalidInput("reliabilities", f"are {len(reliabilities)}, must be {m.size}, one for each class")
+    if m.conflict > 0.0:
+        raise InvalidInput("mass", f"gives {m.conflict:g} to the empty set, must give it none")
+    for c, each in enumerate(reliabilities):
+        r = check_reliability(each)
+        if r < 1.0:
+            doubt = MassFunction(m.size, ((0, r), (1 << c, 1.0 - r)), allow_empty=True)
+            m = disjunctive(m, doubt)
+    return m
+
+
+def _intersections(masks: Sequence[int]) -> set[int]:
+    """Return all intersections of one or more sets."""
+    found: set[int] = set()
+    for mask in masks:
+        found |= {mask, *(mask & other for other in found)}
+        if len(found) > MAX_DECOMPOSED:
+            raise TooManyFocalSets(
+                "focal",
+                f"have more than {MAX_DECOMPOSED:,} intersections, the most that the cautious rule looks at",
+            )
+    return found

@@ -1,0 +1,119 @@
+"""Prediction sets of stated coverage: beside a slow computation, and their promise for rows that are alike."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from quercus.belief.errors import InvalidInput
+from quercus.trees import Basis, Calibration
+from quercus.trees.learners.conformal import UNKNOWN, like_all_rows
+
+TINY = 1e-9
+
+
+def shares(prediction: list[float], label: list[float]) -> list[float]:
+    """What prediction and label together give to each class."""
+    joint = [p * pl for p, pl in zip(prediction, label, strict=True)]
+    if sum(joint) > 0:
+        return [each / sum(joint) for each in joint]
+    found = [0.0] * len(label)  # BetP of the nested masses of the contour, set by set
+    for high, low in pairwise(sorted({*label, 0.0}, reverse=True)):
+        inside = [c for c, value in enumerate(label) if value >= high]
+        for c in inside:
+            found[c] += (high - low) / len(inside)
+    return found
+
+
+def slow_threshold(
+    theta: list[list[float]], contours: list[list[float]], weights: list[float], coverage: float
+) -> float:
+    """The least score at which as many rows are covered, by their shares, as one row more than all would need."""
+    n = len(theta)
+    need = next(k for k in range(1, n + 2) if k >= (n + 1) * coverage - TINY)
+    mean = sum(weights) / n
+    scores = sorted({1.0 - p for row in theta for p in row})
+    for score in scores:
+        covered = sum(
+            w / mean * sum(b for p, b in zip(row, shares(row, label), strict=True) if 1.0 - p <= score)
+            for row, label, w in zip(theta, contours, weights, strict=True)
+        )
+        if covered >= need - TINY:
+            return score
+    return float("inf")
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    n=st.integers(1, 25),
+    coverage=st.sampled_from([0.05, 0.5, 0.8, 0.9, 0.95]),
+    weighed=st.booleans(),
+)
+def test_slowly(seed: int, n: int, coverage: float, weighed: bool) -> None:
+    rng = np.random.default_rng(seed)
+    theta = rng.dirichlet(np.ones(3), n).round(2)
+    contours = np.where(rng.random((n, 3)) < 0.5, 0.0, rng.integers(1, 5, (n, 3)) / 4)
+    contours[np.arange(n), rng.integers(3, size=n)] = 1.0
+    weights = rng.integers(1, 5, n).astype(float) if weighed else np.ones(n)
+    found = Calibration.of(theta, contours, Basis.LABELLED, weights if weighed else None)
+    expected = slow_threshold(theta.tolist(), contours.tolist(), weights.tolist(), coverage)
+    assert found.threshold(coverage) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+def test_the_promise_of_uncertain_labels(coverage: float) -> None:
+    """Probabilities are right, and sets hide the class at random: covered as stated, but one row of n + 1."""
+    rng, n, covered = np.random.default_rng(7), 30, []
+    for _ in range(1_500):
+        theta = rng.dirichlet(np.full(4, 0.4), n + 1)
+        truth = np.array([rng.choice(4, p=row) for row in theta])
+        said = np.eye(4)[truth]
+        doubtful = rng.random(n + 1) < 0.4
+        other = (truth + rng.integers(1, 4, n + 1)) % 4
+        said[doubtful, other[doubtful]] = 1.0
+        sets = Calibration.of(theta[:n], said[:n], Basis.LABELLED).sets(theta[n:], coverage)[0]
+        covered.append(float(sets[truth[n]]))
+    error = np.std(covered) / np.sqrt(len(covered))
+    assert np.mean(covered) > coverage - 3 * error
+    assert (
+        np.mean(covered) < coverage + 3 * error + 1.5 / (n + 1) + 0.02
+    )  # the likeliest class is always in the set
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
+def test_the_promise_of_precise_labels(coverage: float) -> None:
+    """It holds however bad the predictions."""
+    rng, n, covered = np.random.default_rng(8), 30, []
+    for _ in range(1_500):
+        theta = rng.dirichlet(np.full(4, 0.4), n + 1)
+        truth = np.array([rng.choice(4, p=0.4 * row[::-1] + 0.15) for row in theta])
+        scored = Calibration.of(theta[:n], np.eye(4)[truth[:n]], Basis.LABELLED)
+        covered.append(float(scored.sets(theta[n:], coverage)[0, truth[n]]))
+    assert np.mean(covered) > coverage - 3 * np.std(covered) / np.sqrt(len(covered))
+
+
+def test_few_scores_and_none() -> None:
+    one = np.array([[0.9, 0.1]])
+    eight = Calibration.of(np.repeat(one, 8, axis=0), np.repeat([[1.0, 0.0]], 8, axis=0), Basis.LABELLED)
+    assert eight.sets(one, 0.8).tolist() == [[True, False]]
+    assert eight.sets(one, 0.9).tolist() == [[True, True]]
+    assert UNKNOWN.sets(one, 0.01).tolist() == [[True, True]]
+    assert not len(Calibration.of(one[:0], one[:0], Basis.LABELLED).scores)
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -0.1, 90.0, float("nan")])
+def test_a_coverage_that_is_none(coverage: float) -> None:
+    with pytest.raises(InvalidInput, match=r"coverage: is .*, must lie in \(0, 1\), such as 0\.9"):
+        UNKNOWN.threshold(coverage)
+
+
+def test_asked_rows_weigh_like_all_rows() -> None:
+    """Of 10 scored rows 8 are hard; of all 110 rows 28 are: a hard one stands for 3.5 rows, an easy one for 41."""
+    scored = np.array([0.1] * 8 + [0.9] * 2)
+    others = np.array([0.1] * 20 + [0.9] * 80)
+    weights = like_all_rows(scored, others, 100)
+    np.testing.assert_allclose(weights, [3.5] * 8 + [41.0] * 2)
+    np.testing.assert_array_equal(like_all_rows(scored, others[:0], 0), np.ones(10))

@@ -1,0 +1,179 @@
+"""Prediction sets of stated coverage: conformal prediction by rows that were predicted without their label.
+
+A set holds the classes whose score ``1 - theta_c`` is at most a threshold. The threshold is the quantile of the scores
+of rows whose label is known, with the correction for a finite number of them (theory §10.8).
+
+Sources: Vovk, Gammerman and Shafer, Algorithmic learning in a random world, 2005; Sadinle, Lei and Wasserman, Least
+ambiguous set-valued classifiers with bounded error levels, JASA 114, 2019; for uncertain labels Angelopoulos et al.,
+Conformal risk control, ICLR 2024.
+"""
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from quercus.belief.arrays import Bools, Floats
+from quercus.belief.contour import consonant_pignistic
+from quercus.belief.errors import InvalidInput
+from quercus.trees.rules.ties import TIE
+
+STRATA = 5
+"""Strata of margins by which rows are weighed that were chosen to be asked about."""
+
+
+class Basis(StrEnum):
+    """The rows whose scores give the threshold."""
+
+    NONE = "none"
+    """There are none: every set is the whole frame."""
+    LABELLED = "labelled"
+    """Rows that nobody chose: they came with their label, or were held out."""
+    WEIGHTED = "weighted"
+    """Rows some of which were chosen to be asked about, weighed like all rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class Calibration:
+    """The scores of rows that were predicted without their labels.
+
+    Parameters
+    ----------
+    scores
+        (n,) rising: the k-th is the least score at which k rows are covered. With precise labels of equal weight these
+        are the rows' own scores; with others see `Calibration.of`.
+    basis
+        Which rows they are of.
+    """
+
+    scores: Floats
+    basis: Basis
+
+    @classmethod
+    def of(
+        cls, theta: Floats, contours: Floats, basis: Basis, weights: Floats | None = None
+    ) -> "Calibration":
+        """Return the calibration by rows.
+
+        A row whose label is uncertain is covered by as much as its label and its prediction together give to the
+        classes in its set, see `likely_classes`.
+
+        Parameters
+        ----------
+        theta
+            (n, l) probabilities that were predicted without the rows' labels.
+        contours
+            (n, l) of the labels.
+        basis
+            Which rows they are.
+        weights
+            (n,) of the rows, counted relative to their mean; None: all equal.
+
+        Examples
+        --------
+        >>> theta = np.array([[0.9, 0.1], [0.4, 0.6], [0.8, 0.2]])
+        >>> Calibration.of(theta, np.eye(2)[[0, 0, 0]], Basis.LABELLED).scores.round(3).tolist()
+        [0.1, 0.2, 0.6]
+        >>> Calibration.of(theta[1:2], np.array([[1.0, 1.0]]), Basis.LABELLED).scores.round(3).tolist()
+        [0.6]
+        """
+        n = len(theta)
+        if not n:
+            return UNKNOWN
+        share = likely_classes(theta, contours)
+        if weights is not None:
+            share = share * (weights / weights.mean())[:, np.newaxis]
+        order = np.argsort(1.0 - theta, axis=None, kind="stable")
+        covered = np.cumsum(share.ravel()[order])
+        places = np.searchsorted(covered, np.arange(1, n + 1) - TIE)
+        return cls(1.0 - theta.ravel()[order[np.minimum(places, order.size - 1)]], basis)
+
+    def threshold(self, coverage: float) -> float:
+        """Return the largest score of a class in a set; infinite where too few rows are scored.
+
+        Of n scores it is the ``ceil((n + 1) · coverage)``-th.
+
+        Raises
+        ------
+        InvalidInput
+            When the coverage is not between 0 and 1.
+
+        Examples
+        --------
+        >>> nine = Calibration(np.arange(1, 10) / 10, Basis.LABELLED)
+        >>> nine.threshold(0.8), nine.threshold(0.9), nine.threshold(0.91)
+        (0.8, 0.9, inf)
+        """
+        check_coverage(coverage)
+        k = math.ceil((len(self.scores) + 1) * coverage - TIE)
+        return float(self.scores[max(k, 1) - 1]) if k <= len(self.scores) else math.inf
+
+    def sets(self, theta: Floats, coverage: float) -> Bools:
+        """Return the classes (n, l) in the set of each row, its likeliest classes always among them.
+
+        Examples
+        --------
+        >>> nine = Calibration(np.arange(1, 10) / 10, Basis.LABELLED)
+        >>> nine.sets(np.array([[0.7, 0.2, 0.1]]), 0.8).tolist(), nine.sets(np.array([[0.7, 0.2, 0.1]]), 0.95).tolist()
+        ([[True, True, False]], [[True, True, True]])
+        """
+        found: Bools = 1.0 - theta <= self.threshold(coverage) + TIE
+        found |= theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE
+        return found
+
+
+def likely_classes(theta: Floats, contours: Floats) -> Floats:
+    """Return the probability of each class (n, l) by prediction and label: the shares of E2M (theory §2.2).
+
+    Where the prediction excludes every plausible class, it is the pignistic probability of the label.
+
+    Examples
+    --------
+    >>> theta = np.array([[0.6, 0.2, 0.2], [1.0, 0.0, 0.0]])
+    >>> likely_classes(theta, np.array([[1.0, 1.0, 0.0], [0.0, 1.0, 1.0]])).round(2).tolist()
+    [[0.75, 0.25, 0.0], [0.0, 0.5, 0.5]]
+    """
+    joint = theta * contours
+    total = joint.sum(axis=1, keepdims=True)
+    other = consonant_pignistic(contours / contours.max(axis=1, keepdims=True))
+    return np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), other)
+
+
+UNKNOWN = Calibration(np.empty(0), Basis.NONE)
+"""The calibration without rows."""
+
+
+def check_coverage(coverage: float) -> None:
+    """Raise `InvalidInput` when a coverage is not between 0 and 1."""
+    if not 0.0 < coverage < 1.0:
+        raise InvalidInput("coverage", f"is {coverage:g}, must lie in (0, 1), such as 0.9")
+
+
+def margins(theta: Floats) -> Floats:
+    """Return the difference of the two largest probabilities of each row (n, l), (n,)."""
+    largest = np.partition(theta, -2, axis=1)[:, -2:]
+    return np.asarray(largest[:, 1] - largest[:, 0])
+
+
+def like_all_rows(scored: Floats, others: Floats, count: float) -> Floats:
+    """Return weights (n,) that make scored rows count by their margins like all rows: post-stratification.
+
+    Rows to ask about are chosen by their margin, so those that were asked about are harder than others.
+
+    Parameters
+    ----------
+    scored
+        (n,) margins of the scored rows.
+    others
+        (m,) margins of rows without a score.
+    count
+        Number of rows that these stand for.
+    """
+    if not others.size or not scored.size:
+        return np.ones(len(scored))
+    cuts = np.quantile(np.concatenate([scored, others]), np.arange(1, STRATA) / STRATA)
+    mine = np.searchsorted(cuts, scored)
+    have = np.bincount(mine, minlength=STRATA).astype(np.float64)
+    rest = np.bincount(np.searchsorted(cuts, others), minlength=STRATA) * (count / len(others))
+    return np.asarray((1.0 + rest / np.maximum(have, 1.0))[mine])

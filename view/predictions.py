@@ -1,0 +1,63 @@
+"""Prediction sets of stated coverage in words, for terminal and console alike."""
+
+from __future__ import annotations
+
+import math
+
+from quercus.client.classifications import CoverageBasis, PredictionSets
+from quercus.specification.shares import percent_text
+from quercus.view.words import counted
+
+
+def share_text(coverage: float) -> str:
+    """Return a coverage in percent, with the decimals that it has.
+
+    Examples
+    --------
+    >>> [share_text(coverage) for coverage in (0.9, 0.95, 0.999)]
+    ['90 %', '95 %', '99.9 %']
+    """
+    return percent_text(coverage, 0 if abs(100 * coverage - round(100 * coverage)) < 1e-9 else 1)
+
+
+def coverage_text(sets: PredictionSets) -> str:
+    """Return what is promised of prediction sets, and by which rows, in a sentence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> none = np.empty(0, np.uint64)
+    >>> coverage_text(PredictionSets(none, 0.9, 950, CoverageBasis.LABELLED))
+    'sets of 90 %: by 950 rows that were predicted before their label came'
+    >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED))
+    'sets of 90 %: by 60 rows that were predicted without their label, weighed since some were asked about'
+    >>> coverage_text(PredictionSets(none, 0.95, 10, CoverageBasis.LABELLED))
+    'sets of 95 %: all classes, since 10 rows were predicted without their label; 19 are needed'
+    >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE))
+    'sets of 95 %: all classes, since no row was predicted before its label came; 19 are needed'
+    """
+    head, needed = f"sets of {share_text(sets.coverage)}", scores_needed(sets.coverage)
+    if not sets.scores:
+        return f"{head}: all classes, since no row was predicted before its label came; {needed:,} are needed"
+    rows = counted(sets.scores, "row")
+    if sets.scores < needed:
+        were = "was" if sets.scores == 1 else "were"
+        return (
+            f"{head}: all classes, since {rows} {were} predicted without their label; {needed:,} are needed"
+        )
+    if sets.basis is CoverageBasis.WEIGHTED:
+        return (
+            f"{head}: by {rows} that were predicted without their label, weighed since some were asked about"
+        )
+    return f"{head}: by {rows} that were predicted before their label came"
+
+
+def scores_needed(coverage: float) -> int:
+    """Return how many rows must have been predicted before their label came, for sets of a coverage.
+
+    Examples
+    --------
+    >>> [scores_needed(coverage) for coverage in (0.5, 0.8, 0.9, 0.95, 0.99)]
+    [1, 4, 9, 19, 99]
+    """
+    return math.ceil(coverage / (1.0 - coverage) - 1e-9)
