@@ -31,12 +31,12 @@ from quercus.cli.output_files import refuse_input
 from quercus.cli.tree import TREE_OPTIONS, write_trees
 from quercus.client.places import plain_text
 from quercus.client.specifications import Specification
-from quercus.client.values import Floats
 from quercus.files import FileError, open_table, read
 from quercus.files.labels import FileLabel, label_of, truth_column
 
 if TYPE_CHECKING:  # the server extra
     from quercus.cli.offline_model import OfflineModel
+    from quercus.trees import UncertainValues
 
 
 LEARNER = "abc45"
@@ -96,6 +96,7 @@ def induce(
     with needs_extra("induce"):
         from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
         from quercus.cli.offline_model import checked_specification, grow_offline  # noqa: PLC0415
+        from quercus.trees import UncertainValues  # noqa: PLC0415
     for name in ("dot", "svg"):
         refuse_input(f"--{name}", output[name], file, label_file, truth_file)
     words = words_of(missing)
@@ -140,7 +141,8 @@ def induce(
             for row, label in enumerate(truth or ())
         ]
         oracle = None if truth is None else answers.__getitem__
-        model = grow_offline(specification, data.values, known, oracle)
+        cells = UncertainValues(data.values, data.parts)
+        model = grow_offline(specification, cells, known, oracle)
     if model.queries and not as_json:
         asked = RichTable("asked", "row", "in node", "for", "score", box=None)
         for number, query in enumerate(model.queries, 1):
@@ -151,7 +153,7 @@ def induce(
         out.print()
     more: dict[str, Any] = {"queries": list(model.queries)}
     if truth is not None and truth is not labels:
-        more["accuracy"] = _count_right(model, data.values, labels, truth)
+        more["accuracy"] = _count_right(model, cells, labels, truth)
     with _failing_in_words():
         write_trees(model, as_json, **output, **more)
     if "accuracy" in more and not as_json:
@@ -167,11 +169,11 @@ def _failing_in_words(prefix: str = "") -> Iterator[None]:
 
 
 def _count_right(
-    model: OfflineModel, values: Floats, labels: Sequence[FileLabel], truth: Sequence[FileLabel]
+    model: OfflineModel, cells: UncertainValues, labels: Sequence[FileLabel], truth: Sequence[FileLabel]
 ) -> dict[str, int]:
     """Return how many rows whose true class is given are predicted right: of all, and of those without a label."""
     rows = [row for row, klass in enumerate(truth) if isinstance(klass, str)]
-    said = model.predicted_classes(values)
+    said = model.predicted_classes(cells)
     right = {row for row in rows if said[row] == truth[row]}
     untold = [row for row in rows if labels[row] is None and row not in model.answered]
     return {

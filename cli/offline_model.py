@@ -9,15 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from quercus.belief.codec import encode
+from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label
 from quercus.client.results import Tree
 from quercus.client.specification_messages import message_of_specification
 from quercus.client.specifications import Specification as GivenSpecification
 from quercus.client.treeview import RenderFormat, render_request
-from quercus.client.values import Floats
 from quercus.server.growth.engines import GrownTrees, TreeEngine, learns_again, tree_engine
 from quercus.server.growth.relearning import RelearningEngine
 from quercus.server.services.tree_drawings import draw_tree
@@ -73,17 +71,17 @@ class OfflineModel:
         request = render_request("induced", None, form, member, depth)
         return draw_tree(self._snapshot(), request.format, member, depth).content
 
-    def predicted_classes(self, values: Floats) -> list[str]:
-        """Return the name of the predicted class of each row of values (n, K)."""
+    def predicted_classes(self, cells: UncertainValues) -> list[str]:
+        """Return the name of the predicted class of each row."""
         classes = self.grown.specification.frame.classes
-        return [classes[c] for c in self.grown.model.predict_cells(UncertainValues(values)).klass.tolist()]
+        return [classes[c] for c in self.grown.model.predict_cells(cells).klass.tolist()]
 
     def _snapshot(self) -> Snapshot:
         return Snapshot(version=0, as_of=self.as_of, data=self.grown.encode(), created_at=0.0)
 
 
 def grow_offline(
-    specification: Specification, values: Floats, labels: Sequence[Label], oracle: Oracle | None
+    specification: Specification, cells: UncertainValues, labels: Sequence[Label], oracle: Oracle | None
 ) -> OfflineModel:
     """Grow a model from rows, then ask the oracle until the budget is spent or no query is left.
 
@@ -91,8 +89,8 @@ def grow_offline(
     ----------
     specification
         Of the model.
-    values
-        (n, K) numbers, indices of nominal values, NaN where missing.
+    cells
+        The values of n rows.
     labels
         Of the rows.
     oracle
@@ -101,9 +99,13 @@ def grow_offline(
     Raises
     ------
     InvalidInput
-        When a value is impossible.
+        When a value is impossible, or uncertain, which the learner does not take.
     """
-    rows = InstanceColumns(1, np.asarray(values, dtype=np.float64), [encode(label) for label in labels])
+    refusal = specification.algorithm.refusal_of_uncertain
+    if cells.parts and refusal:
+        row, k = min(cells.parts)
+        raise InvalidInput(f"row {row}, {specification.attributes[k].name}", refusal)
+    rows = InstanceColumns(1, cells.values, [encode(label) for label in labels], cells.parts)
     log: list[InstanceColumns | Event] = [rows]
     queries: list[dict[str, Any]] = []
     answered: set[int] = set()

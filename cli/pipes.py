@@ -19,6 +19,7 @@ from quercus.cli.common import err
 from quercus.client.client import Client
 from quercus.client.specifications import Specification
 from quercus.client.unseen import PushReport, UnseenTally
+from quercus.client.values import cell_of
 from quercus.files import FileError, FileRecord, FileTable
 from quercus.files.csv_format import MISSING, csv_of_lines
 from quercus.files.pushing import FilePush, FileRow, FileRows, TakeRejected
@@ -182,11 +183,22 @@ def _cell_of(name: str, value: Any, *, is_attribute: bool) -> str | None:
             text = value.strip()
             return None if text in MISSING else text
         case list() | dict() if is_attribute:
-            raise ValueError(f"{shown(name)} is {type(value).__name__}, must be a number, text, or null")
+            return _uncertain_cell(name, value)
     try:
         return write_label(value)
     except (AttributeError, TypeError, ValueError):
         return json.dumps(value, ensure_ascii=False)
+
+
+def _uncertain_cell(name: str, value: Any) -> str:
+    """Return the text of a set, a list of names, or of a range, an object of ``low`` and ``high``."""
+    match value:
+        case list() if len(value) > 1 and all(isinstance(each, str) for each in value):
+            return str(cell_of(frozenset(value)))
+        case {"low": int() | float() as low, "high": int() | float() as high} if len(value) == 2:
+            return f"{low!r}..{high!r}"
+    what = f"is {json.dumps(value, ensure_ascii=False)[:60]}, must be a number, text, null, a list of several names"
+    raise ValueError(f'{shown(name)} {what}, or a range as {{"low": 2, "high": 9}}')
 
 
 class AsTheyCome(Generic[T]):

@@ -18,6 +18,7 @@ from quercus.client.durable import sync_file, sync_folder
 from quercus.client.errors import BufferFull, RejectedRows, Unavailable, invalid
 from quercus.client.pushing import Batch
 from quercus.client.resources import model_resource
+from quercus.client.values import json_of
 from quercus.specification.written_labels import write_label
 from quercus.v1 import instance_pb2, model_pb2
 
@@ -241,7 +242,7 @@ class File(Memory):
         lines = [
             {
                 "id": each.id,
-                "values": each.values,
+                "values": each.values and {name: json_of(value) for name, value in each.values.items()},
                 "label": None if each.label is None else write_label(each.label),
                 "reason": each.reason,
             }

@@ -67,7 +67,7 @@ class RowFormat:
 
     def __init__(self, specification: Specification, uid: str = "", former: Sequence[int] = ()) -> None:
         self.specification, self.uid, self.former = specification, uid, former
-        self._encoder = RowEncoder(specification, uncertain=True, former=former)
+        self._encoder = RowEncoder(specification, former=former)
 
     def classify_requests(
         self,

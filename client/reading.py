@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from quercus.client.values import Between
 from quercus.specification.reasons import Fact, FactValue, Shares
 
 if TYPE_CHECKING:
@@ -57,7 +58,12 @@ def row_values(row: values_pb2.NamedRow) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for name, value in row.values.items():
         kind = value.WhichOneof("kind")
-        values[name] = getattr(value, kind) if kind in {"nominal", "number", "other"} else None
+        if kind == "nominals":
+            values[name] = frozenset(value.nominals.values)
+        elif kind == "range":
+            values[name] = Between(value.range.low, value.range.high)
+        else:
+            values[name] = getattr(value, kind) if kind in {"nominal", "number", "other"} else None
     return values
 
 

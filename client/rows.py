@@ -139,16 +139,11 @@ class RowEncoder:
     ----------
     specification
         Specification of the model, with the nominal values that the server knows.
-    uncertain
-        Whether a value may be a set of names, or a `Between`.
     former
         Numbers of attributes that the model had before it was extended: rows may lack those behind.
     """
 
-    def __init__(
-        self, specification: Specification, *, uncertain: bool = False, former: Sequence[int] = ()
-    ) -> None:
-        self._uncertain = uncertain
+    def __init__(self, specification: Specification, *, former: Sequence[int] = ()) -> None:
         self._former = frozenset(former)
         self.attributes: tuple[Attribute, ...] = tuple(specification.attributes)
         self.names = [attribute.name for attribute in self.attributes]
@@ -193,7 +188,16 @@ class RowEncoder:
                 else self._encode_column(k, column, chunk.start, parts)
             )
         self._check_values(packed, chunk.start, parts)
-        return (self._named_rows(packed, parts), True) if parts else (_packed_rows(packed), False)
+        if not parts:
+            return _packed_rows(packed), False
+        return self._named_rows(packed, parts), any(
+            self._is_unlisted(k, each) for (_, k), each in parts.items()
+        )
+
+    def _is_unlisted(self, column: int, value: values_pb2.NamedValue) -> bool:
+        """Return whether a value that travels by name has a name that the model does not list."""
+        index = self._indices[column] or {}
+        return value.HasField("nominal") or any(name not in index for name in value.nominals.values)
 
     def _check_values(self, values: Floats, start: int, parts: Parts | None = None) -> None:
         """Refuse values (n, K) that the server would refuse; those in `parts` are checked elsewhere."""
@@ -325,7 +329,7 @@ class RowEncoder:
     def _is_uncertain(self, column: int, offset: int, cell: Any, start: int, parts: Parts) -> bool:
         """Put an uncertain value into `parts`; return whether it is one."""
         nominal = self._indices[column] is not None
-        if not self._uncertain or not isinstance(cell, set | frozenset | Between):
+        if not isinstance(cell, set | frozenset | Between):
             return False
         if nominal != isinstance(cell, set | frozenset):
             wanted = "a set of names" if nominal else "a Between of numbers"

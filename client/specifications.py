@@ -57,7 +57,7 @@ class Specification:
     strategy
         The query strategy: a name, or a mapping of a name and parameters; docs/strategies.md names the default.
     guidance
-        What the lead tells labellers: a title, guidelines and example rows. Learning ignores it.
+        Guidance of the lead for labellers: a title, guidelines and example rows. Learning ignores it.
 
     Examples
     --------

@@ -3,18 +3,52 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.specification.written_cells import name_cell, range_cell, set_cell
+
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-Value = str | float | None
 
 
 @dataclass(frozen=True)
 class Between:
-    """A number from ``low`` to ``high``, both included: an uncertain value of a row to classify."""
+    """A number from ``low`` to ``high``, both included: an uncertain value of a row."""
 
     low: float
     high: float
+
+
+Value = str | float | frozenset[str] | Between | None
+"""A value of a row: a name, a number, several names of which it is one, a range that holds it, or nothing known."""
+
+
+def cell_of(value: Value) -> str | float | None:
+    r"""Return a value as a cell of a file holds it, see `quercus.specification.written_cells`.
+
+    Examples
+    --------
+    >>> cell_of(frozenset({"sun", "rain"})), cell_of(Between(2.0, 9.5)), cell_of(1.5), cell_of("A|B"), cell_of(None)
+    ('rain|sun', '2..9.5', 1.5, 'A\\|B', None)
+    """
+    if isinstance(value, Between):
+        return range_cell(value.low, value.high)
+    if isinstance(value, frozenset):
+        return set_cell(value)
+    return name_cell(value) if isinstance(value, str) else value
+
+
+def json_of(value: Value) -> Any:
+    """Return a value as JSON holds it: a set as a list of names, a range as an object.
+
+    Examples
+    --------
+    >>> json_of(frozenset({"sun", "rain"})), json_of(Between(2.0, 9.0)), json_of(1.5), json_of("A|B")
+    (['rain', 'sun'], {'low': 2.0, 'high': 9.0}, 1.5, 'A|B')
+    """
+    if isinstance(value, Between):
+        return {"low": value.low, "high": value.high}
+    return sorted(value) if isinstance(value, frozenset) else value

@@ -359,13 +359,13 @@ class ModelPlan:
         return found
 
     def uncertain(self) -> tuple[str, ...]:
-        """Return the columns of names that have cells such as ``a|b``, which are refused unless they are names."""
+        """Return the columns of names that have cells such as ``a|b``, which are sets unless they are names."""
         kinds = self.kinds
         return tuple(
             each.name
             for each in self.guess.columns
             if kinds.get(each.name) == each.kind == "names"
-            if any(remark.kind == "uncertain" and remark.outcome == "refused" for remark in each.remarks)
+            if any(remark.kind == "set" for remark in each.remarks)
         )
 
     def _label_lines(self) -> list[str]:

@@ -131,7 +131,7 @@ def is_user(name: str) -> bool:
 
 
 class SignOn:
-    """Who the proxy says that the user is.
+    """Reads the user that the proxy names.
 
     Parameters
     ----------

@@ -69,7 +69,9 @@ class AskingTreeClassifier(AskingClassifier):
         names = distinct_names(self.classes_.tolist())
         table = repeat_rows(table)
         specification = self._make_specification(table.attributes, names, len(table))
-        state = grow(GrowthState.initial(specification), [Observed(table.values, table.contours)])
+        state = grow(
+            GrowthState.initial(specification), [Observed(table.values, table.contours, table.parts)]
+        )
         return TreeModel(specification.attributes, table.size, state.flat, state.edges)
 
     def _choose(self, pool: Pool, batch_size: int, return_utilities: bool) -> Ints | tuple[Ints, Floats]:

@@ -96,13 +96,13 @@ class AskingForestClassifier(AskingClassifier):
         contours = labels.plausibility_matrix()
         check_consistent_length(X, contours)
         columns = self._columns.with_new_names(X)
-        values = columns.values(X)
-        weights = row_weights(sample_weight, values)
-        table = repeat_rows(Table.of_contours(values, columns.attributes, contours, weights))
+        cells = columns.cells(X)
+        weights = row_weights(sample_weight, cells.values)
+        table = repeat_rows(Table.of_contours(cells, columns.attributes, contours, weights))
         self._columns = columns  # not before: a batch that is refused leaves no names behind
         if len(labels.classes) > len(known):
             self.model_, self.classes_ = self.model_.with_classes(len(labels.classes)), labels.classes
-        self.model_.observe(table.values, table.contours, asked=_is_pool(table))
+        self.model_.observe(table.values, table.contours, table.parts, asked=_is_pool(table))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -139,7 +139,7 @@ class AskingForestClassifier(AskingClassifier):
     def _learn_model(self, table: Table) -> MemoryForest:
         table = repeat_rows(table)
         forest = forest_of(self._make_algorithm(), table.attributes, table.size)
-        forest.observe(table.values, table.contours, asked=_is_pool(table))
+        forest.observe(table.values, table.contours, table.parts, asked=_is_pool(table))
         return forest
 
     def _columns_of(self, X: Any) -> FittedColumns:

@@ -88,7 +88,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         Parameters
         ----------
         X
-            (n, K) array or DataFrame; missing cells are unknown values.
+            (n, K) array or DataFrame; missing cells are unknown values. A cell may be a set of values or a range.
         y
             Classes (n,), None or NaN for missing ones; plausibilities (n, l); or a list with sets of classes, mappings
             of classes to plausibilities or of sets to masses, or mass functions.
@@ -105,11 +105,11 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         said = labels.contours if labels.labels is None else labels.labels
         check_consistent_length(X, said)
         self._columns = self._columns_of(X)
-        values = self._columns.values(X)
-        weights = row_weights(sample_weight, values)
+        cells = self._columns.cells(X)
+        weights = row_weights(sample_weight, cells.values)
         self.classes_ = labels.classes
         self._calibration = None
-        self.model_ = self._learn_model(_make_table(values, self._columns, labels, weights))
+        self.model_ = self._learn_model(_make_table(cells, self._columns, labels, weights))
         return self
 
     @abstractmethod
@@ -241,7 +241,9 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         check_consistent_length(predicted, labels.plausibility_matrix())
         nothing = np.full((len(predicted), len(self._columns.attributes)), np.nan)  # the values are no matter
         return expected_accuracy(
-            _make_table(nothing, self._columns, labels, None).pignistic, predicted, sample_weight
+            _make_table(UncertainValues(nothing), self._columns, labels, None).pignistic,
+            predicted,
+            sample_weight,
         )
 
     def export_text(self, tree: int = 0, *, depth: int | None = None) -> str:
@@ -390,8 +392,8 @@ def row_weights(sample_weight: Any, values: Floats) -> Floats | None:
 
 
 def _make_table(
-    values: Floats, columns: FittedColumns, labels: ParsedLabels, weights: Floats | None
+    cells: UncertainValues, columns: FittedColumns, labels: ParsedLabels, weights: Floats | None
 ) -> Table:
     if labels.labels is None:
-        return Table.of_contours(values, columns.attributes, labels.plausibility_matrix(), weights)
-    return Table.of_labels(values, columns.attributes, labels.labels, len(labels.classes), weights)
+        return Table.of_contours(cells, columns.attributes, labels.plausibility_matrix(), weights)
+    return Table.of_labels(cells, columns.attributes, labels.labels, len(labels.classes), weights)

@@ -3,7 +3,7 @@
 Nominal: columns of dtype category, string or object, the latter unless all its cells are numbers or moments. Numeric:
 all others. A cell is read by the rule of `quercus.specification.values`: ``True``, ``"TRUE"`` and ``"true"`` are one
 name, as are ``101`` and ``101.0``; moments are seconds since 1970 UTC. A missing cell (None, NaN, NA) is unknown, and
-so is, when predicting, a name that was not there when fitting. When predicting, a cell may also be a set of values (one
+so is, when predicting, a name that was not there when fitting. A cell may also be a set of values (one
 of these) or a range of numbers: a pair ``(low, high)``, or a ``Between`` of the client or of
 `quercus.trees.learners.cells`.
 """
@@ -32,7 +32,7 @@ from quercus.specification.attributes import (
 )
 from quercus.specification.parameters import MAX_NAME_CHARS, MAX_VALUES
 from quercus.specification.values import NOTHING, Spellings, canonical_cell, is_truth, number_of
-from quercus.trees import Between, Value
+from quercus.trees import Between, UncertainValues, Value
 
 
 def is_frame(X: object) -> bool:
@@ -48,7 +48,7 @@ UNCERTAIN = (set, frozenset, tuple, Between, GivenBetween)
 """Types of cells that are sets of values, or ranges of numbers."""
 _NUMBERS = (int, float, np.number, datetime.date, datetime.timedelta, np.datetime64)
 _NO_NAMES = ("", NOTHING)
-FOR_PREDICTION = "sets and ranges of values are for rows to predict"
+NOT_IN_A_POOL = "sets and ranges of values are for rows to fit and to predict, not for those of a pool"
 
 
 def as_array(X: object) -> object:
@@ -201,6 +201,13 @@ class FittedColumns:
         ]
         return np.column_stack(columns).astype(np.float64)
 
+    def cells(self, X: Any) -> UncertainValues:
+        """Return `X` as rows of values, some of which may be sets or ranges; see `values`."""
+        rows = self.uncertain_rows(X)
+        if rows is None:
+            return UncertainValues(self.values(X))
+        return UncertainValues.of_rows(rows, self.attributes)
+
     def uncertain_rows(self, X: Any) -> list[list[Value]] | None:
         """Return the rows as lists of values if any cell is a set or a range; else None.
 
@@ -256,7 +263,8 @@ def _warn_of_bucket(column: Any, name: Hashable, codes: Codes | None) -> None:
     if codes is None or not codes.has_bucket:
         return
     rows = sum(
-        _code_of(codes, cell, name, row) == MAX_VALUES for row, cell in enumerate(_python_cells(column))
+        any(_code_of(codes, part, name, row) == MAX_VALUES for part in _parts_of(cell))
+        for row, cell in enumerate(_python_cells(column))
     )
     if rows:
         said = f"column {shown(name)} has more than {MAX_VALUES:,} names: the first {MAX_VALUES:,} are kept"
@@ -322,7 +330,16 @@ def _is_nominal(column: Any, name: Hashable) -> bool:
                 f"column {shown(name)} is of dtype {kind}: the argument must be a string or a number"
             )
         return False
-    return not all(isinstance(cell, _NUMBERS) or is_missing(cell) for cell in column)
+    return not all(
+        isinstance(part, _NUMBERS) or is_missing(part) for cell in column for part in _parts_of(cell)
+    )
+
+
+def _parts_of(cell: object) -> Iterable[object]:
+    """Return the values that a cell names: those of a set, the ends of a range, or itself."""
+    if isinstance(cell, Between | GivenBetween):
+        return cell.low, cell.high
+    return cell if isinstance(cell, set | frozenset | tuple) else (cell,)
 
 
 def _codes_of(column: Any, name: Hashable, *, as_they_come: bool) -> Codes:
@@ -341,8 +358,9 @@ def _nominal_texts(column: Any, name: Hashable, *, as_they_come: bool = False) -
         return [text for text in texts if text not in _NO_NAMES]
     found: dict[str, Any] = {}
     for row, cell in enumerate(_python_cells(column)):
-        if _has_value(cell, name, row):
-            found.setdefault(_text_of(cell, name, row), cell)
+        for part in sorted(cell, key=str) if isinstance(cell, set | frozenset) else (cell,):
+            if _has_value(part, name, row):
+                found.setdefault(_text_of(part, name, row), part)
     for text in _NO_NAMES:
         found.pop(text, None)
     if as_they_come:
@@ -366,7 +384,7 @@ def _has_value(cell: object, name: Hashable, row: int) -> bool:
         return False
     if not isinstance(cell, str | bytes | int | float | np.generic):
         reason = f"the argument must be a string or a number, not {type(cell).__name__!r}"
-        hint = f"; {FOR_PREDICTION}" if isinstance(cell, UNCERTAIN) else ""
+        hint = f"; {NOT_IN_A_POOL}" if isinstance(cell, UNCERTAIN) else ""
         raise TypeError(f"rows[{row}], column {shown(name)}: {reason}{hint}")
     return True
 
@@ -395,7 +413,7 @@ def _numeric_column(column: Any, name: Hashable) -> Floats:
 def _cell_number(cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
         raise ValueError(
-            f"rows[{row}], column {shown(name)} holds numbers, not {shown(cell)}: {FOR_PREDICTION}"
+            f"rows[{row}], column {shown(name)} holds numbers, not {shown(cell)}: {NOT_IN_A_POOL}"
         )
     try:
         number = cell if isinstance(cell, int | float) else number_of(cell)
@@ -412,9 +430,7 @@ def _not_finite(name: Hashable, row: int) -> ValueError:
 
 def _code_of(codes: Codes, cell: Any, name: Hashable, row: int) -> float:
     if isinstance(cell, UNCERTAIN):
-        raise ValueError(
-            f"rows[{row}], column {shown(name)} holds names, not {shown(cell)}: {FOR_PREDICTION}"
-        )
+        raise ValueError(f"rows[{row}], column {shown(name)} holds names, not {shown(cell)}: {NOT_IN_A_POOL}")
     index = codes.index(_text_of(cell, name, row))
     return math.nan if index is None else index
 

@@ -210,6 +210,10 @@ def read_set(
         sets = {sum(1 << index[name] for name in names): float(mass) for names, mass in label.items()}
         given.append(MassFunction.of(len(index), sets))
     labels = None if masses is None else tuple(given)
+    if found.parts:
+        row, k = min(found.parts)
+        what = "has an uncertain value, a set or a range, which experiments do not take"
+        raise FileError(found.path, f"row {row + 1}, {found.attributes[k].name}: {what}")
     return DataSet(set_name(path), found.values, found.whole_attributes, found.classes, targets, labels)
 
 

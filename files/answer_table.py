@@ -7,6 +7,7 @@ from datetime import UTC
 from typing import Final
 
 from quercus.client.results import Answer
+from quercus.client.values import cell_of
 from quercus.files.writing import OutputTable
 from quercus.specification.attributes import Attribute, Numeric, column_names
 from quercus.specification.written_labels import write_name
@@ -36,7 +37,7 @@ def answer_table(answers: Iterable[Answer], attributes: Sequence[Attribute] = ()
             each.instance, each.labeller, each.text or None, each.kind, each.state, each.reliability,
             each.comment or None, each.took_s, each.query, each.former, each.former_text or None, each.later,
             each.conflict, each.class_name and write_name(each.class_name), each.shown or None,
-            *(each.values.get(attribute.name) for attribute in attributes),
+            *(cell_of(each.values.get(attribute.name)) for attribute in attributes),
         ]
         for each in answers
     )  # fmt: skip

@@ -15,11 +15,13 @@ from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from quercus.belief.errors import shown
+from quercus.files.cells import is_range, set_in
 from quercus.files.errors import NAME_CHARS, FileError
 from quercus.files.seen import SeenColumn, SeenTable
 from quercus.files.table import FileTable, flag
 from quercus.specification.parameters import MAX_VALUES
-from quercus.specification.values import NUMBER, canonical_text, finite_number, seconds_of
+from quercus.specification.values import NUMBER, Spellings, canonical_text, finite_number, seconds_of
+from quercus.specification.written_labels import set_parts
 
 Outcome = Literal["refused", "left out", "said"]
 Role = Literal["class", "number", "time", "names", "left out"]
@@ -40,7 +42,7 @@ REPEATS: Final = 10.0
 WORDS_OF_TEXT: Final = 5
 OFTEN: Final = 5
 """Values that occur this often, each with one class only, do not tell the class by chance."""
-UNCERTAIN_ADVICE: Final = "write the value, or leave the cell empty (quercus classify takes such cells)"
+IN_PARTS: Final = "its row goes down every branch that it allows, in parts"
 _ID_NAME: Final = re.compile(
     r"(?:(?:^|[\W_])(?:id|ids|uid|uuid|guid|key|ticket|serial|number|no|nr|num|index|idx|row|record|code)|(?-i:[a-z](?:Id|ID|No|Nr|Key)))$",
     re.IGNORECASE,
@@ -53,7 +55,6 @@ _OTHER_DATE: Final = re.compile(
     r"\d{1,2}[ -][A-Za-z]{3}[a-z]*[ -]\d{2}(?:\d\d)?|[A-Za-z]{3}[a-z]* \d{1,2},? \d{4})(?:,?[T ]\d{1,2}:\d\d.*)?",
     re.ASCII,
 )
-_RANGE: Final = re.compile(rf"({NUMBER.pattern})\s*\.\.\s*({NUMBER.pattern})", re.ASCII)
 _COMMA: Final = re.compile(r"[-+]?\d*,\d+", re.ASCII)
 _GROUPED: Final = re.compile(
     r"[-+]?\d{1,3}(?:([., '\u00a0\u202f\u2019])\d{3})(?:\1\d{3})*(?:[.,]\d+)?", re.ASCII
@@ -173,27 +174,6 @@ def _missing_advice(cell: str) -> str:
     return (
         advice if len(cell) > NAME_CHARS else f"{advice}, and {cell!r} is one with {flag('--missing', cell)}"
     )
-
-
-def uncertain_parts(cell: str, names: Collection[str]) -> tuple[str, ...]:
-    """Return the names between which a cell leaves the choice; none if it is one name, or names something else.
-
-    Examples
-    --------
-    >>> uncertain_parts("sun | rain", {"sun", "rain"}), uncertain_parts("R|B", {"R", "B", "R|B"})
-    (('sun', 'rain'), ())
-    >>> uncertain_parts("sun|hail", {"sun", "rain"})
-    ()
-    """
-    if "|" not in cell or cell in names:
-        return ()
-    parts = tuple(map(canonical_text, cell.split("|")))
-    return parts if all(part in names for part in parts) else ()
-
-
-def is_range(cell: str) -> bool:
-    """Return whether a cell is two numbers with two points between them."""
-    return ".." in cell and _RANGE.fullmatch(cell) is not None
 
 
 class _ColumnJudge:
@@ -325,8 +305,12 @@ class _ColumnJudge:
             return "number"
         ranges = [text for text in texts if is_range(text)]
         if seen.numbers and ranges and self._name not in self._choices.attributes:
-            reason = f"{shown(ranges[0])} is a range, and rows to learn from hold one number"
-            self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", ranges[0])
+            if len(ranges) == len(texts):
+                self._say("range", f"{shown(ranges[0])} is a range: {IN_PARTS}", "", ranges[0])
+                return "number"
+            other = next(text for text in texts if not is_range(text))
+            reason = f"{shown(other)} is neither a number nor a range, and {shown(ranges[0])} is a range"
+            self._refuse("uncertain", reason, f"{_missing_advice(other)}; {self._as_names}", other)
             return "names"
         if self._refuse_sets():
             return "names"
@@ -358,18 +342,25 @@ class _ColumnJudge:
         return "names"
 
     def _refuse_sets(self) -> bool:
-        """Refuse cells that leave the choice between values of the column."""
+        """Refuse sets of numbers; say which cells leave the choice between names of the column."""
         seen = self._seen
         if self._name in self._choices.attributes or not any("|" in text for text in seen.texts):
             return False
         names = {canonical_text(value) for value in seen.values if "|" not in value}
-        joined = {text: text.split("|") for text in seen.texts if "|" in text}
+        joined = {text: set_parts(text) for text in seen.texts if "|" in text}
+        spellings = Spellings(names)
         for text, parts in joined.items():
             are_numbers = all(finite_number(part.strip()) is not None for part in parts)
-            if uncertain_parts(text, names) or (seen.numbers and are_numbers):
-                reason = f"{shown(text)} is one of several values, and rows to learn from hold one"
-                self._refuse("uncertain", reason, f"{UNCERTAIN_ADVICE}; {self._as_names}", text)
+            if seen.numbers and are_numbers and not self._chosen:
+                reason = f"{shown(text)} is one of several numbers"
+                self._refuse(
+                    "uncertain", reason, f"write a range, as 2..9, or one of them; {self._as_names}", text
+                )
                 return True
+        for text in joined:
+            if isinstance(set_in(text, spellings), frozenset):
+                self._say("set", f"{shown(text)} is one of several values: {IN_PARTS}", "", text)
+                return False
         for text, parts in joined.items():
             if not names.isdisjoint(map(canonical_text, parts)):
                 reason = f"{shown(text)} is a name of its own, and not one of several values"

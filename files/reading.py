@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from quercus.client.values import Floats
+from quercus.files.cells import range_in
 from quercus.files.errors import FileError, FileWarning
 from quercus.files.labels import FileLabel, label_of, open_labels
 from quercus.files.looking import Remark, no_number
@@ -48,6 +49,8 @@ class FileData:
         (n,) of the rows; 1 where the file does not say otherwise.
     remarks
         What looks wrong in the file, and which columns are left out: texts with column, line and advice.
+    parts
+        Ranges of values that are uncertain, sets or ranges, by row and attribute; `values` has NaN there.
     """
 
     path: Path
@@ -58,6 +61,7 @@ class FileData:
     truth: tuple[Label, ...] | None
     weights: Floats
     remarks: tuple[Remark, ...] = ()
+    parts: Mapping[tuple[int, int], tuple[tuple[float, float], ...]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -161,19 +165,26 @@ def read(
     classes = schema.classes if source is None else source.classes
     values, weights = np.full((schema.rows, len(schema.attributes)), math.nan), np.ones(schema.rows)
     columns = [
-        (table.names.index(each.name), code_reader(each) if isinstance(each, Nominal) else number_in)
+        (table.names.index(each.name), code_reader(each) if isinstance(each, Nominal) else _ranges_in)
         for each in schema.attributes
     ]
+    parts: dict[tuple[int, int], tuple[tuple[float, float], ...]] = {}
     for row, record in enumerate(table):
         weights[row] = record.weight
         for k, (at, meaning) in enumerate(columns):
             cell = record.cells[at]
             if cell is None:
                 continue
-            value = meaning(cell)
-            if value is None:
-                raise table.error(record, at, no_number(cell))
-            values[row, k] = value
+            try:
+                found = meaning(cell)
+            except ValueError as error:
+                raise table.error(record, at, str(error)) from None
+            if len(found) == 1:
+                values[row, k] = found[0]
+            elif isinstance(schema.attributes[k], Nominal):
+                parts[row, k] = tuple((code, code) for code in found)
+            else:
+                parts[row, k] = ((found[0], found[1]),)
     truth: tuple[Label, ...] | None = None
     if column is not None:
         k = table.names.index(column)
@@ -184,4 +195,23 @@ def read(
         if len(labels) != schema.rows:
             reason = f"has {len(labels):,} rows, {table.path} has {schema.rows:,}: one label per row"
             raise FileError(source.table.path, reason)
-    return FileData(table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks)
+    return FileData(
+        table.path, schema.attributes, classes, values, labels, truth, weights, schema.remarks, parts
+    )
+
+
+def _ranges_in(cell: str) -> tuple[float, ...]:
+    """Return the number in a cell, or the two ends of a range.
+
+    Raises
+    ------
+    ValueError
+        When it is neither.
+    """
+    value = number_in(cell)
+    if value is not None:
+        return (value,)
+    found = range_in(cell)
+    if found is None:
+        raise ValueError(no_number(cell))
+    return (found.low,) if found.low == found.high else (found.low, found.high)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from quercus.client.results import Instance
+from quercus.client.values import cell_of
 from quercus.files.writing import OutputTable
 from quercus.specification.attributes import Attribute, Numeric, column_names
 from quercus.specification.written_labels import write_name
@@ -41,7 +42,7 @@ def row_table(
             None if row.guess is None else write_name(row.guess.class_name),
             None if row.guess is None else round(row.guess.doubt, 6),
             row.conflict,
-            *(row.values.get(each.name) for each in attributes),
+            *(cell_of(row.values.get(each.name)) for each in attributes),
         ]
         for row in rows
     )

@@ -10,19 +10,17 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.client.specifications import Specification
 from quercus.client.values import Between
+from quercus.files.cells import names_without_sets, range_in, set_in
 from quercus.files.errors import FileError
 from quercus.files.leaks import ColumnContent, LeakError, refuse_labels
 from quercus.files.looking import (
-    UNCERTAIN_ADVICE,
     Choices,
     ColumnLook,
     Remark,
     RemarkError,
-    is_range,
     look_at,
     look_at_rows,
     no_number,
-    uncertain_parts,
 )
 from quercus.files.seen import SeenColumn, see_table
 from quercus.files.table import FileRecord, FileTable, flag, listed_names
@@ -148,7 +146,8 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
         remarks.extend(each.remarks)
         if each.is_attribute and all(remark.error is None for remark in each.remarks):
             try:
-                attribute, beyond = _attribute_of(table, each)
+                is_taken = each.seen.name in choices.attributes
+                attribute, beyond = _attribute_of(table, each, has_sets=not is_taken)
                 attributes.append(attribute)
                 remarks.extend(beyond)
             except FileError as error:
@@ -218,8 +217,12 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
     return frame
 
 
-def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[Remark, ...]]:
+def _attribute_of(
+    table: FileTable, look: ColumnLook, *, has_sets: bool
+) -> tuple[Attribute, tuple[Remark, ...]]:
     """Return the attribute of a column, and a remark if it does not keep all names: the file is read again for it.
+
+    If it `has_sets`, cells that leave the choice between its names are none themselves.
 
     Raises
     ------
@@ -231,6 +234,7 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[
     try:
         if look.role != "names":
             return Numeric(seen.name), ()
+        values = names_without_sets(seen.values) if has_sets else list(seen.values)
         for value in seen.values:
             if (fault := _fault_of_name(value)) is not None:
                 beside = flag("--beside", f"text:{seen.name}")
@@ -239,19 +243,20 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[
                 remark = Remark("name", seen.name, says, advice, "refused", line)
                 raise RemarkError(table, seen.position, remark)
         declared = seen.column.values
-        if len(seen.values) <= MAX_VALUES >= len(declared):
-            return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(seen.values))), ()
-        first = names_of(declared or sorted(seen.values, key=seen.line_of))[:MAX_VALUES]
+        if len(values) <= MAX_VALUES >= len(declared):
+            return Nominal(seen.name, names_of(declared) if declared else sorted(names_of(values))), ()
+        in_order = sorted(seen.values, key=seen.line_of)
+        first = names_of(declared or (names_without_sets(in_order) if has_sets else in_order))[:MAX_VALUES]
         attribute = Nominal(seen.name, first if declared else sorted(first))
     except InvalidInput as error:
         raise FileError(
             table.path, f"column {shown(seen.name)}: {error}; leave the column out with {ignore}"
         ) from None
-    code_of, k = code_reader(attribute), seen.position
+    codes_of, k = code_reader(attribute), seen.position
     beyond = [
         record.line
         for record in table.whole_rows()
-        if (cell := record.cells[k]) is not None and code_of(cell) == attribute.most_values
+        if (cell := record.cells[k]) is not None and attribute.most_values in codes_of(cell)
     ]
     if not beyond:
         return attribute, ()
@@ -261,19 +266,25 @@ def _attribute_of(table: FileTable, look: ColumnLook) -> tuple[Attribute, tuple[
     return attribute, (Remark("values", seen.name, says, advice, "said", beyond[0]),)
 
 
-def code_reader(attribute: Nominal) -> Callable[[str], float]:
-    """Return a function from the cells of a nominal attribute to the indices of their values, or of its bucket."""
+def code_reader(attribute: Nominal) -> Callable[[str], tuple[float, ...]]:
+    """Return a function from the cells of a nominal attribute to the indices of their values, or of its bucket.
+
+    A cell has several if it is a set.
+    """
     spellings = Spellings(attribute.values)
     codes = {value: float(i) for i, value in enumerate(attribute.values)}
-    known: dict[str, float] = {}
+    known: dict[str, tuple[float, ...]] = {}
 
-    def code_of(cell: str) -> float:
-        code = known.get(cell)
-        if code is None:
-            code = known[cell] = codes.get(spellings.name(cell), float(attribute.most_values))
-        return code
+    def codes_of(cell: str) -> tuple[float, ...]:
+        found = known.get(cell)
+        if found is None:
+            names = set_in(cell, spellings)
+            each = {names} if isinstance(names, str) else names
+            found = tuple(sorted(codes.get(name, float(attribute.most_values)) for name in each))
+            known[cell] = found
+        return found
 
-    return code_of
+    return codes_of
 
 
 def _fault_of_name(value: str) -> str | None:
@@ -376,7 +387,8 @@ class Binding:
     specification
         Specification of the model.
     uncertain
-        Whether a cell may be one of several names, ``red|green``, or a number between two, ``2..3``.
+        Whether every cell with a bar is a set of names, ``red|green``, as in a row to classify; else only one of names
+        that the model has (`quercus.files.cells`).
     later
         Names of attributes that came later, for which the file need not have columns.
 
@@ -441,20 +453,13 @@ class Binding:
         self, k: int, values: Sequence[str]
     ) -> Callable[[str, FileRecord], str | frozenset[str]]:
         """Return the reader of a column of names; it remembers what cells mean."""
-        spellings, names = Spellings(values), frozenset(values)
+        spellings = Spellings(values)
         known: dict[str, str | frozenset[str]] = {}
 
         def read(cell: str, record: FileRecord) -> str | frozenset[str]:
             found = known.get(cell)
             if found is None:
-                found = spellings.name(cell)
-                if "|" in found and found not in names:
-                    if self._uncertain:
-                        parts = (part.strip() for part in found.split("|"))
-                        found = frozenset(spellings.name(part) for part in parts if part)
-                    elif uncertain_parts(found, names):
-                        reason = f"{shown(found)} is one of several values, and rows to learn from hold one"
-                        raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
+                found = set_in(cell, spellings, of_any=self._uncertain)
                 if len(known) < MOST_SPELLINGS:
                     known[cell] = found
             return found
@@ -466,17 +471,13 @@ class Binding:
             value = number_in(cell)
             if value is not None:
                 return value
-            if not self._uncertain and is_range(cell):
-                reason = f"{shown(cell)} is a range, and rows to learn from hold one number"
-                raise self.table.error(record, k, f"{reason}; {UNCERTAIN_ADVICE}")
-            if not self._uncertain or ".." not in cell:
+            try:
+                found = range_in(cell)
+            except ValueError as error:
+                raise self.table.error(record, k, str(error)) from None
+            if found is None:
                 raise self.table.error(record, k, no_number(cell))
-            low, _, high = cell.partition("..")
-            ends = finite_number(low.strip()), finite_number(high.strip())
-            if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
-                reason = f"{shown(cell)} is no range: give two numbers in rising order"
-                raise self.table.error(record, k, reason)
-            return Between(ends[0], ends[1])
+            return found
 
         return read
 

@@ -127,7 +127,7 @@ def write_parquet(found: OutputTable, path: Path) -> int:
     Raises
     ------
     CannotWrite
-        When pyarrow is not installed.
+        When pyarrow is not installed, or a numeric column has a range.
     """
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional package
@@ -140,6 +140,11 @@ def write_parquet(found: OutputTable, path: Path) -> int:
     with parquet.ParquetWriter(path, schema) as writer:
         while rows := list(islice(found.rows, CHUNK)):
             columns = [list(column) for column in zip(*rows, strict=True)]
+            for name, kind, column in zip(found.header, found.kinds, columns, strict=True):
+                text = next((cell for cell in column if kind is float and isinstance(cell, str)), None)
+                if text is not None:
+                    what = f"{name} has the range {text}, which a column of numbers in Parquet cannot hold"
+                    raise CannotWrite(f"{what}: name the file .csv")
             writer.write_table(pa.table(columns, schema=schema))
             count += len(rows)
     return count

@@ -21,6 +21,7 @@ from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
 from quercus.belief.label import Label, contour
 from quercus.labelling.errors import UnreadableLabel
 from quercus.labelling.event import UNASKED, Event, EventKind
+from quercus.labelling.row_values import Range, unpack_row
 
 
 def stored_label(data: bytes, size: int) -> Label:
@@ -32,8 +33,13 @@ def stored_label(data: bytes, size: int) -> Label:
 
 
 def stored_values(event: Event) -> NDArray[np.float64]:
-    """Return the values of an INSTANCE event, float64 (K,)."""
-    return np.frombuffer(event.values or b"", dtype="<f8")
+    """Return the values of an INSTANCE event, float64 (K,); NaN where one is missing or uncertain."""
+    return unpack_row(event.values or b"")[0]
+
+
+def stored_cells(event: Event) -> tuple[NDArray[np.float64], dict[int, tuple[Range, ...]]]:
+    """Return the values of an INSTANCE event, and the ranges of those that are uncertain, by attribute."""
+    return unpack_row(event.values or b"")
 
 
 KINDS_WITHOUT_EVIDENCE = UNASKED | {EventKind.OPINION}

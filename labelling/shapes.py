@@ -6,7 +6,6 @@ label says what `quercus.belief.codec.widened` says.
 """
 
 import json
-import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +17,8 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import MAX_CLASSES
 from quercus.labelling.checks import MAX_COUNT
 from quercus.labelling.event import Event
+from quercus.labelling.row_values import widened_row
 from quercus.specification.parameters import MAX_ATTRIBUTES
-
-_MISSING: Final = struct.pack("<d", float("nan"))
 
 
 class Shape(NamedTuple):
@@ -89,7 +87,7 @@ class Shapes:
 
     @property
     def extensions(self) -> int:
-        """How often the model was extended."""
+        """Number of extensions of the model."""
         return max(0, len(self.steps) - 1)
 
     @property
@@ -126,7 +124,7 @@ class Shapes:
 
     def widen_values(self, values: bytes) -> bytes:
         """Return the values of an INSTANCE event in the present shape."""
-        return values + _MISSING * (self.steps[-1].attributes - len(values) // len(_MISSING))
+        return widened_row(values, self.steps[-1].attributes)
 
 
 NEVER_EXTENDED: Final = Shapes()

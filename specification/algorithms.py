@@ -60,7 +60,7 @@ class Algorithm(Plugin):
     forgets
         Whether it can learn from the last rows alone (``memory_rows``).
     certain_alone
-        Why rows to learn from may have no uncertain values, sets or ranges; empty: they may.
+        Reason why rows to learn from have no uncertain values, sets or ranges; empty: they may have them.
     engine
         The engine of the service that keeps this learner's model up to date event by event, as ``module:class``.
         Empty: there is none, and the model is learned again from all evidence.
@@ -88,7 +88,7 @@ class Algorithm(Plugin):
 
     @property
     def refusal_of_uncertain(self) -> str:
-        """Why an uncertain value is refused in a row to learn from, in words; empty: it is not."""
+        """Reason to refuse an uncertain value in a row to learn from, in words; empty: there is none."""
         if not self.certain_alone:
             return ""
         why = f"learns from known values alone, as {self.certain_alone}"

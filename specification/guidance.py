@@ -1,4 +1,4 @@
-"""What the lead of a model tells its labellers: a part of the specification that learning ignores."""
+"""Guidance of a lead for the labellers of a model: a part of the specification that learning ignores."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -154,10 +154,10 @@ class MediaTemplate:
         """The names in braces."""
         return tuple(_PLACE.findall(self.url))
 
-    def fill_url(self, instance: str, values: Mapping[str, str | float | None]) -> str | None:
-        """Return the URL of a row; ``None`` where a value that it needs is missing."""
+    def fill_url(self, instance: str, values: Mapping[str, object]) -> str | None:
+        """Return the URL of a row; ``None`` where a value that it needs is missing or uncertain."""
         row = {"id": instance} | dict(values)
-        if any(row.get(name) is None for name in self.place_names):
+        if not all(isinstance(row.get(name), str | float | int) for name in self.place_names):
             return None
         return _PLACE.sub(lambda match: quote(_value_text(row[match[1]]), safe=""), self.url)
 

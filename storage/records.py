@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.labelling.event import Event
+from quercus.labelling.row_values import Parts
 from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.errors import AlreadyExists
 
@@ -110,6 +111,8 @@ class Push:
     """Displays of the rows, one per row, empty if it has none; or no displays at all. Not part of the evidence."""
     row_by_row: bool = False
     extensions: int | None = None
+    parts: Parts = field(default_factory=dict)
+    """Ranges of uncertain values, by row and attribute; `values` has NaN there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,14 +174,17 @@ class InstanceColumns:
     first : int
         Sequence of the first; the others' are the next ones.
     values : float64 (n, K)
-        NaN = missing.
+        NaN = missing, or uncertain.
     labels : list of bytes
         The source's labels, one per row, encoded by `belief.codec`.
+    parts : mapping of (int, int) to tuple of ranges
+        Ranges of uncertain values, by row and attribute.
     """
 
     first: int
     values: Float64
     labels: list[bytes]
+    parts: Parts = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a lead tells labellers: plain text as paragraphs, in which addresses are links, and example rows."""
+"""Guidelines of a lead: plain text as paragraphs, in which addresses are links, and example rows."""
 
 from __future__ import annotations
 

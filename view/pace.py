@@ -1,4 +1,4 @@
-"""How fast the labellers of a model answer, and when its budget is spent at that pace."""
+"""The pace of the labellers of a model, and when its budget is spent at that pace."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REPLIES = ("answered", "refused")
 
 @dataclass(frozen=True)
 class Pace:
-    """How fast one labeller answers.
+    """The pace of one labeller.
 
     Attributes
     ----------

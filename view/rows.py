@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Final
 
 from quercus.client.results import Instance, Model
-from quercus.client.values import Value
+from quercus.client.values import Between, Value
 from quercus.specification.attributes import plain_number
 from quercus.specification.display import Display, LinkItem, MediaItem, SeriesItem, TextItem, media_type
 from quercus.specification.presentation import Presentation
@@ -175,9 +175,15 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
     --------
     >>> value_text(13.0), value_text(0.25, ".1%"), value_text(2.5, unit="mm"), value_text("red"), value_text(None)
     ('13', '25.0%', '2.5 mm', 'red', 'missing')
+    >>> value_text(frozenset({"sun", "rain"})), value_text(Between(2.0, 9.0), unit="mm")
+    ('rain or sun', '2 to 9 mm')
     """
     if value is None:
         return "missing"
+    if isinstance(value, frozenset):
+        return " or ".join(value_text(each, form, unit) for each in sorted(value))
+    if isinstance(value, Between):
+        return f"{value_text(value.low, form)} to {value_text(value.high, form, unit)}"
     number = "" if isinstance(value, str) else format(value, form) if form else plain_number(float(value))
     text = value[:MAX_TEXT] if isinstance(value, str) else number
     return f"{text} {unit}" if unit else text

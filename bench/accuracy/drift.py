@@ -1,4 +1,4 @@
-"""How often the drift signal is wrong on still streams, and how soon it tells a change (theory §18).
+"""Measures false alarms of the drift signal on still streams, and the delay until it tells a change (theory §18).
 
 python -m bench.accuracy.drift
 """

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from quercus.client.errors import invalid
 from quercus.client.results import LogEvent
+from quercus.client.values import json_of
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how secrets begin
 LEAST_SECRET_BYTES: Final = 24
@@ -78,7 +79,7 @@ def event_message(event: LogEvent) -> bytes:
     }
     if event.values is not None:
         data["values"] = {  # JSON has no infinite numbers: they become text
-            name: str(value) if isinstance(value, float) and not math.isfinite(value) else value
+            name: str(value) if isinstance(value, float) and not math.isfinite(value) else json_of(value)
             for name, value in event.values.items()
         }
     envelope = {

@@ -40,7 +40,7 @@ from quercus.view.pace import DAY, end_text, labeller_rows, pace_of
 from quercus.view.words import counted
 
 UPDATE: Final = "ModelService/UpdateModel"
-"""Whoever may call it leads the model."""
+"""The call that a lead of a model may make."""
 MAX_PACE: Final = 20_000
 """Answers of a day by which the pace is told."""
 EMPTY_EXAMPLES: Final = 3

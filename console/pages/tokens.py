@@ -22,7 +22,7 @@ LIFETIMES: Final = {
     "365": ("a year", 365 * DAY_S),
     "never": ("never", None),
 }
-"""When a token may expire, by the value of the form."""
+"""Times after which a token may expire, by the value of the form."""
 ROLES: Final = {
     "reader": "reads models, trees, rows and answers; classifies",
     "sensor": "pushes rows",

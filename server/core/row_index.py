@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,7 @@ JUDGING_SHARE: Final = 4
 """After a tree has judged all rows, the next waits this many times as long as that took."""
 PIECE: Final = 20_000
 """Rows that are read or classified at once."""
+_Bools: TypeAlias = NDArray[np.bool_]
 _COMPARED: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
 }  # fmt: skip
@@ -125,10 +126,10 @@ class RowIndex:
         self._seen = 0  # newest event in it
         self._rows = _Columns.empty()
         self._said: dict[int, _Said] = {}  # by position
-        self._values: list[NDArray[np.float64]] | None = []  # None: they are too many to be kept
+        self._cells: list[UncertainValues] | None = []  # None: they are too many to be kept
         self._kept_bytes = 0
         self._guesses: Guesses | None = None
-        self._searches: dict[str, NDArray[np.bool_]] = {}  # by text, for the first rows
+        self._searches: dict[str, _Bools] = {}  # by text, for the first rows
         self._tops: dict[bytes, int] = {}  # by stored label
 
     def find(
@@ -223,10 +224,10 @@ class RowIndex:
         sequence = np.arange(part.first, part.first + len(part.labels), dtype=np.int64)
         top = np.fromiter(map(self._top_of_label, part.labels), np.uint64, len(part.labels))
         self._kept_bytes += part.values.nbytes
-        if self._values is not None:
-            self._values.append(part.values)
+        if self._cells is not None:
+            self._cells.append(UncertainValues(part.values, part.parts))
             if self._kept_bytes > MAX_KEPT_BYTES:
-                self._values = None
+                self._cells = None
         return _Columns(sequence, top, sequence)
 
     def _top_of_label(self, label: bytes) -> int:
@@ -276,75 +277,82 @@ class RowIndex:
         if len(guesses.klass) == len(self._rows.sequence):
             return
         klass, doubt = [guesses.klass], [guesses.doubt]
-        for values in self._values_from(len(guesses.klass)):
-            guessed = guess_classes(guesses.classifier, values)
+        for cells in self._cells_from(len(guesses.klass)):
+            guessed = guess_classes(guesses.classifier, cells)
             klass.append(guessed[0])
             doubt.append(guessed[1])
         guesses.klass, guesses.doubt = np.concatenate(klass), np.concatenate(doubt)
 
-    def _values_from(self, position: int) -> Iterator[NDArray[np.float64]]:
-        """Yield the values (n, K) of the rows from a position on, piece by piece."""
+    def _cells_from(self, position: int) -> Iterator[UncertainValues]:
+        """Yield the values of the rows from a position on, piece by piece."""
         count = len(self._rows.sequence)
-        if (kept := self._values) is not None:
+        if (kept := self._cells) is not None:
             start = 0
-            for values in kept[:]:
-                if start + len(values) > position:
-                    yield values[max(0, position - start) :]
-                start += len(values)
+            for cells in kept[:]:
+                if start + len(cells) > position:
+                    yield cells.take(np.arange(max(0, position - start), len(cells)))
+                start += len(cells)
             return
         while position < count:
             segment = self._store.read_log(self._model, int(self._rows.sequence[position]) - 1, rows=PIECE)
             for part in segment.parts:
                 if isinstance(part, InstanceColumns) and position < count:
-                    values = part.values[: count - position]
-                    yield values
-                    position += len(values)
+                    cells = UncertainValues(part.values, part.parts)
+                    cells = cells.take(np.arange(min(len(cells), count - position)))
+                    yield cells
+                    position += len(cells)
 
     # The filter
 
-    def _matches(self, term: Term, schema: ModelSchema) -> NDArray[np.bool_]:
+    def _matches(self, term: Term, schema: ModelSchema) -> _Bools:
         """Return which rows a term holds for, negated or not."""
-        count = len(self._rows.sequence)
+        found: _Bools
         match term.field:
             case "class":
                 bit = np.uint64(1 << schema.frame.classes.index(term.value))
-                return ((self._rows.top & bit) != 0) == (term.operator == "=")
+                found = ((self._rows.top & bit) != 0) == (term.operator == "=")
             case "labelled":
-                return self._rows.top != 0
+                found = self._rows.top != 0
             case "labeller":
-                found = self._said_by(lambda said: term.value in said.labellers, count)
-                return found == (term.operator == "=")
+                found = self._said_by(lambda said: term.value in said.labellers)
+                found = found == (term.operator == "=")
             case "disputed":
-                return self._said_by(lambda said: said.is_disputed, count)
+                found = self._said_by(lambda said: said.is_disputed)
             case "text":
-                return self._search(term.value, schema)
+                found = self._search(term.value, schema)
+            case _:
+                found = self._matches_guess(term, schema)
+        return found
+
+    def _matches_guess(self, term: Term, schema: ModelSchema) -> _Bools:
+        """Return which rows a term about the guess of the tree holds for."""
         if self._guesses is None:
             raise InvalidInput("filter", f"{term.field} needs a tree")
+        found: _Bools
         match term.field:
             case "guess":
-                return (self._guesses.klass == schema.frame.classes.index(term.value)) == (
-                    term.operator == "="
-                )
+                wanted = schema.frame.classes.index(term.value)
+                found = (self._guesses.klass == wanted) == (term.operator == "=")
             case "unexpected":
                 bits = np.uint64(1) << self._guesses.klass.astype(np.uint64)
-                return (self._rows.top != 0) & ((self._rows.top & bits) == 0)
+                found = (self._rows.top != 0) & ((self._rows.top & bits) == 0)
             case _:
-                doubtful: NDArray[np.bool_] = _COMPARED[term.operator](self._guesses.doubt, float(term.value))
-                return doubtful
+                found = _COMPARED[term.operator](self._guesses.doubt, float(term.value))
+        return found
 
-    def _said_by(self, holds: Callable[[_Said], bool], count: int) -> NDArray[np.bool_]:
-        found = np.zeros(count, bool)
+    def _said_by(self, holds: Callable[[_Said], bool]) -> _Bools:
+        found = np.zeros(len(self._rows.sequence), bool)
         found[[place for place, said in self._said.items() if holds(said)]] = True
         return found
 
-    def _search(self, text: str, schema: ModelSchema) -> NDArray[np.bool_]:
+    def _search(self, text: str, schema: ModelSchema) -> _Bools:
         """Return the rows whose id or a name among whose values contains a text, or that have the number it is."""
         wanted = text.casefold()
         known = self._searches.pop(wanted, np.zeros(0, bool))
         count = len(self._rows.sequence)
         parts = [known]
         start = len(known)
-        parts.extend(_has_value(values, wanted, schema) for values in self._values_from(start))
+        parts.extend(_has_value(cells, wanted, schema) for cells in self._cells_from(start))
         found = np.concatenate(parts)
         if start < count:
             found[start:] |= self._ids_with(wanted, start)
@@ -353,7 +361,7 @@ class RowIndex:
             del self._searches[next(iter(self._searches))]
         return found
 
-    def _ids_with(self, wanted: str, start: int) -> NDArray[np.bool_]:
+    def _ids_with(self, wanted: str, start: int) -> _Bools:
         found = np.zeros(len(self._rows.sequence) - start, bool)
         at = 0
         while at < len(found):
@@ -375,10 +383,10 @@ class RowIndex:
 
 
 def guess_classes(
-    classifier: TreeClassifier, values: NDArray[np.float64]
+    classifier: TreeClassifier, cells: UncertainValues
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Return the likeliest class of rows (n, K), and 1 minus its probability."""
-    found = classifier.model.predict_cells(UncertainValues(values).of_first(classifier.width))
+    """Return the likeliest class of rows, and 1 minus its probability."""
+    found = classifier.model.predict_cells(cells.of_first(classifier.width))
     klass = np.asarray(found.klass, np.int64)
     doubt = 1.0 - np.take_along_axis(found.theta, klass[:, None], axis=1)[:, 0]
     return klass, np.clip(doubt, 0.0, 1.0)
@@ -406,20 +414,25 @@ def _read_said(history: Sequence[Event], size: int) -> _Said:
     return _Said(labellers, is_disputed(history, size), history[-1].sequence)
 
 
-def _has_value(values: NDArray[np.float64], wanted: str, schema: ModelSchema) -> NDArray[np.bool_]:
-    """Return which rows have a name that contains a text, or the number that it is."""
+def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> _Bools:
+    """Return which rows have, or may have, a name that contains a text, or the number that it is."""
     try:
         number: float | None = float(wanted)
     except ValueError:
         number = None
-    found = np.zeros(len(values), bool)
+    values, found = cells.values, np.zeros(len(cells), bool)
+    meant: dict[int, list[float]] = {}
     for k, column in enumerate(schema.columns):
         if column.values is not None:
             named = [i for i, name in enumerate(column.values) if wanted in name.casefold()]
             if named:
                 found |= np.isin(values[:, k], named)
+                meant[k] = [float(index) for index in named]
         elif number is not None:
             found |= values[:, k] == number
+            meant[k] = [number]
+    for (row, k), ranges in cells.parts.items():
+        found[row] |= any(low <= each <= high for low, high in ranges for each in meant.get(k, ()))
     return found
 
 

@@ -303,7 +303,7 @@ class TreeEngine:
 
     @property
     def drift(self) -> Drift:
-        """What has changed lately."""
+        """Changes of the recent past."""
         return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
 
     @property
@@ -339,7 +339,12 @@ class TreeEngine:
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if it cannot be saved now."""
+        """Return the folded state, to be saved; None if it cannot be saved now.
+
+        A state of rows with uncertain values is not saved: the log is folded again.
+        """
+        if self._state.has_uncertain:
+            return None
         evidence = saved_evidence(self._state)
         head = {
             "specification": self._log.specification.hex(),
@@ -367,7 +372,7 @@ class TreeEngine:
         size = self._specification.frame.size
         match entry:
             case InstanceColumns():
-                return Observed(entry.values, decode_contours(entry.labels, size))
+                return Observed(entry.values, decode_contours(entry.labels, size), entry.parts)
             case SpecificationUpdate(specification, attributes):
                 self._specification = specification
                 return Respecified(self._followed(specification), attributes)
@@ -463,7 +468,7 @@ class ForestEngine(TreeEngine):
             match entry:
                 case InstanceColumns():
                     size = self._specification.frame.size
-                    self._forest.observe(entry.values, decode_contours(entry.labels, size))
+                    self._forest.observe(entry.values, decode_contours(entry.labels, size), entry.parts)
                 case SpecificationUpdate(specification, attributes):
                     self._forest.level = _forest_in(specification).prediction_level
                     self._forest.begin_attributes(attributes)

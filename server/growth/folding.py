@@ -70,7 +70,7 @@ class LogFolder:
         self._model = record.name
         self.key = record.key
         self.extensions = record.shapes.extensions
-        """How often the model had been extended: the events that this takes have the shape of then."""
+        """Number of extensions of the model: the events that this takes have the shape of then."""
         self._extended_by = record.shapes.since
         self._engine = self._make_engine(*first_specification(record), record.report)
         if reason := encode_model(record, {}).asking_stopped:

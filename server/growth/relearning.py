@@ -149,7 +149,7 @@ class RelearningEngine:
         rows = np.flatnonzero(labelled)[-MAX_JUDGED_ROWS:]
         if not rows.size:
             return blocks
-        said = self._judged.predict_cells(UncertainValues(self._evidence.values[rows]))
+        said = self._judged.predict_cells(self._evidence.cells.take(rows))
         return count_rows(blocks, said.klass, contours[rows], np.isin(rows, list(self._asked)))
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
@@ -161,7 +161,7 @@ class RelearningEngine:
                     known = {
                         data: decode(data, evidence.specification.frame.size) for data in set(entry.labels)
                     }
-                    evidence.observe(entry.values, [known[data] for data in entry.labels])
+                    evidence.observe(entry.values, [known[data] for data in entry.labels], entry.parts)
                 case SpecificationUpdate(specification):
                     evidence.specification = specification
                 case LabelUpdate():

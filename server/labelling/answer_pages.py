@@ -19,15 +19,14 @@ from quercus.labelling.history import (
     known_contour,
     label_events,
     stored_label,
-    stored_values,
 )
 from quercus.server.core.service_core import STOPPING, ServiceCore
 from quercus.server.wire.errors import PermissionDenied, Unavailable
+from quercus.server.wire.instances import encode_cells
 from quercus.server.wire.labels import class_named, encode_contour, encode_label, label_text
 from quercus.server.wire.limits import ANSWER_PAGE, MAX_FILTER
 from quercus.server.wire.models import earliest_seconds, to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, parse_model, query_name
-from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.names import check_id
 from quercus.storage import Event, EventSelection, NotFound, Store
@@ -175,7 +174,7 @@ def encode_answer(
     event, former, frame = words.event, words.former, schema.frame
     known = known_contour(history, frame.size)
     possible = np.flatnonzero(known > 0).tolist()
-    values = encode_row(stored_values(history[0]), schema) if with_values else None
+    values = encode_cells(history[0], schema) if with_values else None
     message = pb.Answer(
         sequence=event.sequence,
         instance=instance_name(schema.model, history[0].id),

@@ -26,7 +26,6 @@ from quercus.labelling.history import (
     own_labels,
     standing_labels,
     stored_label,
-    stored_values,
 )
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.gate.access import corrects_all, current_caller, is_trusted
@@ -35,6 +34,7 @@ from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.displays import encode_display
 from quercus.server.wire.errors import PermissionDenied
+from quercus.server.wire.instances import encode_cells
 from quercus.server.wire.labels import class_named, decode_label, encode_contour, label_text
 from quercus.server.wire.limits import MAX_FILTER
 from quercus.server.wire.models import to_duration, to_timestamp
@@ -47,7 +47,6 @@ from quercus.server.wire.names import (
     read_number_token,
 )
 from quercus.server.wire.request_checks import check_labeller
-from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Adjudication, Event, NotFound, Store
 from quercus.v1 import query_pb2 as pb
@@ -173,7 +172,7 @@ def _read_one(store: Store, model: str, identifier: str) -> pb.Dispute:
     ((sequence, history),) = details.histories.items()
     schema = ModelSchema.of(details.model, details.vocabulary)
     found = encode_dispute(history, schema)
-    found.values.CopyFrom(encode_row(stored_values(history[0]), schema))
+    found.values.CopyFrom(encode_cells(history[0], schema))
     if (display := encode_display(details.displays.get(sequence))) is not None:
         found.display.CopyFrom(display)
     return found

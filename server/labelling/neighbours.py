@@ -11,8 +11,8 @@ from quercus.belief.errors import InvalidInput
 from quercus.labelling.history import known_contour, stored_values
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import check_lease_token
+from quercus.server.wire.instances import encode_cells
 from quercus.server.wire.names import instance_name, parse_query
-from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.storage import FailedPrecondition, QueryState, Store
@@ -64,12 +64,13 @@ def _find_neighbours(
     if schema.key != classifier.key:  # the read rows may belong to another model, too
         return None
     own = stored_values(histories.pop(query.instance)[0])
-    ids, values, classes = [], [], []  # of the rows whose labels leave one class
+    ids, values, shown, classes = [], [], [], []  # of the rows whose labels leave one class
     for history in histories.values():
         possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0).tolist()
         if len(possible) == 1:
             ids.append(history[0].id)
             values.append(stored_values(history[0]))
+            shown.append(encode_cells(history[0], schema))
             classes.append(schema.frame.classes[possible[0]])
     response = pb.ListNeighboursResponse()
     if not ids:
@@ -88,7 +89,7 @@ def _find_neighbours(
         largest = np.argsort(-apart[at], kind="stable")[:DIFFERING]
         response.neighbours.add(
             instance=instance_name(model, ids[at]),
-            values=encode_row(values[at], schema),
+            values=shown[at],
             class_name=classes[at],
             same_leaf=bool(same[at]),
             distance=float(mean[at]),

@@ -12,10 +12,8 @@ from functools import partial
 from typing import Any, Final
 from zlib import crc32
 
-import numpy as np
-
 from quercus.belief.errors import InvalidInput, shown
-from quercus.labelling.history import stored_values
+from quercus.labelling.row_values import unpack_rows
 from quercus.labelling.shapes import Shapes
 from quercus.server.core.model_status import STATUS_POLL_S
 from quercus.server.core.row_index import Found, guess_classes
@@ -23,7 +21,7 @@ from quercus.server.core.service_core import STOPPING, OnCore
 from quercus.server.labelling import stating
 from quercus.server.wire.displays import decode_displays, encode_display
 from quercus.server.wire.errors import Unavailable, error_fields
-from quercus.server.wire.instances import encode_evidence, encode_instance
+from quercus.server.wire.instances import encode_cells, encode_evidence, encode_instance
 from quercus.server.wire.labels import decode_labels
 from quercus.server.wire.limits import NEW_VALUE_ATTEMPTS, MessageLimits
 from quercus.server.wire.models import stored_specification
@@ -38,7 +36,7 @@ from quercus.server.wire.names import (
 from quercus.server.wire.refusals import WHOLE, RowFault, RowFaults, encode_refusals, kept_rows
 from quercus.server.wire.request_checks import empty_stream
 from quercus.server.wire.row_filter import read_selection
-from quercus.server.wire.rows import count_rows, decode_rows, encode_row
+from quercus.server.wire.rows import count_rows, decode_rows
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.names import are_ids, check_id
@@ -54,6 +52,7 @@ from quercus.storage import (
     Stale,
     Store,
 )
+from quercus.trees import UncertainValues
 from quercus.v1 import instance_pb2 as pb
 from quercus.v1 import instance_pb2_grpc, values_pb2
 
@@ -351,15 +350,17 @@ def _decode_push(
     rows = decode_rows(
         request.rows, schema, learn=True, sizes=sizes, faults=faults
     )  # last: it learns new values
-    values = rows.values
+    values, parts = rows.values, rows.parts
     if faults.by_row:
         kept = kept_rows(count, faults.by_row)
         ids, labels = tuple(ids[row] for row in kept), [labels[row] for row in kept]
         values, displays = values[kept], tuple(displays[row] for row in kept) if displays else ()
+        place = {row: at for at, row in enumerate(kept)} if parts else {}
+        parts = {(place[row], k): ranges for (row, k), ranges in parts.items() if row in place}
     row_by_row = faults is not WHOLE
     push = Push(
         schema.model, ids, values, labels, rows.new_values, schema.key, displays, row_by_row,
-        schema.shapes.extensions,
+        schema.shapes.extensions, parts,
     )  # fmt: skip
     return push, rows.unseen
 
@@ -411,7 +412,7 @@ def _read_events(
             instance_id=event.id,
             evidence=encode_evidence(event, schema),
             conflict=event.conflict,
-            values=encode_row(stored_values(event), schema) if shows_values else None,
+            values=encode_cells(event, schema) if shows_values else None,
         )
     return response
 
@@ -436,7 +437,8 @@ def _found_page(
     page.instances.extend(encode_instance(history, schema) for history in histories)
     guesses = found.guesses
     if not guesses and histories and classifier is not None:
-        klass, doubt = guess_classes(classifier, np.array([stored_values(each[0]) for each in histories]))
+        cells = UncertainValues(*unpack_rows([each[0].values or b"" for each in histories]))
+        klass, doubt = guess_classes(classifier, cells)
         guesses = list(zip(klass.tolist(), doubt.tolist(), strict=True))
     for each, (k, share) in zip(page.instances, guesses, strict=False):
         each.guess.CopyFrom(pb.Guess(class_name=schema.frame.classes[k], doubt=share))

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.label import contour
-from quercus.labelling.history import known_contour, label_events, stored_label, stored_values
+from quercus.labelling.history import known_contour, label_events, stored_cells, stored_label
+from quercus.labelling.row_values import Range
 from quercus.server.wire.labels import label_text
-from quercus.server.wire.schema import ModelSchema
+from quercus.server.wire.schema import AttributeColumn, ModelSchema
 from quercus.specification.attributes import column_names
 from quercus.specification.values import NOTHING
+from quercus.specification.written_cells import name_cell, range_cell, set_cell
 from quercus.storage import Event, EventKind, FailedPrecondition, Store
 
 PAGE: Final = 1_000
@@ -71,10 +73,16 @@ def _export_rows(store: Store, schema: ModelSchema) -> Iterator[Row]:
 
 def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
     first, size = history[0], schema.frame.size
-    values = stored_values(first).tolist()
+    values, parts = stored_cells(first)
     cells = [
-        None if math.isnan(value) else (value if column.values is None else column.name_of(int(value)))
-        for column, value in zip(schema.columns, values, strict=True)
+        _uncertain_cell(parts[k], column)
+        if k in parts
+        else None
+        if math.isnan(value)
+        else value
+        if column.values is None
+        else name_cell(column.name_of(int(value)))
+        for k, (column, value) in enumerate(zip(schema.columns, values.tolist(), strict=True))
     ]
     said = first.label  # the labellers' present label, or the pushed one if there is none or it says nothing
     for event in history:
@@ -88,3 +96,10 @@ def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
     conflict = int(any(event.conflict for event in history))
     shown = "" if text == NOTHING else text
     return [first.id, *cells, shown, *known_contour(history, size).tolist(), answers, conflict]
+
+
+def _uncertain_cell(ranges: Sequence[Range], column: AttributeColumn) -> Any:
+    """Return an uncertain value as a cell of a file, see `quercus.files.cells`."""
+    if column.values is None:
+        return range_cell(ranges[0][0], ranges[-1][1])
+    return set_cell(column.name_of(int(low)) for low, _ in ranges)

@@ -17,6 +17,7 @@ from google.protobuf.message import DecodeError
 
 from quercus.belief.codec import decode
 from quercus.belief.errors import InvalidInput, shown
+from quercus.labelling.row_values import Parts, unpack_rows
 from quercus.labelling.shapes import Shape, Shapes
 from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN
 from quercus.server.gate.rpcs import ROLES
@@ -29,7 +30,7 @@ from quercus.specification.attributes import Nominal
 from quercus.specification.model import Specification
 from quercus.specification.parameters import BUDGET
 from quercus.storage import EventKind
-from quercus.trees import check_values, cut_counts
+from quercus.trees import check_uncertain, cut_counts
 from quercus.v1 import display_pb2, query_pb2
 
 UNREADABLE: Final = (
@@ -211,7 +212,7 @@ class StoredModel:
             self._check_shape(end["sequence"])
         rows = [event["values"] for event in events if event.get("values") is not None]
         if rows:
-            self._check_values(np.frombuffer(b"".join(rows), "<f8").reshape(len(rows), -1))
+            self._check_values(*unpack_rows(rows))
         for event in events:
             label = event.get("label")
             if label is not None and label not in self._labels:
@@ -247,10 +248,15 @@ class StoredModel:
                 "asked", f"is {shown(data.decode())}, which is no place in a tree of {self._splits} splits"
             )
 
-    def _check_values(self, rows: np.ndarray[Any, np.dtype[np.float64]]) -> None:
-        check_values(self._specification, rows)
+    def _check_values(self, rows: np.ndarray[Any, np.dtype[np.float64]], parts: Parts) -> None:
+        check_uncertain(self._specification, rows, parts)
+        refusal = self._specification.algorithm.refusal_of_uncertain
+        if parts and refusal:
+            row, k = min(parts)
+            raise InvalidInput(f"values[{row}].{self._specification.attributes[k].name}", refusal)
         for k, known in self._values.items():
-            unknown = rows[rows[:, k] >= known, k]
+            of_sets = [low for (_, other), ranges in parts.items() if other == k for low, _ in ranges]
+            unknown = np.append(rows[rows[:, k] >= known, k], [low for low in of_sets if low >= known])
             if len(unknown):
                 name = self._specification.attributes[k].name
                 raise InvalidInput(

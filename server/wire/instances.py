@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quercus.labelling.history import known_contour, stored_values
+from quercus.labelling.history import known_contour, stored_cells
 from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.storage import Event, EventKind, QueryRecord, QueryState
-from quercus.v1 import instance_pb2, query_pb2
+from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 
 def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_pb2.Instance:
@@ -24,11 +24,17 @@ def encode_instance(history: Sequence[Event], schema: ModelSchema) -> instance_p
     """
     return instance_pb2.Instance(
         name=instance_name(schema.model, history[0].id),
-        values=encode_row(stored_values(history[0]), schema),
+        values=encode_cells(history[0], schema),
         history=[encode_evidence(event, schema) for event in history],
         contour=encode_contour(known_contour(history, schema.frame.size)),
         conflict=any(event.conflict for event in history),
     )
+
+
+def encode_cells(event: Event, schema: ModelSchema) -> values_pb2.NamedRow:
+    """Convert the values of an INSTANCE event to their form by name."""
+    values, parts = stored_cells(event)
+    return encode_row(values, schema, parts)
 
 
 def encode_evidence(event: Event, schema: ModelSchema) -> instance_pb2.Evidence:
@@ -66,7 +72,7 @@ def encode_query(
         name=query_name(schema.model, record.number),
         state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
         instance=instance_name(schema.model, record.instance_id),
-        values=encode_row(stored_values(history[0]), schema),
+        values=encode_cells(history[0], schema),
         contour=encode_contour(known_contour(history, schema.frame.size)),
         classes=schema.frame.classes,
         reason=query_pb2.Reason.FromString(record.reason),

@@ -66,14 +66,14 @@ class RowSelection:
 
     @property
     def needs_guesses(self) -> bool:
-        """Whether it depends on what the model says of the rows."""
+        """True if it depends on what the model says of the rows."""
         return self.order.key == "doubt" or any(
             each.field in {"guess", "doubt", "unexpected"} for each in self.terms
         )
 
     @property
     def is_everything(self) -> bool:
-        """Whether all rows are wanted, in the order in which they were pushed."""
+        """True if all rows are wanted, in the order in which they were pushed."""
         return self == RowSelection()
 
 
@@ -156,7 +156,7 @@ def _read_term(tokens: _Tokens, classes: Sequence[str]) -> Term:
         raise InvalidInput("filter", f"{field}: {not_found('class', value, classes)}")
     if field == "doubt":
         _check_doubt(value)
-    return Term(field, operator, value, negated)
+    return Term(field, operator or "", value, negated)
 
 
 def _check_doubt(value: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final
 
 import numpy as np
@@ -134,11 +135,24 @@ def decode_rows(
     return decoded
 
 
-def encode_row(values: NDArray[np.float64], schema: ModelSchema) -> values_pb2.NamedRow:
-    """Convert one row, float64 (K,), to its form by name; a missing value has no kind."""
+def encode_row(
+    values: NDArray[np.float64],
+    schema: ModelSchema,
+    parts: Mapping[int, tuple[Range, ...]] = MappingProxyType({}),
+) -> values_pb2.NamedRow:
+    """Convert one row, float64 (K,), to its form by name; a missing value has no kind.
+
+    `parts` are the ranges of uncertain values by attribute.
+    """
     row = values_pb2.NamedRow()
-    for column, value in zip(schema.columns, values.tolist(), strict=True):
+    for k, (column, value) in enumerate(zip(schema.columns, values.tolist(), strict=True)):
         cell = row.values[column.name]
+        if k in parts and column.values is None:
+            cell.range.low, cell.range.high = parts[k][0][0], parts[k][-1][1]
+            continue
+        if k in parts:
+            cell.nominals.values.extend(column.name_of(int(low)) for low, _ in parts[k])
+            continue
         if math.isnan(value):
             continue
         if column.values is None:
@@ -209,6 +223,20 @@ def _decode_named(
     names = {column.name: k for k, column in enumerate(schema.columns)}
     required = [column for column in schema.columns if not column.missing]
 
+    def learned_ranges(
+        value: values_pb2.NamedValue, names_of: _Names, field: str, ranges: tuple[Range, ...]
+    ) -> tuple[Range, ...]:
+        """Return the ranges of a value of a row to learn from: a set teaches its names as single ones do."""
+        if schema.refusal_of_uncertain:
+            raise InvalidInput(field, schema.refusal_of_uncertain)
+        if names_of.column.values is None:
+            return ranges
+        texts = dict.fromkeys(names_of.spellings.name(name) for name in value.nominals.values)
+        if not texts.keys().isdisjoint({"", NOTHING}) and names_of.column.index_of(NOTHING) is None:
+            raise InvalidInput(field, "is a set with a missing value: name its values, or give no value")
+        numbers = {float(names_of.index_of(text, field, sizes, learn=True)) for text in texts}
+        return tuple((number, number) for number in sorted(numbers))
+
     def decode_row(i: int, row: values_pb2.NamedRow) -> list[tuple[AttributeColumn, Sequence[str], bool]]:
         """Fill in a row; return its names that the model has never seen, and whether they are beyond the bound."""
         found: list[tuple[AttributeColumn, Sequence[str], bool]] = []
@@ -230,12 +258,17 @@ def _decode_named(
             field = f"rows[{i}].{column.name}"
             ranges = _uncertain_ranges(row.values[column.name], column, field, learn)
             if ranges:
-                parts[i, k] = ranges
+                if learn:
+                    ranges = learned_ranges(row.values[column.name], known[k], field, ranges)
                 strange = [
                     name for name in row.values[column.name].nominals.values if column.index_of(name) is None
                 ]
                 if strange:
                     found.append((column, strange, column.fills_bucket))
+                if learn and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+                    values[i, k] = ranges[0][0]
+                else:
+                    parts[i, k] = ranges
                 continue
             number = _named_number(row, column, field, learn)
             if isinstance(number, str):
@@ -301,10 +334,6 @@ def _uncertain_ranges(
     kind = value.WhichOneof("kind")
     if kind not in ("nominals", "range"):
         return None
-    if learn:
-        raise InvalidInput(
-            field, "is uncertain, which only a row to classify may be: push it without a value"
-        )
     if kind == "range":
         low, high = value.range.low, value.range.high
         if column.values is not None:
@@ -312,6 +341,8 @@ def _uncertain_ranges(
                 field,
                 f"is the range {low!r} to {high!r}, but the attribute is nominal: give some of its values",
             )
+        if learn and (math.isinf(low) or math.isinf(high)):
+            raise InvalidInput(field, f"is the range {low!r} to {high!r}, must have finite ends")
         if not low <= high or (math.isinf(low) and low > 0) or (math.isinf(high) and high < 0):
             raise InvalidInput(
                 field, f"is the range {low!r} to {high!r}: the first must be a number not above the second"
@@ -324,8 +355,15 @@ def _uncertain_ranges(
         )
     if not names:
         raise InvalidInput(field, "is a set without values, must have at least one")
-    if len(names) > MAX_VALUES:
-        raise InvalidInput(field, f"is a set of {len(names)} values, at most {MAX_VALUES} are allowed")
+    most = (
+        column.index_count
+        if learn and column.is_full
+        else column.most + column.has_bucket
+        if learn
+        else MAX_VALUES
+    )
+    if len(names) > most:
+        raise InvalidInput(field, f"is a set of {len(names)} values, at most {most} are allowed")
     return value_ranges(names, column)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.specification.attributes import other_names
@@ -91,6 +92,7 @@ class ModelSchema:
     columns : attributes of the model, in declared order.
     frame : classes of the model.
     uid : tells the same to clients.
+    learner : the learner, a serialised ``quercus.v1.Plugin``.
     shapes : shapes of the log, of which the newest is that of the columns and the frame.
     """
 
@@ -100,6 +102,19 @@ class ModelSchema:
     frame: Frame
     uid: str = ""
     shapes: Shapes = NEVER_EXTENDED
+    learner: bytes = field(default=b"", repr=False)
+
+    @cached_property
+    def refusal_of_uncertain(self) -> str:
+        """Reason of the learner to refuse rows with uncertain values, in words; empty: there is none."""
+        from quercus.server.wire.plugins import decode_algorithm  # noqa: PLC0415 - for the rare rows that need it
+
+        if not self.learner:  # of no stored model
+            return ""
+        try:
+            return decode_algorithm(model_pb2.Plugin.FromString(self.learner)).refusal_of_uncertain
+        except InvalidInput as error:
+            return f"is uncertain, and whether the learner takes that is not known: {error.reason}"
 
     @property
     def identity(self) -> tuple[int, int]:
@@ -142,4 +157,6 @@ class ModelSchema:
             )
             for k, attribute in enumerate(message.attributes)
         )
-        return cls(record.name, record.key, columns, Frame(tuple(message.classes)), record.uid, record.shapes)
+        learner = message.algorithm.SerializeToString(deterministic=True)
+        frame = Frame(tuple(message.classes))
+        return cls(record.name, record.key, columns, frame, record.uid, record.shapes, learner)

@@ -6,10 +6,9 @@ from typing import Any
 from quercus.belief.errors import InvalidInput, shown
 from quercus.labelling import checks
 from quercus.labelling.event import EVENT_FIELDS, UNASKED, EventKind
+from quercus.labelling.row_values import WIDTH, attribute_count
 from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.admin.transfer_lines import DISPLAY, check_range
-
-WIDTH = 8  # bytes of a value
 
 # The fields that each kind of events has always, and those that it may have.
 _NEEDED: Mapping[EventKind, set[str]] = {
@@ -102,13 +101,15 @@ class LogReader:
         }
 
     def _take_instance(self, event: dict[str, Any], where: str) -> None:
-        size = len(event["values"])
+        try:
+            size = WIDTH * attribute_count(event["values"])
+        except InvalidInput:
+            raise InvalidInput(where, f"has values of {len(event['values'])} bytes, must be 8 each") from None
         if self._shapes.extensions:
             self._width = WIDTH * self._shapes.shape_of(event["sequence"]).attributes
         self._width = self._width or size
-        if size % WIDTH or not size or size != self._width:
-            must = f"{self._width} as those before" if self._width and not self._width % WIDTH else "8 each"
-            raise InvalidInput(where, f"has values of {size} bytes, must be {must}")
+        if size != self._width:
+            raise InvalidInput(where, f"has values of {size} bytes, must be {self._width} as those before")
         if event["id"] in self._ids:
             raise InvalidInput(where, f"has id {shown(event['id'])}, which an earlier instance has")
         if not self._is_unique:

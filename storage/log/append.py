@@ -3,8 +3,8 @@
 Rows are nearly always new, so they are inserted without a look: the unique index says whether an id was there. If one
 was, the transaction is given up and made anew, now with a look at all ids, to tell what is known from what differs.
 
-A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`).
-Every NaN has the same bytes, and -0.0 has those of 0.0. But the bytes of two forms of a label that mean the same differ
+A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`;
+`quercus.labelling.row_values`). The bytes of two forms of a label that mean the same differ
 (`quercus.belief.codec`). The display is no part of the content.
 """
 
@@ -13,13 +13,12 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import TypeAlias
 
-import numpy as np
-from numpy.typing import NDArray
 from sqlalchemy import Connection, bindparam, select, update
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling import checks
 from quercus.labelling.event import SOURCE, EventKind
+from quercus.labelling.row_values import pack_rows
 from quercus.storage.backend import backend_of
 from quercus.storage.clocks import Clock, StoreClock, Timestamps
 from quercus.storage.errors import AlreadyExists, ConflictingRows, FailedPrecondition, NotFound, Stale
@@ -180,7 +179,7 @@ class _Appender:
 
     def _new_rows(self, push: Push) -> tuple[Columns, tuple[AlreadyExists, ...]]:
         """Rows that are not there yet (in the store, in an earlier push, or earlier in this one), and refused ones."""
-        values = _packed_rows(push.values)
+        values = pack_rows(push.values, push.parts)
         different = set(push.ids)
         if (
             len(different) == len(push.ids)
@@ -252,14 +251,3 @@ def _check_push(push: Push) -> None:
         for number, identifier in enumerate(ids):
             checks.name_text(f"ids[{number}]", identifier)
     checks.storable_text("ids", "".join(ids))
-
-
-def _packed_rows(values: NDArray[np.float64]) -> list[bytes]:
-    """Return each row as little-endian float64 bytes: equal rows have equal bytes, every NaN and both zeros too."""
-    array = np.ascontiguousarray(values + 0.0, dtype="<f8")  # makes 0.0 of -0.0
-    missing = np.isnan(array)
-    if missing.any():
-        array = np.where(missing, np.nan, array).astype("<f8", copy=False)
-    data = array.tobytes()
-    width = 8 * array.shape[1]
-    return [data[start : start + width] for start in range(0, len(data), width)]

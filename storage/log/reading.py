@@ -2,15 +2,15 @@
 
 from itertools import groupby, islice
 
-import numpy as np
 from sqlalchemy import Connection, select, type_coerce
 from sqlalchemy.types import NullType
 
 from quercus.labelling import checks
 from quercus.labelling.event import Event, EventKind
+from quercus.labelling.row_values import unpack_rows
 from quercus.storage.backend import backend_of
 from quercus.storage.log.event_log import others_between
-from quercus.storage.records import Float64, InstanceColumns, LogSegment
+from quercus.storage.records import InstanceColumns, LogSegment
 from quercus.storage.rows import find_model, shapes_of
 from quercus.storage.schema import log
 
@@ -36,7 +36,8 @@ def read_log(connection: Connection, name: str, after: int, rows: int, size_byte
     for is_instance, run in groupby(kinds, int(EventKind.INSTANCE).__eq__):
         end = at + sum(1 for _ in run)
         if is_instance:
-            parts.append(InstanceColumns(after + 1 + at, _value_table(values[at:end]), labels[at:end]))
+            table, uncertain = unpack_rows(values[at:end])
+            parts.append(InstanceColumns(after + 1 + at, table, labels[at:end], uncertain))
         else:
             parts.extend(islice(others, end - at))
         at = end
@@ -67,9 +68,3 @@ def _read_columns(
             result.close()
             break
     return kinds, values, labels
-
-
-def _value_table(values: list[bytes]) -> Float64:
-    return (
-        np.frombuffer(b"".join(values), dtype="<f8").reshape(len(values), -1).astype(np.float64, copy=False)
-    )

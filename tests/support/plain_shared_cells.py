@@ -1,4 +1,4 @@
-"""Rows with uncertain cells, sent down the branches of trees in the plainest way (theory §16).
+"""Rows with uncertain cells, sent down the branches of trees in the plainest way (theory §14).
 
 A row is a list of cells: an index or a number, a set of indices, a pair ``(low, high)``, or None. Nothing is shared
 with `quercus.trees.learners.sharing`.

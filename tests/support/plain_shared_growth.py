@@ -1,4 +1,4 @@
-"""ABC4.5 over codes in the plainest way, whose rows may go down several branches in parts (theory §16)."""
+"""ABC4.5 over codes in the plainest way, whose rows may go down several branches in parts (theory §14)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Trees over codes whose rows may go down several branches, in parts (theory §16): grown anew at each look.
+"""Trees over codes whose rows may go down several branches, in parts (theory §14): grown anew at each look.
 
 A cell that is uncertain allows several codes. The weight of its row is shared among them in proportion to the rows of
 the node whose code is one of them, so every new row changes the weights of all uncertain ones, and with them the counts
@@ -29,8 +29,9 @@ from quercus.trees.growth.batch import (
 )
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.sample import Sample
+from quercus.trees.learners.cells import ColumnParts
 from quercus.trees.learners.evidential import evidential_prediction, node_counts, node_weight, sample_weights
-from quercus.trees.learners.sharing import LEAST_PART, ColumnParts
+from quercus.trees.learners.sharing import LEAST_PART
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
 from quercus.trees.rules.choice import Choices, CountedEntropies, SplitCells, choose_splits
@@ -200,12 +201,12 @@ class CodeRules(GrowthRules):
         cell = np.repeat(np.arange(at.size), np.diff(cells.start))
         np.add.at(steps, (cell, cells.low.astype(np.int64)), 1.0)
         np.add.at(steps, (cell, cells.high.astype(np.int64) + 1), -1.0)
-        allowed = steps.cumsum(axis=1)[:, :-1] * self._reachable(place, k)
+        allowed: Floats = steps.cumsum(axis=1)[:, :-1] * self._reachable(place, k)
         weights = sample_weights(self.sample, place)
         known = np.ones(place.rows.size) if weights is None else weights.copy()
         known[at] = 0.0
         seen = np.bincount(self.sample.codes[place.rows, k], known, minlength=arity)
-        shares = allowed * seen
+        shares: Floats = allowed * seen
         shares = np.where(shares.sum(axis=1, keepdims=True) > 0.0, shares, allowed)
         shares /= shares.sum(axis=1, keepdims=True)
         if weights is not None:
@@ -229,7 +230,10 @@ class CodeRules(GrowthRules):
         used, labels = np.unique(sample.ids[place.rows], return_inverse=True)
         labels, weights = labels.ravel(), sample_weights(sample, place)
         own = np.ones(labels.size) if weights is None else weights
-        parts, found, widths = [np.bincount(labels, own, minlength=used.size)[np.newaxis]], [], []
+        whole: Floats = np.bincount(labels, own, minlength=used.size)[np.newaxis].astype(np.float64)
+        parts: list[Floats] = [whole]
+        found: list[Ints] = []
+        widths: list[int] = []
         bounds, attribute = [0], splits.attribute[list(place.attributes)]
         left = np.array(place.attributes, np.int64)
         for k in np.unique(attribute).tolist():
@@ -279,7 +283,9 @@ class CodeRules(GrowthRules):
             settled = own.copy()
             settled[opened[0]] = 0.0
         pairs = self.sample.codes[place.rows, k].astype(np.int64) * size + labels
-        counted: Floats = np.bincount(pairs, settled, minlength=arity * size).reshape(arity, size)
+        counted: Floats = (
+            np.bincount(pairs, settled, minlength=arity * size).reshape(arity, size).astype(np.float64)
+        )
         if opened is not None:
             at, shares = opened
             of_contours = np.zeros((at.size, size))

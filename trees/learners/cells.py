@@ -153,6 +153,47 @@ class UncertainValues:
         return start, low, high
 
 
+@dataclass(frozen=True, eq=False)
+class ColumnParts:
+    """The uncertain cells of one attribute.
+
+    Parameters
+    ----------
+    rows
+        (u,) their rows, ascending.
+    start
+        (u + 1,) where the ranges of each begin.
+    low, high
+        The ends of the ranges, both included.
+    """
+
+    rows: Ints
+    start: Ints
+    low: Floats
+    high: Floats
+
+    def take(self, cells: Ints) -> "ColumnParts":
+        """Return some of the cells, ascending."""
+        length = np.diff(self.start)[cells]
+        start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+        at = np.arange(start[-1]) - np.repeat(start[:-1] - self.start[cells], length)
+        return ColumnParts(self.rows[cells], start, self.low[at], self.high[at])
+
+
+def columns_of(parts: Mapping[tuple[int, int], tuple[Range, ...]]) -> dict[int, ColumnParts]:
+    """Return the uncertain cells of rows by attribute; attributes without any are absent."""
+    by_attribute: dict[int, list[int]] = {}
+    for row, k in sorted(parts):
+        by_attribute.setdefault(k, []).append(row)
+    found = {}
+    for k, rows in by_attribute.items():
+        ranges = [parts[row, k] for row in rows]
+        start = np.concatenate([[0], np.cumsum([len(each) for each in ranges])]).astype(np.int64)
+        ends = np.array([end for each in ranges for end in each], dtype=np.float64)
+        found[k] = ColumnParts(np.array(rows, np.int64), start, ends[:, 0].copy(), ends[:, 1].copy())
+    return found
+
+
 def _ranges_of(value: Value, attribute: Attribute, field: str) -> tuple[Range, ...]:
     """Return the ranges that a value may lie in, none when it is unknown."""
     if value is None or (isinstance(value, float | np.floating) and math.isnan(value)):

@@ -51,7 +51,7 @@ class AccuracyFall:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """What has changed; nothing where both fields are empty.
+    """Changes of the recent past; none where both fields are empty.
 
     Attributes
     ----------

@@ -7,9 +7,9 @@ are taken in full: as contours and, for learners that use them, as mass function
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quercus.belief import evidence
 from quercus.belief.arrays import Floats
@@ -20,6 +20,7 @@ from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.belief.rules import dempster, discount
 from quercus.specification.attributes import Attribute, Nominal, WholeNominal
 from quercus.specification.model import Specification
+from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.entropy_model import BeliefEntropyModel
 from quercus.trees.learners.forest import ForestModel
 from quercus.trees.learners.learner import Learner, fit
@@ -27,7 +28,7 @@ from quercus.trees.learners.one_against_rest import OneAgainstRest
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.table import Table
 from quercus.trees.memory_forest.served import ServedForest
-from quercus.trees.tree.encoding import check_values
+from quercus.trees.tree.encoding import Parts, Range, check_uncertain
 from quercus.trees.tree.flat import FlatTree
 
 MAX_SETS_OF_A_LABEL = 1_024
@@ -102,6 +103,7 @@ class LoggedEvidence:
     def __init__(self, specification: Specification) -> None:
         self.specification = specification
         self._values: list[Floats] = []
+        self._parts: dict[tuple[int, int], tuple[Range, ...]] = {}
         self._labels: dict[Label, int] = {}  # number of each different label
         self._distinct: list[KnownLabel] = []  # the distinct labels, in order of their numbers
         self._which = array("i")  # number of the label of each instance
@@ -110,15 +112,17 @@ class LoggedEvidence:
     def __len__(self) -> int:
         return len(self._which)
 
-    def observe(self, values: Floats, labels: Sequence[Label]) -> None:
+    def observe(self, values: Floats, labels: Sequence[Label], parts: Parts = MappingProxyType({})) -> None:
         """Add instances: values (n, K) as in `quercus.trees.tree.encoding`, and a label each.
+
+        `parts` are ranges of uncertain values, by row (from 0 on) and attribute.
 
         Raises
         ------
         InvalidInput
             When a value is impossible; then nothing is taken.
         """
-        checked = check_values(self.specification, values)
+        checked = check_uncertain(self.specification, values, parts)
         if len(checked) != len(labels):
             raise InvalidInput("labels", f"are {len(labels)}, must be one for each of {len(checked)} rows")
         size = self.specification.frame.size
@@ -128,6 +132,8 @@ class LoggedEvidence:
                 known = replace(known, mass=few_sets(known.mass))
                 self._labels[label] = len(self._distinct)
                 self._distinct.append(known)
+        first = len(self)
+        self._parts |= {(first + row, k): ranges for (row, k), ranges in parts.items()}
         self._values.append(checked)
         self._which.extend(self._labels[label] for label in labels)
 
@@ -166,6 +172,11 @@ class LoggedEvidence:
             self._values = [np.concatenate([none, *self._values])]
         return self._values[0]
 
+    @property
+    def cells(self) -> UncertainValues:
+        """The values of all rows, some of which may be uncertain."""
+        return UncertainValues(self.values, self._parts)
+
     def contours(self) -> Floats:
         """Return the present contour of each row, (n, l)."""
         size = self.specification.frame.size
@@ -189,8 +200,8 @@ class LoggedEvidence:
             for instance, known in self._known.items():
                 masses[instance] = known.mass
             given = tuple(masses)
-        attributes = _with_learned_values(self.specification.attributes, values)
-        return Table(values, attributes, contours, np.ones(len(values)), given)
+        attributes = _with_learned_values(self.specification.attributes, self.cells)
+        return Table(values, attributes, contours, np.ones(len(values)), given, self._parts)
 
     def learn_model(self) -> LearnedModel:
         """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
@@ -247,14 +258,15 @@ def _recode_model(model: TreeModel, declared: tuple[Attribute, ...]) -> FlatTree
     return replace(flat, branch=branch)
 
 
-def _with_learned_values(
-    declared: tuple[Attribute, ...], values: NDArray[np.float64]
-) -> tuple[Attribute, ...]:
+def _with_learned_values(declared: tuple[Attribute, ...], cells: UncertainValues) -> tuple[Attribute, ...]:
     """Return the attributes with a placeholder for every value that was learned after the declaration."""
     found: list[Attribute] = []
-    for attribute, column in zip(declared, values.T, strict=True):
+    of_sets = np.full(len(declared), -1)
+    for (_, k), ranges in cells.parts.items():
+        of_sets[k] = max(of_sets[k], *(high for _, high in ranges))
+    for attribute, column, most in zip(declared, cells.values.T, of_sets.tolist(), strict=True):
         if isinstance(attribute, Nominal):
-            count = int(np.nanmax(column, initial=-1)) + 1
+            count = int(np.nanmax(column, initial=most)) + 1
             learned = (f"learned value {i}" for i in range(count - len(attribute.values)))
             found.append(WholeNominal(attribute.name, (*attribute.values, *learned), attribute.missing))
         else:

@@ -1,11 +1,10 @@
-"""Rows whose uncertain cells let them go down several branches: the part of each that goes down which (theory §16).
+"""Rows whose uncertain cells let them go down several branches: the part of each that goes down which (theory §14).
 
 A cell is a set of values or a range. Its row goes down every branch that one of these values takes, in proportion to
 the weight of the rows of the node whose known value is one of them (C4.5's rule for missing values, over the allowed
 values alone). Where no row has such a value, it goes down the allowed branches in equal parts.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,53 +13,12 @@ import numpy as np
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.learners.cells import Range
+from quercus.trees.learners.cells import ColumnParts
 from quercus.trees.learners.table import Table
 
 LEAST_PART: Final = 2.0**-10
 """A smaller part of a row is not divided any more: it goes down the branch of its largest share, of equal ones the
 first. So a row never has more parts than a tree can hold, however many of its cells are uncertain."""
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnParts:
-    """The uncertain cells of one attribute.
-
-    Parameters
-    ----------
-    rows
-        (u,) their rows, ascending.
-    start
-        (u + 1,) where the ranges of each begin.
-    low, high
-        The ends of the ranges, both included.
-    """
-
-    rows: Ints
-    start: Ints
-    low: Floats
-    high: Floats
-
-    def take(self, cells: Ints) -> "ColumnParts":
-        """Return some of the cells, ascending."""
-        length = np.diff(self.start)[cells]
-        start = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
-        at = np.arange(start[-1]) - np.repeat(start[:-1] - self.start[cells], length)
-        return ColumnParts(self.rows[cells], start, self.low[at], self.high[at])
-
-
-def columns_of(parts: Mapping[tuple[int, int], tuple[Range, ...]]) -> dict[int, ColumnParts]:
-    """Return the uncertain cells of a table by attribute; attributes without any are absent."""
-    by_attribute: dict[int, list[int]] = {}
-    for row, k in sorted(parts):
-        by_attribute.setdefault(k, []).append(row)
-    found = {}
-    for k, rows in by_attribute.items():
-        ranges = [parts[row, k] for row in rows]
-        start = np.concatenate([[0], np.cumsum([len(each) for each in ranges])]).astype(np.int64)
-        ends = np.array([end for each in ranges for end in each], dtype=np.float64)
-        found[k] = ColumnParts(np.array(rows, np.int64), start, ends[:, 0].copy(), ends[:, 1].copy())
-    return found
 
 
 @dataclass(frozen=True, eq=False)

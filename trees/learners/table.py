@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,10 +18,7 @@ from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.belief.measures import pignistic
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import MAX_ATTRIBUTES
-from quercus.trees.learners.cells import Range, UncertainValues
-
-if TYPE_CHECKING:
-    from quercus.trees.learners.sharing import ColumnParts
+from quercus.trees.learners.cells import ColumnParts, Range, UncertainValues, columns_of
 
 MAX_WEIGHT = 1e100  # of a row: products of sums of weights must have room
 
@@ -178,7 +175,8 @@ class Table:
         counted = np.ones(len(contours)) if weights is None else _fresh_numbers(weights, "weights")
         parts: Mapping[tuple[int, int], tuple[Range, ...]] = {}
         if isinstance(values, UncertainValues):
-            values, parts = values.values, values.parts
+            parts = values.parts
+            values = values.values
         return cls(_fresh_numbers(values, "values"), tuple(attributes), contours, counted, given, parts)
 
     def __len__(self) -> int:
@@ -242,10 +240,8 @@ class Table:
         return UncertainValues(self.values, self.parts)
 
     @cached_property
-    def uncertain(self) -> "dict[int, ColumnParts]":
+    def uncertain(self) -> dict[int, ColumnParts]:
         """The uncertain cells by attribute, see `quercus.trees.learners.sharing`; attributes without any are absent."""
-        from quercus.trees.learners.sharing import columns_of  # noqa: PLC0415 - it builds on tables
-
         return columns_of(self.parts)
 
 

@@ -1,4 +1,4 @@
-"""Uncertain values of the rows of a log, each completed by every member for itself (theory §16.4).
+"""Uncertain values of the rows of a log, each completed by every member for itself (theory §14.4).
 
 A completion is a draw among the values that are known of the attribute in the rows before it, the last 1,000, and that
 the cell allows; without any such value, a draw among the allowed values, each as likely. Rows that come later change

@@ -608,7 +608,7 @@ class Specification(_message.Message):
 
     @_builtins.property
     def guidance(self) -> Global___Guidance:
-        """What the lead tells labellers: a title, guidelines and example rows. Learning ignores it."""
+        """Guidance of the lead for labellers: a title, guidelines and example rows. Learning ignores it."""
 
     def __init__(
         self,
@@ -675,7 +675,7 @@ Global___Specification: _TypeAlias = Specification  # noqa: Y015
 
 @_typing.final
 class Guidance(_message.Message):
-    """What whoever leads the labelling of a model tells the labellers. A part of the specification that may change at any time."""
+    """Guidance of a lead for the labellers of a model. A part of the specification that may change at any time."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -208,7 +208,9 @@ class NamedValue(_message.Message):
     """
     @_builtins.property
     def nominals(self) -> Global___NominalSet:
-        """Only in rows to classify: one of several names, or a number within bounds."""
+        """An uncertain value: one of several names, or a number within bounds. A row to learn from goes down every branch that
+        its value allows, in parts; its range has finite ends. Learners that take known values alone refuse it.
+        """
 
     @_builtins.property
     def range(self) -> Global___Range: ...

@@ -1,4 +1,4 @@
-"""Who may label a model: a part of its policy."""
+"""The labellers of a model: a part of its policy."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -410,7 +410,7 @@ def test_nobody_holds_more_than_the_policy_allows(asking):
 
 
 def test_only_those_whom_the_policy_names_are_asked(asking):
-    """What somebody holds when the policy changes may still be answered; the queries of others are not touched."""
+    """A query that somebody holds when the policy changes may still be answered."""
     (held,) = take(asking, "carl", limit=1)
     asking.set_policy("m", Policy(labellers=("ann", "bob")))
     before = asking.get_model("m").times_opened
@@ -421,7 +421,7 @@ def test_only_those_whom_the_policy_names_are_asked(asking):
     answer(asking, held)
     asking.set_policy("m", Policy())
     assert asking.get_model("m").times_opened > before  # who waits is asked again
-    assert len(numbers(asking, "carl", 1)) == 1
+    assert len(numbers(asking, "Ann", 1)) == 1
 
 
 def test_the_share_of_a_labeller(asking, clock, helper):

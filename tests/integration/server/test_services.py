@@ -19,7 +19,7 @@ from quercus.specification.strategies import RECOMMENDED
 from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 RPCS = {
-    "ModelService": {"CreateModel", "GetModel", "ListModels", "ListLearners", "UpdateModel", "DeleteModel"},
+    "ModelService": {"CreateModel", "GetModel", "ListModels", "ListLearners", "UpdateModel", "ExtendModel", "DeleteModel"},
     "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance", "StateEvidence", "WatchEvents"},
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),

@@ -129,7 +129,7 @@ def test_an_operator_of_some_models_gives_itself_no_others(office: Office) -> No
 
 
 def test_a_server_that_asks_for_no_token_makes_none(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    """Whoever made one now would still have it on the day on which the server asks for tokens."""
+    """A token made now would still be there on the day on which the server asks for tokens."""
     live = start_live(tmp_path / "store.db", grower=False)
     with Client(live.server.address) as anyone:
         for call in CALLS[:3]:

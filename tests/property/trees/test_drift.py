@@ -48,7 +48,7 @@ def test_a_fall_is_found_where_a_slow_reading_of_the_bound_finds_one(seed: int) 
 
 
 def test_still_streams_rarely_alarm_and_changes_are_found_soon() -> None:
-    """Of 40 streams of 5,000 labels, in 20 blocks at a time, and of 40 that fall from .9 to .7."""
+    """40 streams of 5,000 labels, in 20 blocks at a time, and 40 that fall from .9 to .7."""
     rng = np.random.default_rng(0)
     false = sum(
         accuracy_fall(blocks[max(0, end - 20) : end]) is not None

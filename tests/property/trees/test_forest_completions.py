@@ -1,4 +1,4 @@
-"""The forest of many memories over rows with uncertain values (theory §16.4): draws by hand, batch equals increment."""
+"""The forest of many memories over rows with uncertain values (theory §14.4): draws by hand, batch equals increment."""
 
 from itertools import pairwise
 

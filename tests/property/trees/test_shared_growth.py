@@ -1,4 +1,4 @@
-"""Trees that follow a log whose rows have uncertain cells (theory §16): batch equals increment, and is the plain one."""
+"""Trees that follow a log whose rows have uncertain cells (theory §14): increment, batch and the plain way agree."""
 
 from itertools import pairwise
 

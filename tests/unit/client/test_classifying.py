@@ -64,5 +64,7 @@ def test_uncertain_values_travel_by_name() -> None:
     for row, wrong in (([{"a"}, "a"], "x"), ([1.0, Between(0.0, 1.0)], "y"), ([Between("a", 1.0), "a"], "x")):
         with pytest.raises(InvalidArgument, match=wrong):
             list(form.classify_requests("m", [row]))
-    with pytest.raises(InvalidArgument, match="text"):  # a pushed value is certain
-        RowEncoder(SPECIFICATION).encode(next(row_chunks([[1.0, {"a"}]], 10)))
+    pushed, is_new = RowEncoder(SPECIFICATION).encode(next(row_chunks(rows, 10)))
+    assert pushed == request.rows
+    assert not is_new
+    assert RowEncoder(SPECIFICATION).encode(next(row_chunks([[1.0, {"a", "zz"}]], 10)))[1]

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import math
 import random
 import warnings
 from decimal import Decimal
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 
 from quercus.client import Nominal, Numeric, Specification
+from quercus.client.values import Between
 from quercus.files import FileError, FileTable, open_table, read
 from quercus.files.errors import FileWarning
 from quercus.files.looking import Choices, Outcome, Remark
@@ -83,8 +85,8 @@ def test_wrong_rows_are_said_and_the_others_looked_at(tmp_path: Path, ending: st
         ("look_spelling", [("spelling", "colour", "said", 3), ("spelling", "colour", "said", 6)]),
         ("look_codes", [("codes", "zip", "said", 2)]),
         ("look_mixed", [("mixed", "doors", "said", 4)]),
-        ("uncertain_set", [("uncertain", "sky", "refused", 4)]),
-        ("uncertain_range", [("uncertain", "x", "refused", 3)]),
+        ("uncertain_set", [("set", "sky", "said", 4)]),
+        ("uncertain_range", [("range", "x", "said", 3)]),
         ("names_with_bar", []),
         ("truth_spelled", []),
         ("whole_numbers", []),
@@ -223,25 +225,57 @@ def test_cells_take_the_spelling_of_their_attribute() -> None:
     assert list(bound) == [["101"], ["101"], ["102"], ["1.10"]]
 
 
-def test_uncertain_cells_are_for_classify_alone() -> None:
+def test_uncertain_cells_are_sets_and_ranges() -> None:
     model = Specification([Nominal("sky", ("sun", "rain"))], ("up", "down"))
     table = open_table(CASES / "uncertain_set/in.csv")
-    with pytest.raises(
-        FileError, match=r"line 4, column 1 \(sky\): 'sun\|rain' is one of several.*quercus classify"
-    ):
-        list(Binding(table, model))
-    assert list(Binding(table, model, uncertain=True))[2] == [frozenset({"sun", "rain"})]
+    assert list(Binding(table, model))[2] == [frozenset({"sun", "rain"})]
     declared = Specification([Nominal("sky", ("sun", "rain", "sun|rain"))], ("up", "down"))
     assert list(Binding(table, declared))[2] == ["sun|rain"]
     numbers = Specification([Numeric("x")], ("up", "down"))
-    with pytest.raises(FileError, match=r"line 3, column 1 \(x\): '2..9' is a range.*quercus classify"):
-        list(Binding(open_table(CASES / "uncertain_range/in.csv"), numbers))
+    assert list(Binding(open_table(CASES / "uncertain_range/in.csv"), numbers))[1] == [Between(2.0, 9.0)]
     shops = Specification([Nominal("shop", ("North",))], ("up", "down"))
     assert list(Binding(open_table(CASES / "names_with_bar/in.csv"), shops))[2] == ["A|B"]
-    with pytest.raises(FileError, match=r"line 4, .*--attribute sky"):
-        infer_schema(table, class_column="class", nominal=["sky"])  # as codes are: 1, 2 and 1|2
+    assert list(Binding(open_table(CASES / "names_with_bar/in.csv"), shops, uncertain=True))[2] == [
+        frozenset({"A", "B"})
+    ]
+    made = infer_schema(table, class_column="class")
+    assert made.attributes[0] == Nominal("sky", ("rain", "sun"))
     taken = infer_schema(table, class_column="class", attributes=["sky"])
     assert taken.attributes[0] == Nominal("sky", ("rain", "sun", "sun|rain"))
+
+
+def test_read_returns_what_cells_allow() -> None:
+    found = read(CASES / "uncertain_set/in.csv")
+    assert math.isnan(found.values[2, 0])
+    assert found.parts == {(2, 0): ((0.0, 0.0), (1.0, 1.0))}
+    numbers = read(CASES / "uncertain_range/in.csv")
+    assert numbers.attributes[0] == Numeric("x")
+    assert numbers.parts == {(1, 0): ((2.0, 9.0),)}
+
+
+@pytest.mark.parametrize(
+    ("cells", "says"),
+    [
+        (["2", "3", "9..2"], r"line 4, column 1 \(x\): '9..2' is no range: give two finite numbers"),
+        (["2", "3", "1..1e999"], r"line 4, column 1 \(x\): '1..1e999' is no range"),
+        (["2", "3..4", "x..y"], r"line 4, column 1 \(x\): 'x..y' is neither a number nor a range"),
+        (["2", "3", "1|2"], r"line 4, column 1 \(x\): '1\|2' is one of several numbers; write a range"),
+    ],
+)
+def test_what_is_no_range_is_refused(tmp_path: Path, cells: list[str], says: str) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("x,class\n" + "".join(f"{cell},{'ab'[i % 2]}\n" for i, cell in enumerate(cells)))
+    with pytest.raises(FileError, match=says):
+        read(path, class_name="class")
+
+
+def test_a_bar_in_a_name_is_escaped(tmp_path: Path) -> None:
+    path = tmp_path / "sky.csv"
+    path.write_text("sky,class\nsun,a\nrain,b\nsun\\|rain,a\nrain|sun,b\n")
+    found = read(path)
+    assert found.attributes == (Nominal("sky", ("rain", "sun", "sun|rain")),)
+    assert found.values[:3, 0].tolist() == [1.0, 0.0, 2.0]
+    assert found.parts == {(3, 0): ((0.0, 0.0), (1.0, 1.0))}
 
 
 def test_what_is_ignored_is_not_judged() -> None:

@@ -221,21 +221,29 @@ def test_what_is_no_value_names_row_and_column(column: str, cell: Any, said: str
 
 
 @pytest.mark.parametrize(
-    "cell", [{"a", "b"}, frozenset({"a"}), (1, 2), Between(1, 2)], ids=["set", "frozenset", "pair", "range"]
+    ("column", "cell"), [("c", {"a", "b"}), ("c", frozenset({"a"})), ("n", (1, 2)), ("n", Between(1, 2))]
 )
-@pytest.mark.parametrize("column", ["c", "n"])
-def test_uncertain_values_are_refused_where_rows_are_learned(column: str, cell: Any) -> None:
+def test_uncertain_values_are_refused_in_a_pool(column: str, cell: Any) -> None:
     known = pd.DataFrame({"c": ["a", "b"], "n": [1.0, 2.0]})
     rows = known.astype(object)
     rows.at[1, column] = cell
     forest = ActiveForestClassifier(n_estimators=2)
-    said = rf"rows\[1\], column '{column}'.*sets and ranges of values are for rows to predict"
-    with pytest.raises((TypeError, ValueError), match=said):
-        forest.fit(rows, ["x", "y"])
-    with pytest.raises((TypeError, ValueError), match=said):
-        forest.fit(known, ["x", "y"]).partial_fit(rows, ["x", "y"])
-    with pytest.raises((TypeError, ValueError), match=said):
-        forest.query(known, ["x", None], candidates=rows)
+    forest.fit(rows, ["x", "y"])
+    forest.partial_fit(rows, ["x", "y"])
+    said = rf"rows\[1\], column '{column}'.*not for those of a pool"
+    for candidates in (rows, None):
+        with pytest.raises((TypeError, ValueError), match=said):
+            forest.query(known if candidates is rows else rows, ["x", None], candidates=candidates)
+
+
+@pytest.mark.parametrize(
+    ("column", "cell"), [("c", (1, 2)), ("c", Between(1, 2)), ("n", (2, 1)), ("n", (0, np.inf))]
+)
+def test_uncertain_values_of_the_wrong_kind_are_refused(column: str, cell: Any) -> None:
+    rows = pd.DataFrame({"c": ["a", "b"], "n": [1.0, 2.0]}).astype(object)
+    rows.at[1, column] = cell
+    with pytest.raises((TypeError, ValueError), match=column):
+        ActiveForestClassifier(n_estimators=2).fit(rows, ["x", "y"])
 
 
 @pytest.mark.parametrize(

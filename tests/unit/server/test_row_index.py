@@ -44,7 +44,7 @@ def push(store: Store, first: int, count: int) -> None:
 
 @pytest.fixture
 def read(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """How many events, rows' histories and ids the store has been asked for."""
+    """Numbers of events, histories and ids that the store has been asked for."""
     counts = {"read_log": 0, "history": 0, "row_ids": 0}
 
     def counted(name: str, size: Any) -> None:

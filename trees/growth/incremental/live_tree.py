@@ -162,7 +162,7 @@ class LiveTree:
         if self._shared is None:
             # such rows are rare, and a server that has none needs not the module
             from quercus.trees.growth.shared_growth import CodeRules, SharedGrowth  # noqa: PLC0415
-            from quercus.trees.learners.sharing import columns_of  # noqa: PLC0415
+            from quercus.trees.learners.cells import columns_of  # noqa: PLC0415
 
             self._shared = SharedGrowth(CodeRules(self.sample, columns_of(self._parts), self._rules))
             self.table.end_look()

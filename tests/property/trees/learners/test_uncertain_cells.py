@@ -1,4 +1,4 @@
-"""Rows to learn from whose cells are sets or ranges (theory §16): learners against plain computations."""
+"""Rows to learn from whose cells are sets or ranges (theory §14): learners against plain computations."""
 
 from fractions import Fraction
 
