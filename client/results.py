@@ -1882,8 +1882,8 @@ class LabellingPolicy:
         Names of the labellers who are asked and may state labels, at most 1,000; empty: everybody. Whoever holds a
         query when the policy changes may still answer it. Operators state labels for anybody.
     combination
-        How the answers of several labellers are combined: by Dempster's rule (``dempster``, the default), or by the
-        cautious rule where they may have conferred (``cautious``).
+        Rule that combines the answers of several labellers: Dempster's (``dempster``, the default), or the cautious
+        one where they may have conferred (``cautious``).
     """
 
     answers_per_query: int = 1

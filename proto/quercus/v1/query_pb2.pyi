@@ -2450,8 +2450,8 @@ class LabellingPolicy(_message.Message):
     corrections: Global___CorrectionPermission.ValueType
     """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone`, or `nobody`."""
     combination: Global___CombinationRule.ValueType
-    """How the answers of several labellers are combined: by Dempster's rule (`dempster`, the default), or by the cautious rule
-    where they may have conferred (`cautious`).
+    """Rule that combines the answers of several labellers: Dempster's (`dempster`, the default), or the cautious one where they may
+    have conferred (`cautious`).
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
