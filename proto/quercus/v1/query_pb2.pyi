@@ -2204,7 +2204,7 @@ Global___Agreement: _TypeAlias = Agreement  # noqa: Y015
 
 @_typing.final
 class LabellerPair(_message.Message):
-    """The agreement of two labellers: how often they name the same class."""
+    """The agreement of two labellers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
