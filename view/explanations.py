@@ -146,5 +146,5 @@ def seen_text(shown: str, classes: Sequence[str]) -> str:
     if parts["tree"] == "-":
         return "saw no reason"
     guess = guess_in(shown)
-    known = guess is not None and guess < len(classes)
-    return f"saw the reason of tree {parts['tree']}" + (f" and the guess {classes[guess]}" if known else "")
+    head = f"saw the reason of tree {parts['tree']}"
+    return f"{head} and the guess {classes[guess]}" if guess is not None and guess < len(classes) else head
