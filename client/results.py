@@ -786,17 +786,34 @@ class AccuracyBlock:
         Precise rows whose class was predicted.
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
+    unasked_rows
+        Rows among these whose label no query asked for: no strategy chose them.
+    unasked_expected
+        The sum of ``expected`` over those.
+    confusion
+        The precise rows, by the class that was predicted and that of the label; in order, without empty cells.
     """
 
     rows: int
     precise_rows: int = 0
     right: int = 0
     expected: float = 0.0
+    unasked_rows: int = 0
+    unasked_expected: float = 0.0
+    confusion: tuple[ConfusionCell, ...] = ()
 
     @classmethod
     def from_message(cls, message: model_pb2.AccuracyBlock) -> Self:
         """Return the result of a message."""
-        return cls(message.rows, message.precise_rows, message.right, message.expected)
+        return cls(
+            message.rows,
+            message.precise_rows,
+            message.right,
+            message.expected,
+            message.unasked_rows,
+            message.unasked_expected,
+            tuple(ConfusionCell.from_message(each) for each in message.confusion),
+        )
 
 
 @dataclass(frozen=True)
@@ -810,14 +827,17 @@ class RecentAccuracy(RecentAccuracyAdditions):
     ----------
     blocks
         Blocks of 50 rows, the oldest first; the newest may have fewer.
+    labelled_rows
+        Rows with a label, of which the newest are those of the blocks.
     """
 
     blocks: tuple[AccuracyBlock, ...]
+    labelled_rows: int = 0
 
     @classmethod
     def from_message(cls, message: model_pb2.RecentAccuracy) -> Self:
         """Return the result of a message."""
-        return cls(tuple(AccuracyBlock.from_message(each) for each in message.blocks))
+        return cls(tuple(AccuracyBlock.from_message(each) for each in message.blocks), message.labelled_rows)
 
 
 @dataclass(frozen=True)
@@ -1643,7 +1663,7 @@ class AdjudicationReport:
 
 @dataclass(frozen=True)
 class LabellerPair:
-    """How often two labellers name the same class.
+    """The agreement of two labellers.
 
     Attributes
     ----------
@@ -1701,7 +1721,7 @@ class LabellerConfusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the labellers of a model agree.
+    """The agreement of the labellers of a model.
 
     Each counts by the newest label of their own, also where it was overruled. A label counts in ``alpha``, pairs
     and confusions where it has one most plausible class.

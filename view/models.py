@@ -87,7 +87,7 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "refused", f"{model.queries_refused:,}"
     yield "open queries", f"{model.queries_open:,}"
     yield "leased queries", f"{model.queries_leased:,}"
-    yield "contradicting answers", f"{model.conflicts:,}"
+    yield "answers against pushed labels", f"{model.conflicts:,}"
     yield "tree", tree_text(model)
     if model.growth_stopped:
         yield "growth stopped", model.growth_stopped

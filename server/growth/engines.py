@@ -266,12 +266,19 @@ class TreeEngine:
             codes, flat = sample.codes[rows], self._grown.flat
             ends = flat.route(codes, _numbers_of(codes, state.edges))
             contours = sample.table.contours[sample.ids[rows]]
-            self._accuracy = count_rows(self._accuracy, flat.klass[ends], contours)
+            asked = np.isin(rows, [event.instance for event in events if isinstance(event, Answered)])
+            self._accuracy = count_rows(self._accuracy, flat.klass[ends], contours, asked)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
         """Accuracy of the grown trees on rows whose label came later, in blocks, the oldest first."""
         return self._accuracy
+
+    @property
+    def labelled_rows(self) -> int:
+        """Number of rows with a label that says something."""
+        sample = self._state.evidence
+        return int(np.count_nonzero(~sample.table.vacuous[sample.ids]))
 
     def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""

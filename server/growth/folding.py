@@ -235,6 +235,7 @@ class LogFolder:
             self._engine.is_settled,
             grown.confidence,
             grown.other_names,
+            self._engine.labelled_rows,
             self._engine.drift,
             self._engine.attribute_names,
         )

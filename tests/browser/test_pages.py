@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import CLASSES, answer, kept, make_wine, press
 from playwright.sync_api import Page, expect
 
-from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
+from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification, Statement
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
@@ -39,6 +39,9 @@ def seen(client: Client) -> str:
     name = make_wine(client, "b-seen", algorithm="abc45")  # a forest is judged from its eleventh row on
     for _, query in zip(range(6), client.queries(name, "tom"), strict=False):
         client.answer(query, CLASSES[int(query.values["alcohol"] or 0) % 3])
+    labels = [Statement(f"bottle-{k}", CLASSES[k % 3], "ann") for k in range(9)]
+    labels += [Statement(f"bottle-{k}", CLASSES[0], "bob") for k in range(9)]
+    client.state(name, labels)
     client.wait_grown(name)
     return name
 
@@ -61,6 +64,7 @@ def test_every_page_is_accessible(
         f"/m/{seen}/label/history",
         f"/m/{seen}",
         f"/m/{seen}/tree",
+        f"/m/{seen}/disputes",
         "/m/none/tree",
     )
     axe = Axe()
@@ -171,10 +175,12 @@ def test_pages_whose_scripts_do_not_come_are_accessible(visit: Visit, seen: str)
 
 def test_the_accuracy_over_the_recent_past_is_drawn(visit: Visit, seen: str) -> None:
     page = visit(f"/m/{seen}")
-    picture = page.get_by_role("img", name=re.compile(r"^\d\S* % (expected )?right of the last 6 labels"))
-    expect(picture).to_be_visible()
-    page.get_by_text("As a table").click()
-    expect(page.get_by_role("table", name="Accuracy by block")).to_be_visible()
+    expect(
+        page.get_by_role("img", name=re.compile("^Accuracy over the number of labels learned"))
+    ).to_be_visible()
+    page.get_by_text("The curve as a table").click()
+    expect(page.get_by_role("table", name="Accuracy by block of labels")).to_be_visible()
+    expect(page.locator("#needed")).to_contain_text("cannot be told yet")
 
 
 EVIL = [

@@ -123,8 +123,15 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
     assert own is not None
     assert f"On all rows: {own.mean * 100:.1f} % right by its own estimate, the mean over 140 rows" in page
     assert "are the hardest" not in page  # nobody was asked
-    assert page.count('class="curve accuracy"') == 1
-    assert page.count('<th scope="row">50</th>') == sum(block.rows == 50 for block in found.blocks) > 0
+    assert page.count('<svg class="learning"') == 1
+    assert page.count('class="point"') == len(found.blocks) > 1
+    assert "rows that no query asked about, each predicted before it was learned" in page
+    assert "taught the model too, and no second model learned without the answers." in page
+    assert f"{sum(block.right for block in found.blocks)} of {found.precise_rows} rows the same" in page
+    assert page.index("How good is it now") < page.index("<h2>Numbers</h2>") < page.index("Attributes</h2>")
+    assert "93.5 % right</th>" in ann.get(f"/m/{name}?target=93,5").text
+    for wrong in ("", "x", "nan", "100", "-3"):
+        assert ann.get(f"/m/{name}?target={wrong}").status == 200
 
 
 def test_events_tell_of_trees_and_are_bounded(ann: Visitor, model: str) -> None:
