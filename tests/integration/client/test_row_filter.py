@@ -109,7 +109,9 @@ def test_rows_are_disputed_where_labels_of_two_labellers_have_no_class_in_common
         if len(set(said)) > 1:
             expected.append(row.id)
     assert len(expected) > 3
-    assert listed(client, RowFilter(disputed=True)) == expected  # the label that came with a row takes no part
+    assert (
+        listed(client, RowFilter(disputed=True)) == expected
+    )  # the label that came with a row takes no part
 
 
 def test_the_next_page_knows_what_was_said_since(client: Client, rows: list[Instance]) -> None:
