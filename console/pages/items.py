@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import name_of
+from quercus.client.algorithms import asks_with_forest, name_of
 from quercus.client.answers import AnswerFilter, Statement
 from quercus.client.errors import QuercusError
 from quercus.client.places import plain_text
@@ -268,6 +268,7 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
         "bars": share_bars(found.classes, found.theta, found.belief, found.plausibility),
         "tests": tuple(found.path or ()),
         "path": [each.text for each in merge_conditions(found.path or (), nominal_names(model))],
+        "of_forest": asks_with_forest(model.specification.algorithm),
         "version": found.version,
         "node": found.node,
     }

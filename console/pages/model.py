@@ -20,6 +20,7 @@ from quercus.specification.values import finite_number
 from quercus.view.answers import guesses_taken
 from quercus.view.confusion import confusion_table
 from quercus.view.disputes import dispute_text
+from quercus.view.guidance import title_of
 from quercus.view.learning import (
     TARGETS,
     all_cells,
@@ -117,6 +118,7 @@ async def _model_page(
         ],
         learning=learning_picture(points, curve) if points else None,
         points=point_rows(points),
+        title=title_of(shown),
         accuracy_said=_accuracy_text(shown),
         now=now_text(curve),
         basis=basis_text(shown.accuracy) if shown.accuracy and shown.accuracy.rows else "",

@@ -70,13 +70,13 @@ def model_page(model: Model) -> RenderableType:
 
 
 def confusion_grid(found: ConfusionTable, said: str) -> Table:
-    """Return a confusion matrix: a row for each class that holds, a column for each that was said."""
-    grid = Table("holds", box=None, pad_edge=False, header_style="none")
-    for name in (*(f"{said} {name}" for name in found.classes), "found"):
+    """Return a confusion matrix: a row for each label that holds, a column for each that was said."""
+    grid = Table("label", box=None, pad_edge=False, header_style="none")
+    for name in (*(f"{said} {name}" for name in found.classes), "recall"):
         grid.add_column(name, justify="right", overflow="fold")
     for name, counts, recall in found.rows:
         grid.add_row(name, *(f"{count:,}" for count in counts), recall)
-    grid.add_row(f"right of {said}", *found.precision, "")
+    grid.add_row("precision", *found.precision, "")
     return grid
 
 

@@ -125,7 +125,7 @@ def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[
         66,
         63 / 66,
     )
-    assert accuracy_line(found) == "95.5 % right of the last 66 labels that came after a prediction  █▇"
+    assert accuracy_line(found) == "95 % right of the last 66 labels that came after a prediction  █▇"
 
 
 @pytest.mark.parametrize("algorithm", ["active-forest", "abc45", "e2m", "c45"])
