@@ -19,8 +19,8 @@ from quercus.client.additions import (
     TreeAdditions,
     TreeUpdateAdditions,
 )
-from quercus.client.algorithms import parameter_of
 from quercus.client.display_messages import display_of
+from quercus.client.plugins import parameter_of
 from quercus.client.reading import (
     Words,
     fact_of,
@@ -2011,7 +2011,7 @@ class Tree(TreeAdditions):
         Its nodes, in pre-order.
     created_at
         When it was grown.
-    algorithm
+    learner
         The learner's name, e.g. ``abc45``, ``c45``, ``forest``.
     members
         All trees of the version: several for a forest, and for learners with one tree per class.
@@ -2026,7 +2026,7 @@ class Tree(TreeAdditions):
     attributes: tuple[AttributeBranches, ...]
     nodes: tuple[TreeNode, ...]
     created_at: datetime
-    algorithm: str = ""
+    learner: str = ""
     members: tuple[Member, ...] = ()
     member: int = 0
 
@@ -2041,7 +2041,7 @@ class Tree(TreeAdditions):
             tuple(AttributeBranches.from_message(each) for each in message.attributes),
             nodes_of(message),
             to_datetime(message.create_time),
-            message.algorithm,
+            message.learner,
             tuple(Member.from_message(each) for each in message.members),
             message.member,
         )

@@ -135,7 +135,7 @@ def explain_row(store: Store, task: ReplayTask) -> pb.ExplainRowResponse:
     response = pb.ExplainRowResponse(
         classes=specification.frame.classes,
         complete=not again,
-        beside=specification.algorithm.asks == "forest",
+        beside=specification.learner.asks == "forest",
     )
     _add_found(response, store, schema, task, steps, found, history)
     for message in _predictions_in(response):

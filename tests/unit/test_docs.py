@@ -181,7 +181,7 @@ def test_every_section_that_code_cites_exists() -> None:
 
 
 def test_no_founding_note_is_cited_that_the_repository_does_not_hold() -> None:
-    grep = ["git", "grep", "-lE", "ALGORITHMS §|DESIGN §", "--", "*.py", "*.md", "*.proto"]
+    grep = ["git", "grep", "-lE", "LEARNERS §|DESIGN §", "--", "*.py", "*.md", "*.proto"]
     found = subprocess.run(grep, cwd=ROOT, capture_output=True, text=True, check=False).stdout.split()
     assert set(found) <= {"tests/unit/test_docs.py"}
 

@@ -235,7 +235,7 @@ class Tree(_message.Message):
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
-    ALGORITHM_FIELD_NUMBER: _builtins.int
+    LEARNER_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     MEMBER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
@@ -246,7 +246,7 @@ class Tree(_message.Message):
     """Its version, from 1."""
     as_of: _builtins.int
     """Number of the last event of the log that it contains."""
-    algorithm: _builtins.str
+    learner: _builtins.str
     """The learner's name, e.g. `abc45`, `c45`, `forest`."""
     member: _builtins.int
     """Index of the member that `nodes` describe."""
@@ -280,13 +280,13 @@ class Tree(_message.Message):
         attributes: _abc.Iterable[Global___AttributeBranches] | None = ...,
         nodes: Global___Nodes | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
-        algorithm: _builtins.str = ...,
+        learner: _builtins.str = ...,
         members: _abc.Iterable[Global___Member] | None = ...,
         member: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "nodes", b"nodes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm", b"algorithm", "as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "member", b"member", "members", b"members", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "learner", b"learner", "member", b"member", "members", b"members", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -19,7 +19,7 @@ def client(shared_server: Serving) -> Iterator[Client]:
 
 def test_a_page_says_then_and_now_and_who_changed_it(ann: Visitor, client: Client) -> None:
     attributes = [Numeric("size", edges=[1.0, 2.0]), Nominal("colour", ["red", "green"])]
-    client.create_model("w", Specification(attributes, ["oak", "<b>"], algorithm="abc45", budget=0))
+    client.create_model("w", Specification(attributes, ["oak", "<b>"], learner="abc45", budget=0))
     client.push("w", [[0.5, "red"], [1.5, "green"], [2.5, "red"]], ["oak", None, None], ids=["a/0", "b", "c"])
     client.state("w", [Statement(each, "<b>", "bob", comment="looked <twice>") for each in ("b", "c")])
     client.wait_grown("w")

@@ -53,9 +53,9 @@ def operator(live: Any) -> Iterator[Client]:
         yield client
 
 
-def fill(client: Client, model: str, algorithm: Any) -> None:
+def fill(client: Client, model: str, learner: Any) -> None:
     """Push rows, some with labels, between statements, some of which are taken back."""
-    client.create_model(model, Specification(ATTRIBUTES, CLASSES, algorithm=algorithm, budget=0))
+    client.create_model(model, Specification(ATTRIBUTES, CLASSES, learner=learner, budget=0))
     rng = np.random.default_rng(7)
     cells: list[list[Any]] = [
         [float(x), "weak" if w else "strong"]
@@ -105,15 +105,15 @@ def told(explanation: RowExplanation) -> dict[int, Said]:
     }
 
 
-@pytest.mark.parametrize("algorithm", ["abc45", {"name": "active-forest", "trees": 3}, "e2m"])
+@pytest.mark.parametrize("learner", ["abc45", {"name": "active-forest", "trees": 3}, "e2m"])
 def test_changes_are_those_of_models_grown_from_scratch_at_every_event(
-    live: Any, operator: Client, algorithm: Any
+    live: Any, operator: Client, learner: Any
 ) -> None:
     store, name = (
         live.server.core.store,
-        f"of-{algorithm if isinstance(algorithm, str) else algorithm['name']}",
+        f"of-{learner if isinstance(learner, str) else learner['name']}",
     )
-    fill(operator, name, algorithm)
+    fill(operator, name, learner)
     last = operator.get_model(name).sequence_committed
     slow = {at: said_from_scratch(store, name, at, "r4") for at in range(1, last + 1)}
     changed = [at for at in range(2, last + 1) if slow[at] != slow[at - 1]]
