@@ -71,12 +71,12 @@ def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object
 def model_html(model: Model) -> str:
     """Return the state of a model as a table."""
     specification = model.specification
-    algorithm = specification.algorithm
+    learner = specification.learner
     accuracy = model.accuracy.accuracy if model.accuracy is not None else None
     rows = [
         ("classes", ", ".join(specification.classes)),
         ("attributes", f"{len(specification.attributes):,}"),
-        ("algorithm", algorithm["name"] if isinstance(algorithm, Mapping) else algorithm),
+        ("learner", learner["name"] if isinstance(learner, Mapping) else learner),
         ("rows", f"{model.instance_count:,}"),
         ("answers", f"{model.queries_answered:,} of {model.budget:,}"),
         ("refused", f"{model.queries_refused:,}"),
@@ -86,7 +86,7 @@ def model_html(model: Model) -> str:
         ("events not yet in it", f"{model.lag:,}"),
         ("recent accuracy", "not known yet" if accuracy is None else percent_text(accuracy, 1)),
     ]
-    return table_html(f"model {model.name}", ("", "value"), rows, len(rows))
+    return table_html(f"model {model.name}", ("what", "value"), rows, len(rows))
 
 
 def classification_html(found: Classification) -> str:

@@ -101,7 +101,7 @@ def figure(value: float | None) -> str:
 
 def agreement_rows(agreement: Agreement) -> Iterator[tuple[str, str]]:
     """Yield the figures over all labellers, each with its name."""
-    yield "in dispute", dispute_text(agreement)
+    yield "in dispute", f"{agreement.disputed:,} of {counted(agreement.shared, 'row')}"
     if agreement.adjudicated:
         yield "adjudicated", counted(agreement.adjudicated, "row")
     of = f"{counted(agreement.alpha_labels, 'label')} of {counted(agreement.alpha_rows, 'row')}"

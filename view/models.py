@@ -142,10 +142,11 @@ def accuracy_text(recent: RecentAccuracy | None) -> str:
     """Return the accuracy of recent predictions in words."""
     if recent is None or not recent.rows:
         return "not known yet"
+    digits = 0 if recent.rows < 1_000 else 1  # more would be noise
     rows = f"of the last {counted(recent.rows, 'label')} that came after a prediction"
     if recent.accuracy is None or recent.precise_rows < recent.rows:
-        return f"{percent_text(recent.expected, 1)} expected right {rows}"
-    return f"{percent_text(recent.accuracy, 1)} right {rows}"
+        return f"{percent_text(recent.expected, digits)} expected right {rows}"
+    return f"{percent_text(recent.accuracy, digits)} right {rows}"
 
 
 def accuracy_line(recent: RecentAccuracy | None) -> str:

@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from quercus.client import algorithms
+from quercus.client import plugins
 from quercus.client.results import Labeller, Model
 from quercus.specification.model import Specification
 from quercus.specification.parameter import parameters_of
@@ -70,13 +70,13 @@ def model_page(model: Model) -> RenderableType:
 
 
 def confusion_grid(found: ConfusionTable, said: str) -> Table:
-    """Return a confusion matrix: a row for each class that holds, a column for each that was said."""
-    grid = Table("holds", box=None, pad_edge=False, header_style="none")
-    for name in (*(f"{said} {name}" for name in found.classes), "found"):
+    """Return a confusion matrix: a row for each label that holds, a column for each that was said."""
+    grid = Table("label", box=None, pad_edge=False, header_style="none")
+    for name in (*(f"{said} {name}" for name in found.classes), "recall"):
         grid.add_column(name, justify="right", overflow="fold")
     for name, counts, recall in found.rows:
         grid.add_row(name, *(f"{count:,}" for count in counts), recall)
-    grid.add_row(f"right of {said}", *found.precision, "")
+    grid.add_row("precision", *found.precision, "")
     return grid
 
 
@@ -87,8 +87,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "classes", ", ".join(spec.classes)
     for text in extension_texts(model):
         yield "later", text
-    yield "algorithm", algorithms.plugin_text(spec.algorithm)
-    yield "strategy", algorithms.plugin_text(spec.strategy)
+    yield "learner", plugins.plugin_text(spec.learner)
+    yield "strategy", plugins.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
         if each.name != "budget":  # it stands beside the number of answers
             value = getattr(spec, each.name)

@@ -53,7 +53,7 @@ class Tables(HTMLParser):
 
 
 def model(name: str = "wine", classes: tuple[str, ...] = ("a", "b")) -> Model:
-    definition = Specification([Numeric("x")], classes, budget=20, algorithm="abc45")
+    definition = Specification([Numeric("x")], classes, budget=20, learner="abc45")
     return Model(name, definition, NOW, 1200, 1180, tree_version=3, instance_count=1178, queries_answered=7)
 
 
@@ -97,7 +97,7 @@ def test_a_model_has_its_numbers() -> None:
     assert ["answers", "7 of 20"] in found.rows
     assert ["newest tree", "version 3"] in found.rows
     assert ["events not yet in it", "20"] in found.rows
-    assert ["algorithm", "abc45"] in found.rows
+    assert ["learner", "abc45"] in found.rows
 
 
 def test_predictions_have_theirs() -> None:
