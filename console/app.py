@@ -34,6 +34,7 @@ from quercus.console.pages import (
     sign_in,
     tokens,
     tree,
+    why,
 )
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
@@ -80,6 +81,7 @@ ROUTES = [
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
     Route("/m/{model}/items", items.items),
     Route("/m/{model}/items/row", items.row),
+    Route("/m/{model}/items/why", why.why),
     Route("/m/{model}/items/say", items.say, methods=["POST"]),
     Route("/m/{model}/items/beside", items.beside),
     Route("/m/{model}/items/bulk", bulk.bulk, methods=["POST"]),

@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import plugin_text
 from quercus.client.errors import AlreadyExists, InvalidArgument
 from quercus.client.places import plain_text
+from quercus.client.plugins import plugin_text
 from quercus.client.results import Answer, Model
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
@@ -106,7 +106,7 @@ async def _model_page(
         state=state_text(shown),
         numbers=[
             *number_rows(shown),
-            ("learner", plugin_text(shown.specification.algorithm)),
+            ("learner", plugin_text(shown.specification.learner)),
             ("query strategy", plugin_text(shown.specification.strategy)),
             ("created", f"{shown.created_at:%Y-%m-%d %H:%M} UTC"),
         ],

@@ -209,7 +209,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
             return await core.read(_list_page, core.store, model, after, size)
         schema = await core.catalogue.reload_schema(model)
         wanted = read_selection(request.filter, request.order_by, schema.frame.classes)
-        kind = f"rows-{crc32(f'{wanted}'.encode()):08x}"
+        kind = f"rows-{crc32(f'{schema.key} {wanted}'.encode()):08x}"
         begin = read_row_token(kind, request.page_token)
         classifier = None
         if request.include_guesses or wanted.needs_guesses:

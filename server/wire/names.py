@@ -18,7 +18,7 @@ ANY: Final = "-"
 """Model id that stands for any model."""
 
 MOST_LISTED = 12
-_KEY = re.compile(r"-?[0-9]{1,19}\.[0-9]{1,17}(e[-+][0-9]{1,3})?|-?[0-9]e[-+][0-9]{1,3}")
+_KEY = re.compile(r"-?[0-9]{1,19}\.[0-9]{1,20}(e[-+][0-9]{1,3})?|-?[0-9]e[-+][0-9]{1,3}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 
 
@@ -130,7 +130,7 @@ def read_row_token(kind: str, token: str) -> tuple[float, int] | None:
 
 
 def _bad_token(kind: str, token: str) -> InvalidInput:
-    listing = "rows with this filter and order" if kind.startswith("rows-") else kind
+    listing = "rows of this model with this filter and order" if kind.startswith("rows-") else kind
     return InvalidInput("page_token", f"{token[:80]!r} was not made by a listing of {listing}")
 
 

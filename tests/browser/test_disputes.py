@@ -131,7 +131,7 @@ def test_two_labellers_differ_and_a_third_settles_by_keys(
     """200 items with two answers each; all that differ are settled, and the export has every word with its author."""
     name = "b-adjudicated"
     attributes = [Numeric("alcohol", cuts=8), Nominal("soil", ["clay", "lime"])]
-    client.create_model(name, Specification(attributes, CLASSES, budget=2 * ITEMS, algorithm="abc45"))
+    client.create_model(name, Specification(attributes, CLASSES, budget=2 * ITEMS, learner="abc45"))
     client.set_labelling_policy(name, LabellingPolicy(answers_per_query=2, max_conflict=1.0))
     rows = [[11 + k % 9 * 0.5, ["clay", "lime"][k % 2]] for k in range(ITEMS)]
     truth = {f"bottle-{k}": CLASSES[k % 9 // 3] for k in range(ITEMS)}

@@ -36,7 +36,7 @@ CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k
 @pytest.fixture(scope="module")
 def seen(client: Client) -> str:
     """A model that tests look at."""
-    name = make_wine(client, "b-seen", algorithm="abc45")  # a forest is judged from its eleventh row on
+    name = make_wine(client, "b-seen", learner="abc45")  # a forest is judged from its eleventh row on
     for _, query in zip(range(6), client.queries(name, "tom"), strict=False):
         client.answer(query, CLASSES[int(query.values["alcohol"] or 0) % 3])
     labels = [Statement(f"bottle-{k}", CLASSES[k % 3], "ann") for k in range(9)]
@@ -323,7 +323,7 @@ def large(client: Client) -> str:
     chance = random.Random(1)  # noqa: S311
     attributes = [Numeric(f"a{k}", cuts=64) for k in range(6)]
     specification = Specification(
-        attributes, ["p", "q"], budget=0, algorithm="abc45", split_significance=0, pruning=None
+        attributes, ["p", "q"], budget=0, learner="abc45", split_significance=0, pruning=None
     )
     client.create_model("b-large", specification)
     rows = [[chance.random() for _ in attributes] for _ in range(4_500)]
@@ -505,15 +505,15 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
     page.get_by_role("heading", name=name).wait_for()
     specification = client.get_model(name).specification
     assert specification.strategy == {"name": "leaf-width"}
-    algorithm = specification.algorithm
-    assert isinstance(algorithm, dict)
-    assert {each: algorithm[each] for each in ("name", "trees", "max_features", "seed")} == {
+    learner = specification.learner
+    assert isinstance(learner, dict)
+    assert {each: learner[each] for each in ("name", "trees", "max_features", "seed")} == {
         "name": "forest",
         "trees": 6,
         "max_features": "half",
         "seed": 5,  # typed for the learner before, and this one has it too
     }
-    assert (algorithm["base"]["name"], algorithm["base"]["confidence"]) == ("c45", None)
+    assert (learner["base"]["name"], learner["base"]["confidence"]) == ("c45", None)
 
 
 def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visit, client: Client) -> None:

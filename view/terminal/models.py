@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from quercus.client import algorithms
+from quercus.client import plugins
 from quercus.client.results import Labeller, Model
 from quercus.specification.model import Specification
 from quercus.specification.parameter import parameters_of
@@ -87,8 +87,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "classes", ", ".join(spec.classes)
     for text in extension_texts(model):
         yield "later", text
-    yield "algorithm", algorithms.plugin_text(spec.algorithm)
-    yield "strategy", algorithms.plugin_text(spec.strategy)
+    yield "learner", plugins.plugin_text(spec.learner)
+    yield "strategy", plugins.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
         if each.name != "budget":  # it stands beside the number of answers
             value = getattr(spec, each.name)

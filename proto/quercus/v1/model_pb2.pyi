@@ -547,7 +547,7 @@ class Specification(_message.Message):
     MAX_DEPTH_FIELD_NUMBER: _builtins.int
     WARMUP_ROWS_FIELD_NUMBER: _builtins.int
     PRUNING_FIELD_NUMBER: _builtins.int
-    ALGORITHM_FIELD_NUMBER: _builtins.int
+    LEARNER_FIELD_NUMBER: _builtins.int
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
     PRESENTATION_FIELD_NUMBER: _builtins.int
     SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
@@ -595,7 +595,7 @@ class Specification(_message.Message):
         """Absent: no pruning."""
 
     @_builtins.property
-    def algorithm(self) -> Global___Plugin:
+    def learner(self) -> Global___Plugin:
         """The learner; absent: active-forest. It cannot change once the model exists."""
 
     @_builtins.property
@@ -621,7 +621,7 @@ class Specification(_message.Message):
         max_depth: _builtins.int | None = ...,
         warmup_rows: _builtins.int | None = ...,
         pruning: Global___Pruning | None = ...,
-        algorithm: Global___Plugin | None = ...,
+        learner: Global___Plugin | None = ...,
         prediction_level: _builtins.float | None = ...,
         presentation: _display_pb2.Presentation | None = ...,
         split_significance: _builtins.float | None = ...,
@@ -630,9 +630,9 @@ class Specification(_message.Message):
         strategy: Global___Plugin | None = ...,
         guidance: Global___Guidance | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "guidance", b"guidance", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015

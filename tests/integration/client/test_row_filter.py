@@ -8,6 +8,7 @@ from integration.client.serving import Serving
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, RowFilter, Specification
 from quercus.client.answers import Statement
 from quercus.client.results import Instance
+from quercus.server.wire.names import make_page_token, read_row_token
 
 CLASSES = ["red", "green", "blue"]
 SOILS = ["clay", "Lime", 'a "b"']
@@ -155,5 +156,41 @@ def test_a_wrong_order_and_a_page_of_another_filter_are_refused(client: Client, 
     with pytest.raises(InvalidArgument, match=r"order_by.*'size', must be one of pushed, said, doubt"):
         client.row_page("listed", order="size")
     page = client.row_page("listed", RowFilter(labelled=True), size=3).next_page
-    with pytest.raises(InvalidArgument, match="was not made by a listing of rows with this filter and order"):
+    with pytest.raises(
+        InvalidArgument, match="was not made by a listing of rows of this model with this filter and order"
+    ):
         client.row_page("listed", RowFilter(labelled=False), page=page)
+
+
+def test_a_page_begins_behind_every_doubt_that_there_is() -> None:
+    """1 − θ has up to 17 digits behind its zeros."""
+    for doubt in (
+        1 - 0.999,
+        1 - (1 - 2**-53),
+        1 - 0.98,
+        0.00010000000000000009,
+        0.1 + 0.2,
+        -0.0010000000000000009,
+        5e-324,
+        0.0,
+        1.0,
+    ):
+        assert read_row_token("rows-0", make_page_token("rows-0", f"{doubt!r}:7")) == (doubt, 7)
+
+
+def test_a_page_of_another_model_is_refused(client: Client, rows: list[Instance]) -> None:
+    """Also one of the same name, before it was made anew: its numbers are of other rows."""
+    page = client.row_page("listed", RowFilter(labelled=True), size=3).next_page
+
+    def make() -> str | None:
+        client.create_model("other-listed", Specification([Numeric("x", cuts=8)], CLASSES, budget=0))
+        client.push("other-listed", [[k] for k in range(20)], ["red"] * 20)
+        with pytest.raises(
+            InvalidArgument, match="was not made by a listing of rows of this model with this filter"
+        ):
+            client.row_page("other-listed", RowFilter(labelled=True), page=page)
+        return client.row_page("other-listed", RowFilter(labelled=True), size=3).next_page
+
+    page = make()
+    client.delete_model("other-listed")
+    make()

@@ -51,7 +51,7 @@ def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> No
 def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) -> None:
     """The marks of 26 classes, in legend, picture and list of a tree, on buttons, and in the style sheet."""
     name, classes = "c-letters", [f"kind {k}" for k in range(26)]
-    grows = {"algorithm": "abc45", "split_significance": 0, "min_instances": 1}
+    grows = {"learner": "abc45", "split_significance": 0, "min_instances": 1}
     client.create_model(name, Specification([Nominal("x", classes)], classes, budget=9, **grows))
     rows = [classes[k % 26] for k in range(104)]
     client.push(
@@ -83,8 +83,8 @@ def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) ->
 
 def test_a_tree_of_one_class_against_the_rest_has_the_mark_of_its_class(ann: Visitor, client: Client) -> None:
     name = "c-against"
-    algorithm = {"name": "total-uncertainty"}
-    client.create_model(name, Specification([Numeric("x", cuts=8)], "abc", budget=0, algorithm=algorithm))
+    learner = {"name": "total-uncertainty"}
+    client.create_model(name, Specification([Numeric("x", cuts=8)], "abc", budget=0, learner=learner))
     client.push(name, [[k] for k in range(30)], ["abc"[k // 10] for k in range(30)])
     client.wait_grown(name)
     assert client.tree(name, member=2).members[2].classes == ("c", "not c")

@@ -10,7 +10,7 @@ from support.published import published_tree
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.growth.engines import tree_engine
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.relearning import LearningTask, learn_model
@@ -42,10 +42,10 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def create(
-    store: Store, kind: model_pb2.NumericAttribute, algorithm: model_pb2.Plugin, budget: int = 0
+    store: Store, kind: model_pb2.NumericAttribute, learner: model_pb2.Plugin, budget: int = 0
 ) -> None:
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=kind) for k in range(2)]
-    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], learner=learner)
     store.create_model(
         "m", complete_specification(message).SerializeToString(deterministic=True), budget=budget
     )
