@@ -20,6 +20,8 @@ GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 # The oldest releases that pyproject.toml allows, and what tests Quercus on them.
 FLOORS_VENV := .venv-floors
 FLOORS_EXTRAS := server console mqtt webhook postgres archive estimators dask tracing
+# The extras of the developers' environment: `demo` is all of what a server and its demo need.
+EXTRAS := archive,dask,demo,experiment,estimators,mqtt,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
@@ -145,11 +147,12 @@ $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
          "Name another with: make PYTHON=python3.12 ..." >&2; exit 1; }
 endef
 
-# uv unpacks with all cores what pip unpacks with one; where it cannot be had, or finds no package, pip installs.
+# uv unpacks with all cores what pip unpacks with one; where it cannot be had, or finds no package, pip installs (its
+# 25.1 is the first that knows groups).
 PIP_INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 define install
 $(PIP_INSTALL) uv > /dev/null 2>&1 && $(BIN)/uv pip install --quiet --python $(BIN)/python $(1) 2> /dev/null \
-    || $(PIP_INSTALL) $(1)
+    || { $(PIP_INSTALL) 'pip>=25.1' && $(PIP_INSTALL) $(1); }
 endef
 
 # The kernels are built first, for then the progress shows; the installation finds them, and what builds them, there.
@@ -175,7 +178,7 @@ $(STAMP): $(INSTALLED)
 	@echo "Installing what developers need into $(VENV) (once; about 1.2 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(build_kernels)
-	@$(call install,--no-build-isolation --editable '.[dev]')
+	@$(call install,--no-build-isolation --group dev --editable '.[$(EXTRAS)]')
 	@touch $(DEMO_STAMP) $@
 
 floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allows, in an environment of its own

@@ -16,7 +16,7 @@ TREE, FOREST = "abc45", "active-forest"
 
 
 def stored_specification(
-    attributes: Sequence[Attribute], classes: Sequence[str], algorithm: str = FOREST
+    attributes: Sequence[Attribute], classes: Sequence[str], learner: str = FOREST
 ) -> bytes:
     """Return what the service stores for a model of which only the learner is chosen: everything else is default."""
     message = model_pb2.Specification(classes=classes, budget=1_000)
@@ -26,13 +26,13 @@ def stored_specification(
             added.nominal.values.extend(attribute.values)
         else:
             added.numeric.SetInParent()
-    message.algorithm.name = algorithm
+    message.learner.name = learner
     return complete_specification(message).SerializeToString(deterministic=True)
 
 
-def engine_of(data: DataSet, algorithm: str = FOREST) -> TreeEngine:
+def engine_of(data: DataSet, learner: str = FOREST) -> TreeEngine:
     """Return what grows a model in the service's grower, with default settings and nothing learned."""
-    return tree_engine(specification_of(stored_specification(data.attributes, data.classes, algorithm)))
+    return tree_engine(specification_of(stored_specification(data.attributes, data.classes, learner)))
 
 
 def rows_of(data: DataSet, start: int, stop: int) -> InstanceColumns:

@@ -72,7 +72,7 @@ def grown(store: Store, then: Callable[[], None] = lambda: None) -> Started:
         grower.wait()
 
 
-def with_and_without(data: DataSet, algorithm: str, folder: Path) -> tuple[Started, Started, float]:
+def with_and_without(data: DataSet, learner: str, folder: Path) -> tuple[Started, Started, float]:
     """Return a start without saved growth, one with it, and the bytes of a row in the saved growth."""
     rows = len(data) - MORE
     with Store.open(f"sqlite:///{folder / 'store.db'}") as store:
@@ -81,7 +81,7 @@ def with_and_without(data: DataSet, algorithm: str, folder: Path) -> tuple[Start
             labels = encode_targets(data.targets[begin:end])
             store.append_instances("m", [f"i{n}" for n in range(begin, end)], data.values[begin:end], labels)
 
-        store.create_model("m", stored_specification(data.attributes, data.classes, algorithm), budget=1_000)
+        store.create_model("m", stored_specification(data.attributes, data.classes, learner), budget=1_000)
         file = store.beside(saved_growth.SUFFIX) / f"{store.get_model('m').uid}{saved_growth.ENDING}"
         for begin in range(0, rows, CHUNK):
             push(begin, min(begin + CHUNK, rows))
@@ -103,9 +103,9 @@ def said(started: Started) -> str:
 
 def measure(report: Report, data: DataSet) -> None:
     found = {}
-    for algorithm in (FOREST, TREE):
+    for learner in (FOREST, TREE):
         with tempfile.TemporaryDirectory() as folder:
-            found[algorithm] = with_and_without(data, algorithm, Path(folder))
+            found[learner] = with_and_without(data, learner, Path(folder))
     (without, with_it, size), (tree_without, tree_with, tree_size) = found[FOREST], found[TREE]
     rows = f"{data.name}, {len(data) - MORE:,} rows × {len(data.attributes)}"
     memory = {name: each[0].memory_mb for name, each in found.items()}

@@ -43,7 +43,7 @@ class Served:
 
 
 @contextmanager
-def serving(store: Path, count: int, algorithm: str):
+def serving(store: Path, count: int, learner: str):
     """Serve a store with so many models, each with its first forest."""
     with (
         process(QUERCUS, "serve", "--store", store, "--port", "0") as server,
@@ -51,14 +51,14 @@ def serving(store: Path, count: int, algorithm: str):
         Client(server.address) as client,
     ):
         served = Served(family(server.pid), channel, client)
-        make_models(served, count, algorithm)
+        make_models(served, count, learner)
         yield served
 
 
-def make_models(served: Served, count: int, algorithm: str) -> None:
+def make_models(served: Served, count: int, learner: str) -> None:
     """Make models m0, m1, ...; wait until the grower has published a version of each."""
     attributes = [Numeric(f"x{i}") for i in range(13)]
-    of_all = Specification(attributes, ["low", "middle", "high"], algorithm=algorithm)
+    of_all = Specification(attributes, ["low", "middle", "high"], learner=learner)
     served.client.create_model("m0", of_all)
     stub = model_pb2_grpc.ModelServiceStub(served.channel)
     specification = stub.GetModel(wire.GetModelRequest(name="models/m0")).specification
@@ -118,9 +118,9 @@ def in_turns(works: list[Served], pushes: int) -> list[tuple[float, float]]:
     ]
 
 
-def measure(report: Report, count: int, folder: Path, pushes: int, algorithm: str) -> None:
+def measure(report: Report, count: int, folder: Path, pushes: int, learner: str) -> None:
     with ExitStack() as stack:
-        one, many = (stack.enter_context(serving(folder / f"{n}.db", n, algorithm)) for n in (1, count))
+        one, many = (stack.enter_context(serving(folder / f"{n}.db", n, learner)) for n in (1, count))
         (alone, alone_cpu), (among, among_cpu) = in_turns([one, many], pushes)
         held = max(0.0, resident_mb(many.pids[1]) - resident_mb(one.pids[1])) / count * 1e3
         made = 1e3 * many.started_cpu_s / count
@@ -143,7 +143,7 @@ def measure(report: Report, count: int, folder: Path, pushes: int, algorithm: st
 def main() -> None:
     read = parser()
     read.add_argument("--counts", type=lambda text: tuple(map(int, text.split(","))))
-    read.add_argument("--algorithm", default=FOREST)
+    read.add_argument("--learner", default=FOREST)
     given = read.parse_args()
     counts = given.counts or (QUICK_COUNTS if given.quick else COUNTS)
     with (
@@ -151,7 +151,7 @@ def main() -> None:
         tempfile.TemporaryDirectory() as name,
     ):
         for count in counts:
-            measure(report, count, Path(name), 30 if given.quick else 150, given.algorithm)
+            measure(report, count, Path(name), 30 if given.quick else 150, given.learner)
 
 
 if __name__ == "__main__":

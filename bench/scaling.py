@@ -19,8 +19,8 @@ CHUNK, LOOK = 1_000, 10_000
 LINEAR = 1.05  # an exponent up to this one counts as linear: what is left is the noise of a fit
 
 
-def grow(data: DataSet, algorithm: str, rows: int) -> None:
-    engine = engine_of(data, algorithm)
+def grow(data: DataSet, learner: str, rows: int) -> None:
+    engine = engine_of(data, learner)
     for start in range(0, rows, CHUNK):
         engine.fold_events([rows_of(data, start, start + CHUNK)])
         if (start + CHUNK) % LOOK == 0:

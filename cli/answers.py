@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated
 
@@ -14,13 +11,13 @@ from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
-    UNIT_S,
     ModelArgument,
     ServerOption,
     SpreadsheetOption,
     default_labeller,
     fail,
     out,
+    parse_time,
     report,
 )
 from quercus.cli.completion import complete_labeller
@@ -34,7 +31,6 @@ from quercus.specification.written_labels import read_label
 from quercus.view.answers import answer_text, moment_text, remarks_on
 
 DEFAULT_ANSWERS = 20  # answers on a screen by default
-_AGO = re.compile(r"(\d{1,6})([smhdw])")
 
 
 def answers(
@@ -141,7 +137,7 @@ def answers(
         raise typer.BadParameter("--correct and --undo are mutually exclusive")
     wanted = AnswerFilter(
         labellers=labeller or (), classes=classes or (), instances=instance or (),
-        since=_parse_time(since, "--since"), until=_parse_time(until, "--until"),
+        since=parse_time(since, "--since"), until=parse_time(until, "--until"),
     )  # fmt: skip
     if as_json and output is None and form is None:
         form = "jsonl"
@@ -169,22 +165,6 @@ def answers(
         else:
             table = _answer_table(client, model, wanted, limit, with_values=values)
             write_chosen(table, output, chosen, "answers", for_spreadsheets=for_spreadsheets, as_json=as_json)
-
-
-def _parse_time(text: str | None, flag: str) -> datetime | None:
-    """Parse a time: a date, a date and a time (UTC unless it has a zone), or how long ago."""
-    if text is None:
-        return None
-    if ago := _AGO.fullmatch(text):
-        with suppress(OverflowError):
-            return datetime.now(UTC) - timedelta(seconds=int(ago[1]) * UNIT_S[ago[2]])
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(
-            f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
-        ) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
 def _show_answers(client: Client, model: str, wanted: AnswerFilter, limit: int, *, has_limit: bool) -> None:

@@ -8,7 +8,8 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Final, NoReturn
 
@@ -259,3 +260,22 @@ def needs_extra(command: str, extra: str = "server") -> Iterator[None]:
         if error.name is None or error.name.startswith("quercus"):  # a part of our own: a bug, not an install
             raise
         fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[{extra}]'")
+
+
+_AGO = re.compile(r"(\d{1,6})([smhdw])")
+
+
+def parse_time(text: str | None, flag: str) -> datetime | None:
+    """Parse a time: a date, a date and a time (UTC unless it has a zone), or how long ago."""
+    if text is None:
+        return None
+    if ago := _AGO.fullmatch(text):
+        with suppress(OverflowError):
+            return datetime.now(UTC) - timedelta(seconds=int(ago[1]) * UNIT_S[ago[2]])
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
+        ) from None
+    return time if time.tzinfo else time.replace(tzinfo=UTC)

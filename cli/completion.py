@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from quercus.specification.algorithms import Declaration
+    from quercus.specification.learners import Declaration
 
 TIMEOUT_S: Final = 1.0
 """Longest time, in seconds, that a key press waits for a server."""
@@ -39,9 +39,9 @@ def complete_learner(incomplete: str) -> list[tuple[str, str]]:
 
 
 def complete_strategy(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer the strategies of the command's --algorithm, or of all learners if it names none."""
+    """Offer the strategies of the command's --learner, or of all learners if it names none."""
     known = _declared()
-    chosen = [each for each in known if each.name == ctx.params.get("algorithm")]
+    chosen = [each for each in known if each.name == ctx.params.get("learner")]
     offered = {each.name: each.summary for learner in chosen or known for each in learner.strategies}
     return _offer(incomplete, sorted(offered.items()))
 
@@ -54,9 +54,9 @@ def complete_strategy_parameter(ctx: typer.Context, incomplete: str) -> list[tup
 
 
 def complete_parameter(ctx: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """Offer the parameters of the command's --algorithm, such as ``trees=``; after the sign, words that it takes."""
+    """Offer the parameters of the command's --learner, such as ``trees=``; after the sign, words that it takes."""
     known = {each.name: each for each in _declared()}
-    learner = known.get(ctx.params.get("algorithm") or "")
+    learner = known.get(ctx.params.get("learner") or "")
     if learner is None:
         return []
     offered = list(_settings("", learner))
@@ -96,7 +96,7 @@ def _offer(incomplete: str, known: Iterable[tuple[str, str]]) -> list[tuple[str,
 
 
 def _declared() -> tuple[Declaration, ...]:
-    from quercus.specification.algorithms import declarations  # noqa: PLC0415  (it imports every learner)
+    from quercus.specification.learners import declarations  # noqa: PLC0415  (it imports every learner)
 
     return declarations()
 

@@ -1,4 +1,4 @@
-"""``quercus doctor``: check whether this machine can run a server, and show how to fix faults."""
+"""``quercus doctor``: check whether this machine can run a server, and fits the one it uses; show how to fix faults."""
 
 from __future__ import annotations
 
@@ -23,14 +23,17 @@ from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from quercus import __version__
 from quercus.belief.errors import InvalidInput
-from quercus.cli.common import JsonOption, report
+from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, report
+from quercus.client.client import Client
+from quercus.client.errors import QuercusError, Unavailable
 from quercus.view.words import counted
 
 if TYPE_CHECKING:  # the server extra
     from quercus.server.config import Config
 
-State = Literal["ok", "warning", "fault"]
+State = Literal["ok", "note", "warning", "fault"]
 
 LEAST_PYTHON: Final = (3, 11)
 LOW_DISK: Final = 1e9
@@ -39,6 +42,8 @@ FULL_DISK: Final = 6e6
 CERTIFICATE_WARNING_DAYS: Final = 30
 LEAST_FILES: Final = 4096
 """Least number of open files; each connection is one."""
+ANSWER_S: Final = 5.0
+"""Longest wait for the server's word on its version."""
 STA_UNSYNC: Final = 0x40
 """Status bit of an unsynchronised kernel clock, see ``adjtimex(2)``."""
 
@@ -50,7 +55,7 @@ class CheckFinding:
     Attributes
     ----------
     name : name of the check.
-    state : ``ok``, ``warning`` (a server runs) or ``fault`` (it does not, or not well).
+    state : ``ok``, ``note`` (worth knowing), ``warning`` (a server runs) or ``fault`` (it does not, or not well).
     found : in words.
     fix : instructions; empty if all is well.
     """
@@ -104,6 +109,61 @@ def check_plugins() -> CheckFinding:
                 return CheckFinding("plug-ins", "fault", text, "uninstall the package, or repair it")
             of_others.append(f"{kind} {each.name} ({plugins.origin_of(each)})")
     return CheckFinding("plug-ins", "ok", ", ".join(of_others) or "of no other package")
+
+
+def check_server(address: str) -> CheckFinding:
+    """Ask the server that this machine's clients use for its version, and compare it with the version here.
+
+    Parameters
+    ----------
+    address
+        Address of the server.
+    """
+    try:
+        with Client(address, timeout_s=ANSWER_S, outage_s=0) as client:
+            theirs = client.status().version
+    except Unavailable as error:
+        if address == DEFAULT_SERVER:
+            return CheckFinding("server", "ok", f"none answers at {address}")
+        return CheckFinding(
+            "server", "warning", str(error), "start it, or correct --server or QUERCUS_SERVER"
+        )
+    except QuercusError as error:
+        fix = "correct --server, or name the token or the certificates: quercus --token-file FILE doctor"
+        return CheckFinding("server", "warning", f"{address} does not say its version: {error}", fix)
+    return compare_versions(address, __version__, theirs)
+
+
+def compare_versions(address: str, ours: str, theirs: str) -> CheckFinding:
+    """Compare the versions of client and server: a warning where the major ones differ, a note where the minor ones do.
+
+    Parameters
+    ----------
+    address
+        Address of the server.
+    ours, theirs
+        Version of the client, and of the server.
+
+    Examples
+    --------
+    >>> compare_versions("db:1", "1.4.0", "1.4.2").state, compare_versions("db:1", "1.4.0", "1.10.0").state
+    ('ok', 'note')
+    >>> print(compare_versions("db:1", "1.4.0", "2.0.0").found)
+    db:1 runs quercus 2.0.0, and this machine has 1.4.0: major versions may not understand each other
+    """
+    text = f"{address} runs quercus {theirs}"
+    here, there = (re.match(r"(\d+)\.(\d+)", each) for each in (ours, theirs))
+    if here is None or there is None:  # a checkout that was never installed
+        return CheckFinding("server", "note", f"{text}, and this machine has {ours}", "compare them yourself")
+    mine, its = ((int(each[1]), int(each[2])) for each in (here, there))
+    if mine == its:
+        return CheckFinding("server", "ok", f"{text}, as this machine does" if ours == theirs else text)
+    text += f", and this machine has {ours}"
+    older = "the server" if its < mine else "Quercus on this machine"
+    fix = f"upgrade {older}, so that both have {max(mine, its)[0]}.{max(mine, its)[1]}"
+    if mine[0] != its[0]:
+        return CheckFinding("server", "warning", f"{text}: major versions may not understand each other", fix)
+    return CheckFinding("server", "note", f"{text}: the older one lacks what the newer one added", fix)
 
 
 def has_server() -> bool:
@@ -292,16 +352,18 @@ def check_files() -> CheckFinding:
     return CheckFinding("files", "ok", f"at most {soft:,} open files")
 
 
-def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
+def all_findings(load: Callable[[], Config], server: str) -> Iterator[CheckFinding]:
     """Run every check, in order. Checks that need the server extra run only if it is installed.
 
     Parameters
     ----------
     load : reads the configuration; an error of it is a finding.
+    server : address of the server that this machine's clients use.
     """
     yield check_python()
     yield check_packages()
     yield check_plugins()
+    yield check_server(server)
     if has_server():
         from quercus.server.config import BadConfiguration  # noqa: PLC0415  (the server extra)
         from quercus.server.gate.listening import HTTP  # noqa: PLC0415
@@ -333,7 +395,7 @@ def all_findings(load: Callable[[], Config]) -> Iterator[CheckFinding]:
         yield check_files()
 
 
-_STYLES = {"ok": "green", "warning": "yellow", "fault": "bold red"}
+_STYLES = {"ok": "green", "note": "cyan", "warning": "yellow", "fault": "bold red"}
 
 
 def doctor(
@@ -353,13 +415,14 @@ def doctor(
         Path | None,
         typer.Option("--config", metavar="FILE", help="The server's TOML file.", envvar="QUERCUS_CONFIG"),
     ] = None,
+    server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
     """Check whether this machine can run a server, and show how to fix faults.
 
     Checks Python, packages, the compiled kernels, the configuration, the store and its schema, the disk, the ports, the
-    number of workers, the certificate, the clock and the limit of open files. Run it as the user of the server. Nothing
-    is changed.
+    number of workers, the certificate, the clock and the limit of open files. If a server answers at --server, its
+    version is compared with the one here. Run it as the user of the server. Nothing is changed.
 
     Exit code 1 if there is a fault. A server can run in spite of warnings.
 
@@ -376,7 +439,7 @@ def doctor(
         flags = {"store": store, "host": host, "port": port, "tls_cert": tls_cert, "tls_key": tls_key}
         return Config.load(flags, file=config)
 
-    findings = list(all_findings(load_config))
+    findings = list(all_findings(load_config, server))
     well = all(each.state != "fault" for each in findings)
     table = RichTable("", "", Column(overflow="fold"), box=None, show_header=False, pad_edge=False)
     for each in findings:

@@ -89,8 +89,8 @@ def induce(
 
         quercus induce wine.csv --class class
         quercus induce wine.csv --cuts 32 --svg wine.svg --depth 4
-        quercus induce wine.csv --algorithm c45 -p confidence=0.1 --rules
-        quercus induce wine.csv --algorithm forest -p base=c45 --member 3
+        quercus induce wine.csv --learner c45 -p confidence=0.1 --rules
+        quercus induce wine.csv --learner forest -p base=c45 --member 3
         quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
     """
     with needs_extra("induce"):
@@ -131,7 +131,7 @@ def induce(
     attributes = with_branches(data.attributes, bins, cuts)
     with _failing_in_words():
         specification = checked_specification(
-            Specification(attributes, data.classes, **({"algorithm": LEARNER} | options))
+            Specification(attributes, data.classes, **({"learner": LEARNER} | options))
         )
     reader = LabelReader(data.classes)
     with _failing_in_words(f"{data.path}: "):

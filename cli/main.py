@@ -56,6 +56,11 @@ COMMANDS = {
         "rows",
         "Show the rows of a model, or those that a filter selects: their class, and what the model says.",
     ),
+    "why": (
+        "why",
+        "why",
+        "Show what a model said of a row then, what it says now, and which answers changed that.",
+    ),
     "disputes": (
         "disputes",
         "disputes",

@@ -18,8 +18,8 @@ from quercus.cli.completion import (
 )
 from quercus.cli.options import option, with_options
 from quercus.specification import parameters
-from quercus.specification.algorithms import DEFAULT, Pruning
 from quercus.specification.attributes import Attribute, Numeric
+from quercus.specification.learners import DEFAULT, Pruning
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.parameter import parameters_of
 from quercus.specification.plugins import LEARNERS, plugin_names
@@ -79,11 +79,11 @@ def with_model_options(
     if not changeable:
         of_the_server = "; `quercus learners` lists those of the server" if by == "server" else ""
         named = typer.Option(
-            "--algorithm",
+            "--learner",
             help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({by}: {learner}){of_the_server}.",
             autocompletion=complete_learner,
         )
-        options |= {"algorithm": Annotated[str | None, named], "parameter": ParameterOption}
+        options |= {"learner": Annotated[str | None, named], "parameter": ParameterOption}
     for each in (*parameters_of(Specification), STRATEGY):
         if not changeable or each.name in CHANGEABLE:
             default = each.meaning_of_none if each.default is None else each.default
@@ -109,7 +109,7 @@ def _given_fields(
     pruning_level: float | None,
     strategy: str | None,
     strategy_parameter: list[str] | None,
-    algorithm: str | None = None,
+    learner: str | None = None,
     parameter: list[str] | None = None,
     **fields: object,
 ) -> dict[str, Any]:
@@ -125,9 +125,9 @@ def _given_fields(
     if pruning is not None:
         level = parameters.LEVEL.default if pruning_level is None else pruning_level
         given["pruning"] = None if pruning == "none" else Pruning(pruning, level)
-    learner = plugin_of("algorithm", algorithm, "parameter", parameter or [], ["base"])
+    learning = plugin_of("learner", learner, "parameter", parameter or [], ["base"])
     asking = plugin_of("strategy", strategy, "strategy-parameter", strategy_parameter or [])
-    chosen = {"algorithm": learner, "strategy": asking}
+    chosen = {"learner": learning, "strategy": asking}
     given |= {name: plugin for name, plugin in chosen.items() if plugin is not None}
     return given
 
@@ -144,7 +144,7 @@ def with_branches(attributes: Iterable[Attribute], bins: int | None, cuts: int |
 def plugin_of(
     flag: str, name: str | None, parameter_flag: str, parameters: list[str], parts: Iterable[str] = ()
 ) -> dict[str, Any] | None:
-    """Return what --algorithm or --strategy names, with its parameters; None for the default.
+    """Return what --learner or --strategy names, with its parameters; None for the default.
 
     Parameters
     ----------

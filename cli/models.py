@@ -117,7 +117,7 @@ def create_model(
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
     By default the model is an active-forest: a forest that asks where it is in doubt, up to --budget answers, with a
-    tree beside it for people to read. --algorithm chooses another learner.
+    tree beside it for people to read. --learner chooses another learner.
 
     The command ends with what looks wrong in the file, which columns it left out, and the flags that change it: see
     ``quercus inspect``, which shows the same without a server. No rows are pushed: use ``quercus push``.

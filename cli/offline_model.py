@@ -101,7 +101,7 @@ def grow_offline(
     InvalidInput
         When a value is impossible, or uncertain, which the learner does not take.
     """
-    refusal = specification.algorithm.refusal_of_uncertain
+    refusal = specification.learner.refusal_of_uncertain
     if cells.parts and refusal:
         row, k = min(cells.parts)
         raise InvalidInput(f"row {row}, {specification.attributes[k].name}", refusal)

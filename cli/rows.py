@@ -63,7 +63,7 @@ def rows(
         ),
     ] = None,
     disputed: Annotated[
-        bool, typer.Option("--disputed", help="Only rows whose labellers contradict each other.")
+        bool, typer.Option("--disputed", help="Only rows whose labellers name different classes.")
     ] = False,
     unexpected: Annotated[
         bool, typer.Option("--unexpected", help="Only rows whose label rules out what the model guesses.")

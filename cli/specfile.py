@@ -30,20 +30,20 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.cli.model_options import NONE
-from quercus.client import algorithms
+from quercus.client import plugins
 from quercus.client.errors import InvalidArgument
 from quercus.client.specifications import Specification
 from quercus.files.errors import FileError
 from quercus.specification import model
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
 from quercus.specification.guidance import ClassExample, Guidance
+from quercus.specification.learners import Pruning
 from quercus.specification.parameter import parameters_of
 from quercus.specification.parameters import MAX_VALUES, OVERFLOW
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
 _OPTIONS = {each.name: each for each in parameters_of(model.Specification)}
-_PLUGINS = ("algorithm", "strategy")
+_PLUGINS = ("learner", "strategy")
 _KEYS = ("attributes", "classes", *_OPTIONS, "pruning", *_PLUGINS, "presentation", "guidance")
 _VIEWS: dict[str, Any] = {"attributes": AttributeView, "series": SeriesView, "media": MediaTemplate}
 _KINDS: dict[str, type[Attribute]] = {"nominal": Nominal, "numeric": Numeric}
@@ -100,7 +100,7 @@ def from_dict(path: Path, content: Any) -> Specification:
     for key in _PLUGINS:
         if key in table:
             try:
-                options[key] = algorithms.from_proto(algorithms.to_proto(_with_none(table[key]), key))
+                options[key] = plugins.from_proto(plugins.to_proto(_with_none(table[key]), key))
             except InvalidArgument as error:
                 raise FileError(path, str(error)) from None
     if "presentation" in table:

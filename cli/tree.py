@@ -155,7 +155,7 @@ def write_trees(
         served = {"model": tree.model, "version": tree.version, "as_of": tree.as_of} if tree.version else {}
         shown = {
             "classes": list(tree.classes),
-            "algorithm": tree.algorithm,
+            "learner": tree.learner,
             "members": len(tree.members),
             "member": tree.member,
             "tree": tree.to_dict(),

@@ -62,6 +62,10 @@ if TYPE_CHECKING:
         Reason,
         RecentAccuracy,
         Rival,
+        RowAnswer,
+        RowChange,
+        RowExplanation,
+        RowPrediction,
         StatementReport,
         Status,
         Token,
@@ -74,10 +78,10 @@ if TYPE_CHECKING:
     from quercus.client.treeview import TreeVersion
     from quercus.client.unseen import PushReport
     from quercus.client.values import Between
-    from quercus.specification.algorithms import Pruning
     from quercus.specification.attributes import Nominal, Numeric
     from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
     from quercus.specification.guidance import ClassExample, Guidance
+    from quercus.specification.learners import Pruning
     from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
     from quercus.specification.reasons import Fact, Shares
 
@@ -140,8 +144,12 @@ __all__ = [
     "RejectedRows",
     "ResourceExhausted",
     "Rival",
+    "RowAnswer",
+    "RowChange",
+    "RowExplanation",
     "RowFilter",
     "RowPage",
+    "RowPrediction",
     "SeriesItem",
     "SeriesView",
     "ServerError",
@@ -161,7 +169,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "..specification.algorithms": ("Pruning",),
+    "..specification.learners": ("Pruning",),
     "..specification.attributes": ("Nominal", "Numeric"),
     "..specification.display": ("LinkItem", "MediaItem", "SeriesItem", "TextItem"),
     "..specification.guidance": ("ClassExample", "Guidance"),
@@ -214,6 +222,10 @@ _HOMES = {
         "Reason",
         "RecentAccuracy",
         "Rival",
+        "RowAnswer",
+        "RowChange",
+        "RowExplanation",
+        "RowPrediction",
         "StatementReport",
         "Status",
         "Token",

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from quercus.client import algorithms
-from quercus.client.algorithms import PluginLike
+from quercus.client import plugins
 from quercus.client.errors import AlreadyExists
+from quercus.client.plugins import PluginLike
 from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.specification.attributes import Nominal, plain_number
 
-_NOT_PLAIN: Final = {"attributes", "classes", "algorithm", "strategy", "presentation", "guidance"}
+_NOT_PLAIN: Final = {"attributes", "classes", "learner", "strategy", "presentation", "guidance"}
 """Fields of a specification that are compared otherwise; how rows are presented is no difference."""
 
 
@@ -44,9 +44,9 @@ def differences(known: Specification, given: Specification) -> list[str]:
     ]
     if known.classes != given.classes:
         texts.append(f"classes {', '.join(known.classes)}, given {', '.join(given.classes)}")
-    for name in ("algorithm", "strategy"):
+    for name in ("learner", "strategy"):
         if (chosen := getattr(given, name)) is not None:
-            written = algorithms.from_proto(algorithms.to_proto(chosen, name))
+            written = plugins.from_proto(plugins.to_proto(chosen, name))
             texts += _plugin_differences(name, getattr(known, name), written)
     names = [[each.name for each in one.attributes] for one in (known, given)]
     if names[0] != names[1]:
@@ -69,7 +69,7 @@ def _value_text(value: object) -> str:
 
 
 def _plugin_differences(field: str, known: PluginLike | None, given: Mapping[str, Any]) -> list[str]:
-    parameters = known if isinstance(known, Mapping) else {"name": algorithms.name_of(known)}
+    parameters = known if isinstance(known, Mapping) else {"name": plugins.name_of(known)}
     texts: list[str] = []
     for key, value in given.items():
         if isinstance(value, Mapping):

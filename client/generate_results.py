@@ -48,7 +48,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Final, Literal, Self
 
 from quercus.client.additions import {additions}
-from quercus.client.algorithms import parameter_of
+from quercus.client.plugins import parameter_of
 from quercus.client.display_messages import display_of
 from quercus.client.reading import (
     Words,
@@ -82,7 +82,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quercus.specification.algorithms import Pruning
+from quercus.specification.learners import Pruning
 from quercus.specification.attributes import Attribute
 from quercus.specification.guidance import Guidance
 from quercus.specification.presentation import Presentation

@@ -66,7 +66,7 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
 
     Examples
     --------
-    >>> place_of("specification.algorithm.trees").text, place_of("rows[17].skin colour").text
+    >>> place_of("specification.learner.trees").text, place_of("rows[17].skin colour").text
     ('trees', "row 17, attribute 'skin colour'")
     """
     if (in_row := _ROW.fullmatch(field)) is not None:

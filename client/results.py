@@ -19,8 +19,8 @@ from quercus.client.additions import (
     TreeAdditions,
     TreeUpdateAdditions,
 )
-from quercus.client.algorithms import parameter_of
 from quercus.client.display_messages import display_of
+from quercus.client.plugins import parameter_of
 from quercus.client.reading import (
     Words,
     fact_of,
@@ -40,7 +40,7 @@ from quercus.specification.reasons import Fact
 from quercus.specification.written_labels import Label
 
 if TYPE_CHECKING:
-    from quercus.v1 import admin_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
+    from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2, values_pb2
 
 
 STATE: Final = Words({1: "off", 2: "running", 3: "restarting", 4: "silent"})
@@ -451,6 +451,27 @@ class ConfusionCell:
 
 
 @dataclass(frozen=True)
+class PathStep:
+    """A branch on the way from the root to a leaf.
+
+    Attributes
+    ----------
+    attribute
+        Name of the attribute.
+    value
+        Name of the branch.
+    """
+
+    attribute: str
+    value: str = ""
+
+    @classmethod
+    def from_message(cls, message: classify_pb2.PathStep) -> Self:
+        """Return the result of a message."""
+        return cls(message.attribute, message.value)
+
+
+@dataclass(frozen=True)
 class StatementReport:
     """The outcome of statements.
 
@@ -786,17 +807,34 @@ class AccuracyBlock:
         Precise rows whose class was predicted.
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
+    unasked_rows
+        Rows among these whose label no query asked for: no strategy chose them.
+    unasked_expected
+        The sum of ``expected`` over those.
+    confusion
+        The precise rows, by the class that was predicted and that of the label; in order, without empty cells.
     """
 
     rows: int
     precise_rows: int = 0
     right: int = 0
     expected: float = 0.0
+    unasked_rows: int = 0
+    unasked_expected: float = 0.0
+    confusion: tuple[ConfusionCell, ...] = ()
 
     @classmethod
     def from_message(cls, message: model_pb2.AccuracyBlock) -> Self:
         """Return the result of a message."""
-        return cls(message.rows, message.precise_rows, message.right, message.expected)
+        return cls(
+            message.rows,
+            message.precise_rows,
+            message.right,
+            message.expected,
+            message.unasked_rows,
+            message.unasked_expected,
+            tuple(ConfusionCell.from_message(each) for each in message.confusion),
+        )
 
 
 @dataclass(frozen=True)
@@ -810,14 +848,17 @@ class RecentAccuracy(RecentAccuracyAdditions):
     ----------
     blocks
         Blocks of 50 rows, the oldest first; the newest may have fewer.
+    labelled_rows
+        Rows with a label, of which the newest are those of the blocks.
     """
 
     blocks: tuple[AccuracyBlock, ...]
+    labelled_rows: int = 0
 
     @classmethod
     def from_message(cls, message: model_pb2.RecentAccuracy) -> Self:
         """Return the result of a message."""
-        return cls(tuple(AccuracyBlock.from_message(each) for each in message.blocks))
+        return cls(tuple(AccuracyBlock.from_message(each) for each in message.blocks), message.labelled_rows)
 
 
 @dataclass(frozen=True)
@@ -1643,7 +1684,7 @@ class AdjudicationReport:
 
 @dataclass(frozen=True)
 class LabellerPair:
-    """How often two labellers name the same class.
+    """The agreement of two labellers.
 
     Attributes
     ----------
@@ -1701,7 +1742,7 @@ class LabellerConfusion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the labellers of a model agree.
+    """The agreement of the labellers of a model.
 
     Each counts by the newest label of their own, also where it was overruled. A label counts in ``alpha``, pairs
     and confusions where it has one most plausible class.
@@ -1970,7 +2011,7 @@ class Tree(TreeAdditions):
         Its nodes, in pre-order.
     created_at
         When it was grown.
-    algorithm
+    learner
         The learner's name, e.g. ``abc45``, ``c45``, ``forest``.
     members
         All trees of the version: several for a forest, and for learners with one tree per class.
@@ -1985,7 +2026,7 @@ class Tree(TreeAdditions):
     attributes: tuple[AttributeBranches, ...]
     nodes: tuple[TreeNode, ...]
     created_at: datetime
-    algorithm: str = ""
+    learner: str = ""
     members: tuple[Member, ...] = ()
     member: int = 0
 
@@ -2000,7 +2041,7 @@ class Tree(TreeAdditions):
             tuple(AttributeBranches.from_message(each) for each in message.attributes),
             nodes_of(message),
             to_datetime(message.create_time),
-            message.algorithm,
+            message.learner,
             tuple(Member.from_message(each) for each in message.members),
             message.member,
         )
@@ -2025,3 +2066,154 @@ class TreeUpdate(TreeUpdateAdditions):
     def from_message(cls, message: tree_pb2.WatchTreeResponse) -> Self:
         """Return the result of a message."""
         return cls(Tree.from_message(message.tree), message.committed_sequence)
+
+
+@dataclass(frozen=True)
+class RowPrediction:
+    """The prediction of a row by a model that is grown from the log up to an event.
+
+    Attributes
+    ----------
+    as_of
+        Number of the last event of the log that it contains.
+    at
+        When that event was stored (UTC).
+    class_name
+        The class that is most probable; empty if several are.
+    theta
+        Probability of each class.
+    class_set
+        The classes that none dominates.
+    path
+        The branches from the root to the leaf of the row; of a forest in the tree beside it; empty of several
+        trees.
+    """
+
+    as_of: int
+    at: datetime
+    class_name: str = ""
+    theta: tuple[float, ...] = ()
+    class_set: tuple[str, ...] = ()
+    path: tuple[PathStep, ...] = ()
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.RowPrediction) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.as_of,
+            to_datetime(message.create_time),
+            message.class_name,
+            tuple(message.theta),
+            tuple(message.class_set),
+            tuple(PathStep.from_message(each) for each in message.path),
+        )
+
+
+@dataclass(frozen=True)
+class RowAnswer:
+    """An answer about the row itself, and what the model said before it.
+
+    Attributes
+    ----------
+    answer
+        The answer.
+    before
+        What the model said of the row just before it; ``None`` for an answer before the time that was asked about.
+    """
+
+    answer: Answer
+    before: RowPrediction | None = None
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.RowAnswer, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            Answer.from_message(message.answer, classes),
+            RowPrediction.from_message(message.before) if message.HasField("before") else None,
+        )
+
+
+@dataclass(frozen=True)
+class RowChange:
+    """A change of what the model says of a row: with these events it has another first class or path.
+
+    Attributes
+    ----------
+    first_sequence
+        Number of the first event that may have caused it: of an answer its own, of rows the first of those that
+        came together.
+    sequence
+        Number of the last of these events.
+    answer
+        The answer that changed it; ``None`` if rows did, or the definition of the model.
+    specification
+        The definition of the model changed.
+    after
+        What the model says from then on.
+    """
+
+    first_sequence: int
+    sequence: int
+    answer: Answer | None
+    specification: bool
+    after: RowPrediction
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.RowChange, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            message.first_sequence,
+            message.sequence,
+            Answer.from_message(message.answer, classes) if message.HasField("answer") else None,
+            message.specification,
+            RowPrediction.from_message(message.after),
+        )
+
+
+@dataclass(frozen=True)
+class RowExplanation:
+    """The reasons why a model says of a row what it says.
+
+    Attributes
+    ----------
+    classes
+        The frame, in order.
+    then
+        What the model said then.
+    now
+        What it says of all of the log.
+    answers
+        The answers about the row, in order.
+    changes
+        The changes between then and now, in order; at most the last 200.
+    change_count
+        How many changes there were.
+    complete
+        Every event was tried. False for learners that learn again from all evidence: there a change and one that
+        took it back are not looked for where the model says the same before the one and after the other.
+    beside
+        The path is that in the tree beside a forest, whose votes give the class.
+    """
+
+    classes: tuple[str, ...]
+    then: RowPrediction
+    now: RowPrediction
+    answers: tuple[RowAnswer, ...] = ()
+    changes: tuple[RowChange, ...] = ()
+    change_count: int = 0
+    complete: bool = False
+    beside: bool = False
+
+    @classmethod
+    def from_message(cls, message: tree_pb2.ExplainRowResponse, classes: Sequence[str]) -> Self:
+        """Return the result of a message."""
+        return cls(
+            tuple(message.classes),
+            RowPrediction.from_message(message.then),
+            RowPrediction.from_message(message.now),
+            tuple(RowAnswer.from_message(each, classes) for each in message.answers),
+            tuple(RowChange.from_message(each, classes) for each in message.changes),
+            message.change_count,
+            message.complete,
+            message.beside,
+        )

@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from quercus.belief.errors import shown
-from quercus.client import algorithms
+from quercus.client import plugins
 from quercus.client.display_messages import (
     guidance_of,
     message_of_guidance,
@@ -21,9 +21,9 @@ from quercus.client.messages import filled
 from quercus.client.resources import model_resource
 from quercus.client.specifications import Specification
 from quercus.specification import parameters
-from quercus.specification.algorithms import Pruning, PruningKind
 from quercus.specification.attributes import Attribute, Missing, Nominal, Numeric, Overflow
 from quercus.specification.guidance import Guidance
+from quercus.specification.learners import Pruning, PruningKind
 from quercus.specification.model import CHANGEABLE
 from quercus.specification.presentation import Presentation
 from quercus.v1 import model_pb2
@@ -137,8 +137,8 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
     "pruning": lambda given: filled(
         model_pb2.Pruning, kind=_number_of(_PRUNING, given.kind), level=given.level
     ),
-    "algorithm": lambda given: algorithms.to_proto(given, "specification.algorithm"),
-    "strategy": lambda given: algorithms.to_proto(given, "specification.strategy"),
+    "learner": lambda given: plugins.to_proto(given, "specification.learner"),
+    "strategy": lambda given: plugins.to_proto(given, "specification.strategy"),
     "presentation": message_of_presentation,
     "guidance": message_of_guidance,
 }
@@ -146,8 +146,8 @@ _WRITTEN: Final[Mapping[str, Callable[[Any], Any]]] = {
 _READ: Final[Mapping[str, Callable[[Any], Any]]] = {
     "attributes": lambda found: [_attribute_of(each) for each in found],
     "pruning": lambda found: Pruning(cast(PruningKind, _PRUNING[found.kind]), found.level),
-    "algorithm": algorithms.from_proto,
-    "strategy": algorithms.from_proto,
+    "learner": plugins.from_proto,
+    "strategy": plugins.from_proto,
     "presentation": presentation_of,
     "guidance": guidance_of,
 }

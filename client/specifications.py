@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Attribute
 from quercus.specification.guidance import Guidance
+from quercus.specification.learners import Pruning
 from quercus.specification.presentation import Presentation
 
 
@@ -35,7 +35,7 @@ class Specification:
         Rows that set the bins of numeric attributes without declared edges; default 100.
     pruning
         ``None``: no pruning.
-    algorithm
+    learner
         The learner: a name, or a mapping of a name and parameters. ``None``: active-forest. It cannot change once
         the model exists.
     prediction_level
@@ -74,7 +74,7 @@ class Specification:
     max_depth: int | None = None
     warmup_rows: int | None = None
     pruning: Pruning | None = None
-    algorithm: str | Mapping[str, Any] | None = None
+    learner: str | Mapping[str, Any] | None = None
     prediction_level: float | None = None
     presentation: Presentation | None = None
     split_significance: float | None = None

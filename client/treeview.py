@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from datetime import datetime
+from typing import Final, Literal
 
 from quercus.client.errors import FailedPrecondition
-from quercus.client.messages import enum_value, filled
-from quercus.client.resources import tree_resource
+from quercus.client.messages import enum_value, filled, to_timestamp
+from quercus.client.resources import instance_resource, tree_resource
 from quercus.v1 import tree_pb2
 
 RenderFormat = Literal["text", "dot", "svg"]
+EXPLAIN_S: Final = 130.0
+"""Time to wait for an explanation, in seconds: a little longer than the server takes at most."""
 
 
 @dataclass(frozen=True)
@@ -47,3 +50,11 @@ def render_request(
         member=member,
         depth=depth,
     )
+
+
+def explain_request(model: str, instance: str, at: int | datetime | None) -> tree_pb2.ExplainRowRequest:
+    """Return the request of ExplainRow."""
+    name = instance_resource(model, instance)
+    if isinstance(at, int):
+        return filled(tree_pb2.ExplainRowRequest, name=name, sequence=at)
+    return filled(tree_pb2.ExplainRowRequest, name=name, time=to_timestamp(at))

@@ -25,6 +25,7 @@ from quercus.console.pages import (
     classify,
     create,
     desk,
+    disputes,
     history,
     items,
     label,
@@ -33,6 +34,7 @@ from quercus.console.pages import (
     sign_in,
     tokens,
     tree,
+    why,
 )
 from quercus.console.sessions import Sessions
 from quercus.console.web import FOLDER, Console, SignInNeeded, console_of, render_page, status_of, wants_json
@@ -79,11 +81,15 @@ ROUTES = [
     Route("/m/{model}/label/{act}", label.labelling_action, methods=["POST"]),
     Route("/m/{model}/items", items.items),
     Route("/m/{model}/items/row", items.row),
+    Route("/m/{model}/items/why", why.why),
     Route("/m/{model}/items/say", items.say, methods=["POST"]),
     Route("/m/{model}/items/beside", items.beside),
     Route("/m/{model}/items/bulk", bulk.bulk, methods=["POST"]),
     Route("/m/{model}/items.{form}", items.export),
     Route("/m/{model}", model.model),
+    Route("/m/{model}/disputes", disputes.disputes),
+    Route("/m/{model}/disputes/beside", disputes.media_beside),
+    Route("/m/{model}/disputes/{act}", disputes.decide, methods=["POST"]),
     Route("/m/{model}/desk", desk.desk),
     Route("/m/{model}/desk/answers.{form}", desk.answers),
     Route("/m/{model}/desk/{act}", desk.desk_action, methods=["POST"]),

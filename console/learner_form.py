@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.client.results import Learner, Strategy
-from quercus.specification.algorithms import DEFAULT
+from quercus.specification.learners import DEFAULT
 from quercus.specification.parameter import Parameter
 
-LEARNER: Final = "algorithm"
-BASE: Final = "algorithm.base"
+LEARNER: Final = "learner"
+BASE: Final = "learner.base"
 STRATEGY: Final = "strategy"
 """Paths of the learner, of the learner of each tree, and of the strategy in a specification."""
 NONE: Final = "none"
@@ -55,7 +55,7 @@ class Setting:
 
         Examples
         --------
-        >>> Setting("algorithm.early", Parameter("early", bool, True, "Stop early")).options
+        >>> Setting("learner.early", Parameter("early", bool, True, "Stop early")).options
         {'': 'default: yes', 'true': 'yes', 'false': 'no'}
         """
         if self.parameter.kind is bool:
@@ -87,7 +87,7 @@ class Setting:
 
         Examples
         --------
-        >>> Setting("algorithm.depth", Parameter("depth", int, 7, "Depth", 0, 9, meaning_of_none="no limit")).hint
+        >>> Setting("learner.depth", Parameter("depth", int, 7, "Depth", 0, 9, meaning_of_none="no limit")).hint
         'Depth; must be a whole number in [0, 9], or none: no limit. Default: 7.'
         """
         if self.options:
@@ -127,7 +127,7 @@ def _typed_value(parameter: Parameter, text: str) -> object:
 class LearnerForm:
     """The learners that can be chosen, what is chosen, and what is wrong with it.
 
-    A field is named as its parameter in the specification, such as ``algorithm.base.max_cuts``, so a fault that the
+    A field is named as its parameter in the specification, such as ``learner.base.max_cuts``, so a fault that the
     server finds stands beside the field.
 
     Parameters
@@ -219,14 +219,14 @@ class LearnerForm:
             if text := self._text(name):
                 path, _, key = name.rpartition(".")
                 parts.get(path, parts[LEARNER])[key] = known[name].value if name in known else text
-        algorithm, strategy = parts[LEARNER], parts[STRATEGY]
+        learner, strategy = parts[LEARNER], parts[STRATEGY]
         if parts[BASE]:
-            algorithm["base"] = parts[BASE]
-        if algorithm:
-            algorithm.setdefault("name", self.learner.name)
+            learner["base"] = parts[BASE]
+        if learner:
+            learner.setdefault("name", self.learner.name)
         if strategy and self.strategy is not None:
             strategy.setdefault("name", self.strategy.name)
-        return {"algorithm": algorithm or None, "strategy": strategy or None}
+        return {"learner": learner or None, "strategy": strategy or None}
 
     @property
     def _all_settings(self) -> list[Setting]:

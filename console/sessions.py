@@ -49,6 +49,7 @@ class Session:
     new_token: NewToken | None = field(repr=False, default=None)
     tree: tuple[tuple[str, int, int], Tree] | None = field(repr=False, default=None)
     upload: Upload | None = field(repr=False, default=None)
+    decided: dict[str, list[tuple[str, str]]] = field(repr=False, default_factory=dict)
     bulk: BulkPlan | None = field(repr=False, default=None)
     bulk_done: BulkPlan | None = field(repr=False, default=None)
     progress: str = field(repr=False, default="")
@@ -63,6 +64,15 @@ class Session:
         """Return the message for the next page, which shows it once."""
         flash, self.flash = self.flash, ""
         return flash
+
+    def note_decision(self, model: str, row: str, words: str, most: int) -> None:
+        """Remember a row that was decided, the newest last, and at most so many of a model."""
+        self.forget_decision(model, row)
+        self.decided[model] = [*self.decided.get(model, []), (row, words)][-most:]
+
+    def forget_decision(self, model: str, row: str) -> None:
+        """Forget a row, whose decision was taken back."""
+        self.decided[model] = [each for each in self.decided.get(model, []) if each[0] != row]
 
     def accepts_form(self, form_token: str) -> bool:
         """Return whether a token belongs to this session: then a form or a script of it sends the request."""

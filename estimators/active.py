@@ -12,8 +12,8 @@ from quercus.belief.contour import is_precise
 from quercus.belief.frame import Frame
 from quercus.estimators.columns import distinct_names
 from quercus.estimators.pool import AskingClassifier, Pool
-from quercus.specification.algorithms import OF_THE_MODEL
 from quercus.specification.attributes import Attribute, Numeric
+from quercus.specification.learners import OF_THE_MODEL
 from quercus.specification.model import Specification
 from quercus.specification.parameters import MAX_COUNT
 from quercus.specification.strategies import QueryStrategy, chosen_strategy
@@ -62,8 +62,8 @@ class AskingTreeClassifier(AskingClassifier):
     strategy: str | QueryStrategy
 
     @abstractmethod
-    def _make_algorithm(self) -> Abc45:
-        """Return the algorithm with its parameters."""
+    def _make_learner(self) -> Abc45:
+        """Return the learner with its parameters."""
 
     def _learn_model(self, table: Table) -> LearnedModel:
         names = distinct_names(self.classes_.tolist())
@@ -101,16 +101,16 @@ class AskingTreeClassifier(AskingClassifier):
     def _make_specification(
         self, attributes: Sequence[Attribute], names: Sequence[str], rows: int
     ) -> Specification:
-        algorithm = self._make_algorithm()
+        learner = self._make_learner()
         split: dict[str, Any] = {"cuts": self.max_cuts} if self.bins is None else {"bins": self.bins}
         return Specification(
             tuple(replace(each, **split) if isinstance(each, Numeric) else each for each in attributes),
             Frame(tuple(names)),
             budget=MAX_COUNT,
             warmup_rows=rows,
-            strategy=chosen_strategy(self.strategy, algorithm.asks),
-            algorithm=algorithm,
-            **{name: getattr(algorithm, name) for name in OF_THE_MODEL},
+            strategy=chosen_strategy(self.strategy, learner.asks),
+            learner=learner,
+            **{name: getattr(learner, name) for name in OF_THE_MODEL},
         )
 
 

@@ -60,8 +60,8 @@ class AskingForestClassifier(AskingClassifier):
     strategy: str | QueryStrategy
 
     @abstractmethod
-    def _make_algorithm(self) -> ActiveForest:
-        """Return the algorithm with its parameters."""
+    def _make_learner(self) -> ActiveForest:
+        """Return the learner with its parameters."""
 
     def partial_fit(
         self, X: Any, y: Any, classes: Sequence[Any] | None = None, sample_weight: Any = None
@@ -138,7 +138,7 @@ class AskingForestClassifier(AskingClassifier):
 
     def _learn_model(self, table: Table) -> MemoryForest:
         table = repeat_rows(table)
-        forest = forest_of(self._make_algorithm(), table.attributes, table.size)
+        forest = forest_of(self._make_learner(), table.attributes, table.size)
         forest.observe(table.values, table.contours, table.parts, asked=_is_pool(table))
         return forest
 
@@ -149,7 +149,7 @@ class AskingForestClassifier(AskingClassifier):
         strategy = chosen_strategy(self.strategy, "forest")
         if not isinstance(strategy, Margin):
             raise InvalidInput("strategy", f"is {shown(self.strategy)}, which gives rows no worth")
-        forest = forest_of(self._make_algorithm(), pool.attributes, len(pool.classes))
+        forest = forest_of(self._make_learner(), pool.attributes, len(pool.classes))
         forest.observe(pool.values, pool.contours)
         known = is_precise(pool.contours)
         known[pool.refused] = True

@@ -23,7 +23,7 @@ from quercus.estimators.columns import FittedColumns, as_array, distinct_names, 
 from quercus.estimators.executors import open_executor
 from quercus.estimators.labels import ParsedLabels, are_classes, read_labels
 from quercus.estimators.naming import named_trees
-from quercus.specification.algorithms import Pruning
+from quercus.specification.learners import Pruning
 from quercus.trees import (
     Basis,
     Calibration,
@@ -334,11 +334,11 @@ class TableClassifier(BeliefClassifier):
     """Base of the estimators whose model is that of a learner."""
 
     @abstractmethod
-    def _make_algorithm(self) -> Learner:
-        """Return the algorithm with its parameters."""
+    def _make_learner(self) -> Learner:
+        """Return the learner with its parameters."""
 
     def _learn_model(self, table: Table) -> LearnedModel:
-        return fit(self._make_algorithm(), table)
+        return fit(self._make_learner(), table)
 
 
 class ParallelClassifier(TableClassifier):
@@ -352,7 +352,7 @@ class ParallelClassifier(TableClassifier):
         if executor is None:
             executor = "local" if self.n_jobs is None else f"processes:{effective_n_jobs(self.n_jobs)}"
         with open_executor(executor) as opened:
-            return fit(self._make_algorithm(), table, executor=opened)
+            return fit(self._make_learner(), table, executor=opened)
 
 
 def seed_of(random_state: Any) -> int:
@@ -370,7 +370,7 @@ def tree_of(base: object, default: TreeLearner) -> TreeLearner:
     """
     if base is None:
         return default
-    tree = base._make_algorithm() if isinstance(base, TableClassifier) else None
+    tree = base._make_learner() if isinstance(base, TableClassifier) else None
     if not isinstance(tree, TreeLearner):
         raise InvalidInput("base", f"is {shown(base)}, must be an estimator of a tree")
     return tree

@@ -74,7 +74,7 @@ class ID3Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Id3:
+    def _make_learner(self) -> Id3:
         return Id3(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -130,7 +130,7 @@ class C45Classifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> C45:
+    def _make_learner(self) -> C45:
         return C45(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -205,7 +205,7 @@ class E2MTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> E2m:
+    def _make_learner(self) -> E2m:
         return E2m(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -256,7 +256,7 @@ class BeliefTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Averaging:
+    def _make_learner(self) -> Averaging:
         return Averaging(
             min_instances=self.min_instances,
             max_depth=self.max_depth,
@@ -318,7 +318,7 @@ class TotalUncertaintyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> TotalUncertainty:
+    def _make_learner(self) -> TotalUncertainty:
         return TotalUncertainty(
             lam=self.lam,
             combine=self.combine,
@@ -370,7 +370,7 @@ class BeliefEntropyTreeClassifier(TableClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> BeliefEntropy:
+    def _make_learner(self) -> BeliefEntropy:
         return BeliefEntropy(
             leaf=self.leaf,
             min_instances=self.min_instances,
@@ -435,7 +435,7 @@ class EvidentialForestClassifier(ParallelClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Forest:
+    def _make_learner(self) -> Forest:
         return Forest(
             base=tree_of(self.base, Forest().base),
             trees=self.n_estimators,
@@ -520,7 +520,7 @@ class ActiveBeliefTreeClassifier(AskingTreeClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> Abc45:
+    def _make_learner(self) -> Abc45:
         return Abc45(
             alpha=self.alpha,
             min_instances=self.min_instances,
@@ -579,7 +579,7 @@ class ActiveForestClassifier(AskingForestClassifier):
         self.classes = classes
         self.categorical_features = categorical_features
 
-    def _make_algorithm(self) -> ActiveForest:
+    def _make_learner(self) -> ActiveForest:
         return ActiveForest(
             trees=self.n_estimators,
             seed=seed_of(self.random_state),

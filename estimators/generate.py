@@ -20,7 +20,7 @@ from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any, Final
 
-from quercus.specification.algorithms import has_base
+from quercus.specification.learners import has_base
 from quercus.specification.parameter import Parameter, describe_parameter
 from quercus.specification.parameters import BINS, LEVEL, PRUNING_KIND, SEED
 from quercus.specification.plugins import LEARNERS, package_of, plugins
@@ -280,7 +280,7 @@ def _class_source(estimator: Estimator, taken: Collection[str]) -> str:
         "    ) -> None:",
         *(f"        self.{name} = {name}" for name in names),
         "",
-        f"    def _make_algorithm(self) -> {learner.__name__}:",
+        f"    def _make_learner(self) -> {learner.__name__}:",
         indent(making, " " * 8),
     )
 

@@ -15,7 +15,7 @@ from quercus.experiments.strategies import (
     service_forest,
     told_forest,
 )
-from quercus.specification.algorithms import Algorithm, Pruning, algorithm_classes
+from quercus.specification.learners import Pruning, SpecifiedLearner, learner_classes
 from quercus.specification.strategies import PUBLISHED, RECOMMENDED, strategies
 from quercus.trees import (
     C45,
@@ -57,13 +57,13 @@ class ComparedLearner:
     needs: str | None = None
 
 
-def fit_algorithm(problem: Problem, algorithm: Learner) -> FittedLearner:
-    """Fit an algorithm to the training rows; its random draws use the problem's seed."""
-    if isinstance(algorithm, ActiveForest):
-        return service_forest(told_forest(problem, algorithm))
-    if hasattr(algorithm, "seed"):
-        algorithm = replace(algorithm, seed=problem.integer_seed)  # type: ignore[type-var]
-    learned = fit(algorithm, problem.train)
+def fit_learner(problem: Problem, learner: Learner) -> FittedLearner:
+    """Fit a learner to the training rows; its random draws use the problem's seed."""
+    if isinstance(learner, ActiveForest):
+        return service_forest(told_forest(problem, learner))
+    if hasattr(learner, "seed"):
+        learner = replace(learner, seed=problem.integer_seed)  # type: ignore[type-var]
+    learned = fit(learner, problem.train)
 
     def predict(values: Floats) -> Prediction:
         said = learned.predict(values)
@@ -102,9 +102,9 @@ _VARIANTS: dict[str, tuple[str, Learner]] = {
 }
 
 
-def compared_algorithms(known: Mapping[str, type[Algorithm]]) -> dict[str, tuple[str, Learner]]:
-    """Return the algorithms with their titles: the variants of the papers, and all others at their defaults."""
-    listed = [algorithm for _, algorithm in _VARIANTS.values()]
+def compared_learners(known: Mapping[str, type[SpecifiedLearner]]) -> dict[str, tuple[str, Learner]]:
+    """Return the learners with their titles: the variants of the papers, and all others at their defaults."""
+    listed = [learner for _, learner in _VARIANTS.values()]
     others = {name: kind() for name, kind in known.items()}
     return _VARIANTS | {
         name: (name, learner)
@@ -113,7 +113,7 @@ def compared_algorithms(known: Mapping[str, type[Algorithm]]) -> dict[str, tuple
     }
 
 
-_ALGORITHMS = compared_algorithms(algorithm_classes())
+_LEARNERS = compared_learners(learner_classes())
 
 
 _BASELINES = {
@@ -125,8 +125,8 @@ _BASELINES = {
 
 LEARNERS: Mapping[str, ComparedLearner] = MappingProxyType(
     {
-        name: ComparedLearner(title, partial(fit_algorithm, algorithm=algorithm))
-        for name, (title, algorithm) in _ALGORITHMS.items()
+        name: ComparedLearner(title, partial(fit_learner, learner=learner))
+        for name, (title, learner) in _LEARNERS.items()
     }
     | _BASELINES
     | {
@@ -159,7 +159,7 @@ DEFAULT = (
     ),
 )
 """Compared by default against the quality of labels: those of the papers' figures, and baselines."""
-TABLE = (*_ALGORITHMS, *_BASELINES)
+TABLE = (*_LEARNERS, *_BASELINES)
 """Compared by default side by side: all that do not ask."""
 CURVE = (ActiveForest.name, "id3", "id3-pruned", "c45", "forest-precise")
 """Compared by default on the learning curve."""

@@ -67,7 +67,7 @@ def _initial_state(problem: Problem, budget: int, strategy: str) -> GrowthState:
         budget,
         warmup_rows=len(problem.train),
         strategy=chosen_strategy(strategy, "tree"),
-        algorithm=Abc45(),
+        learner=Abc45(),
         split_significance=SPLIT_SIGNIFICANCE.default,
     )
     observed = Observed(problem.train.values, problem.train.contours)
@@ -85,16 +85,16 @@ def service_forest(forest: MemoryForest) -> FittedLearner:
     return FittedLearner(predict, lambda: int(members.node_counts.sum()))
 
 
-def told_forest(problem: Problem, algorithm: ActiveForest) -> MemoryForest:
+def told_forest(problem: Problem, learner: ActiveForest) -> MemoryForest:
     """Return the forest of the training rows and their labels, with the problem's seed."""
-    seeded = replace(algorithm, seed=problem.integer_seed)
+    seeded = replace(learner, seed=problem.integer_seed)
     forest = forest_of(seeded, problem.ordered_attributes, problem.train.size)
     forest.observe(problem.train.values, problem.train.contours)
     return forest
 
 
 def ask_as_service(
-    problem: Problem, budgets: Sequence[int], strategy: str, algorithm: Learner | None = None
+    problem: Problem, budgets: Sequence[int], strategy: str, learner: Learner | None = None
 ) -> Curve:
     """Ask as the service asks: the same specification, agenda and growth.
 
@@ -111,10 +111,10 @@ def ask_as_service(
                 told = Answered(query.instance, problem.true_contour(query.instance), 1.0, query.asked)
                 state = grow(state, [told])
                 answers += 1
-        yield budget, _fit_labelled(problem, state, algorithm)
+        yield budget, _fit_labelled(problem, state, learner)
 
 
-def at_random(problem: Problem, budgets: Sequence[int], algorithm: Learner | None = None) -> Curve:
+def at_random(problem: Problem, budgets: Sequence[int], learner: Learner | None = None) -> Curve:
     """Ask about rows drawn at random, and fit what `ask_as_service` fits."""
     state = _initial_state(problem, max(budgets), "published")
     open_rows = np.flatnonzero(~problem.train.precise)
@@ -124,7 +124,7 @@ def at_random(problem: Problem, budgets: Sequence[int], algorithm: Learner | Non
         rows = order[answers:budget].tolist()
         state = grow(state, [Answered(row, problem.true_contour(row), 1.0, nowhere) for row in rows])
         answers += len(rows)
-        yield budget, _fit_labelled(problem, state, algorithm)
+        yield budget, _fit_labelled(problem, state, learner)
 
 
 def ask_as_forest(problem: Problem, budgets: Sequence[int], strategy: str | None) -> Curve:
@@ -152,12 +152,12 @@ def node_count(learned: LearnedModel) -> int:
     return sum(len(FlatTree.of(tree).klass) for tree in learned.trees)
 
 
-def _fit_labelled(problem: Problem, state: GrowthState, algorithm: Learner | None) -> FittedLearner:
+def _fit_labelled(problem: Problem, state: GrowthState, learner: Learner | None) -> FittedLearner:
     """Return the service's tree, which may grow on, or a learner of the labelled rows with its probabilities."""
-    if algorithm is not None:
+    if learner is not None:
         contours = np.array([state.contour(row) for row in range(state.instance_count)])
         table = Table.of_contours(problem.train.values, problem.ordered_attributes, contours)
-        learned = fit(algorithm, table)
+        learned = fit(learner, table)
         return FittedLearner(
             lambda values: Prediction.of_probabilities(learned.predict(values).pignistic),
             lambda: node_count(learned),
@@ -231,10 +231,10 @@ def _service_strategies() -> dict[str, ComparedStrategy]:
     best = partial(ask_as_service, strategy=RECOMMENDED)
     for name, curve in (("random", at_random), (RECOMMENDED, best)):
         found[f"{name}-e2m"] = ComparedStrategy(
-            f"E2M tree of thresholds, {name}", partial(curve, algorithm=TREE)
+            f"E2M tree of thresholds, {name}", partial(curve, learner=TREE)
         )
         found[f"{name}-forest"] = ComparedStrategy(
-            f"forest of {COMMITTEE} E2M trees, {name}", partial(curve, algorithm=FOREST)
+            f"forest of {COMMITTEE} E2M trees, {name}", partial(curve, learner=FOREST)
         )
     for name in strategies("forest"):
         found[name] = ComparedStrategy(f"{ActiveForest.name}, {name}", partial(ask_as_forest, strategy=name))

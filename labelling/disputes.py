@@ -49,7 +49,7 @@ def is_disputed(history: Sequence[Event], size: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """How often two labellers named the same class.
+    """The agreement of two labellers.
 
     Attributes
     ----------

@@ -1,10 +1,10 @@
-"""The definition of a model: its attributes, algorithm and parameters, for client, service and estimators.
+"""The definition of a model: its attributes, learner and parameters, for client, service and estimators.
 
 ==================  ============================================================================
 ``parameter``       :class:`Parameter`: a name, a default, bounds and a description, stated once
-``parameters``      the parameters of models and algorithms
+``parameters``      the parameters of models and learners
 ``attributes``      :class:`Nominal`, :class:`Numeric`
-``algorithms``      the algorithms by name, each with its parameters
+``learners``      the learners by name, each with its parameters
 ``strategies``      the query strategies by name
 ``model``           :class:`Specification`
 ``written_labels``  the grammar of labels as text, for every file, command and screen

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from quercus.belief.errors import InvalidInput, shown
 from quercus.belief.frame import Frame
 from quercus.specification import parameters
-from quercus.specification.algorithms import OF_THE_MODEL, Algorithm, Pruning, default_algorithm, has_base
 from quercus.specification.attributes import MISSING_NAME, Attribute, Nominal, check_distinct
+from quercus.specification.learners import OF_THE_MODEL, Pruning, SpecifiedLearner, default_learner, has_base
 from quercus.specification.parameter import check_parameters, parameters_of, with_parameter_docs
 from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.specification.strategies import QueryStrategy, chosen_strategy
@@ -31,9 +31,9 @@ class Specification:
     pruning
         Pruning of the published tree, or of the tree beside an active forest; the growing tree is not pruned. None: no
         pruning.
-    algorithm
-        The learning algorithm. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
-        `split_significance` override the algorithm's parameters of the same name. `split_significance` applies only to
+    learner
+        The learning learner. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
+        `split_significance` override the learner's parameters of the same name. `split_significance` applies only to
         single trees, since the trees of a forest should differ.
 
     Raises
@@ -51,7 +51,7 @@ class Specification:
     warmup_rows: int = parameters.WARMUP_ROWS.dataclass_field()
     strategy: QueryStrategy = field(default=None)  # type: ignore[assignment]  # the learner's default then
     pruning: Pruning | None = None
-    algorithm: Algorithm = field(default_factory=default_algorithm)
+    learner: SpecifiedLearner = field(default_factory=default_learner)
     prediction_level: float = parameters.MODEL_LEVEL.dataclass_field()
     split_significance: float = parameters.MODEL_SIGNIFICANCE.dataclass_field()
     ask: str = parameters.ASK.dataclass_field()
@@ -66,7 +66,7 @@ class Specification:
         check_distinct([attribute.name for attribute in self.attributes], "attributes")
         self._check_missing_names()
         check_parameters(self)
-        self._check_algorithm()
+        self._check_learner()
 
     def _check_missing_names(self) -> None:
         """Refuse to declare the name of another branch. A value that is learned later may have it."""
@@ -78,27 +78,27 @@ class Specification:
                     f"is {MISSING_NAME!r}, the name of the branch of missing values",
                 )
 
-    def _check_algorithm(self) -> None:
-        algorithm = self.algorithm
-        if not isinstance(algorithm, Algorithm):
-            raise InvalidInput("algorithm", f"is {shown(algorithm)}, must be a learner")
-        algorithm.check_classes(self.frame.size)
-        for name, value in algorithm.own_defaults(self.frame.size).items():
+    def _check_learner(self) -> None:
+        learner = self.learner
+        if not isinstance(learner, SpecifiedLearner):
+            raise InvalidInput("learner", f"is {shown(learner)}, must be a learner")
+        learner.check_classes(self.frame.size)
+        for name, value in learner.own_defaults(self.frame.size).items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)
-        if self.pruning is not None and not algorithm.takes_pruning:
+        if self.pruning is not None and not learner.takes_pruning:
             raise InvalidInput(
-                "pruning", f"is given, but {algorithm.name} is pruned by parameters of its own, or never"
+                "pruning", f"is given, but {learner.name} is pruned by parameters of its own, or never"
             )
-        if self.memory_rows is not None and not algorithm.forgets:
+        if self.memory_rows is not None and not learner.forgets:
             raise InvalidInput(
-                "memory_rows", f"is {self.memory_rows}, but {algorithm.name} learns from all rows"
+                "memory_rows", f"is {self.memory_rows}, but {learner.name} learns from all rows"
             )
-        object.__setattr__(self, "strategy", chosen_strategy(self.strategy, algorithm.asks))
+        object.__setattr__(self, "strategy", chosen_strategy(self.strategy, learner.asks))
         shared = {name: getattr(self, name) for name in OF_THE_MODEL}
-        if has_base(type(algorithm)):
+        if has_base(type(learner)):
             shared["split_significance"] = 0.0
-        object.__setattr__(self, "algorithm", algorithm.with_parameters(**shared))
+        object.__setattr__(self, "learner", learner.with_parameters(**shared))
 
 
 CHANGEABLE = (

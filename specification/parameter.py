@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A parameter of a model, of an algorithm or of a server.
+    """A parameter of a model, of a learner or of a server.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The parameters of models and algorithms, each declared once: default, bounds and description."""
+"""The parameters of models and learners, each declared once: default, bounds and description."""
 
 from dataclasses import MISSING
 
@@ -36,7 +36,7 @@ SPLIT_SIGNIFICANCE = Parameter(
 )
 """A false split is one that arises by chance (theory §12); docs/learners.md measures the effect.
 
-It is off in the functions, the algorithms and the estimators of the library: their trees are those of the papers.
+It is off in the functions, the learners and the estimators of the library: their trees are those of the papers.
 """
 MODEL_SIGNIFICANCE = SPLIT_SIGNIFICANCE.with_changes(default=10.0)
 """`SPLIT_SIGNIFICANCE` of a model of the service: of its active tree, or of the one beside another learner."""
@@ -52,14 +52,14 @@ Even at level 1 the whole forest is trusted only to ``T / (T + l)`` after T labe
 MODEL_LEVEL = PREDICTION_LEVEL.with_changes(
     default=None, meaning_of_none=f"{PREDICTION_LEVEL.default}, or {FOREST_LEVEL.default} of active-forest"
 )
-"""`PREDICTION_LEVEL` of a model of the service; the default depends on its algorithm."""
+"""`PREDICTION_LEVEL` of a model of the service; the default depends on its learner."""
 BUDGET = Parameter("budget", int, 0, "Maximum number of answered queries; 0: never ask", 0, MAX_COUNT)
 MIN_INSTANCES = Parameter("min_instances", int, 2, "A node with fewer rows is a leaf", 1, MAX_COUNT)
 MODEL_INSTANCES = MIN_INSTANCES.with_changes(
     default=None,
     meaning_of_none=f"{MIN_INSTANCES.default}, or {INSTANCES_PER_CLASS} per class of belief-entropy trees",
 )
-"""`MIN_INSTANCES` of a model of the service; the default depends on its algorithm."""
+"""`MIN_INSTANCES` of a model of the service; the default depends on its learner."""
 MAX_DEPTH = Parameter(
     "max_depth", int, None, "Every node at this depth is a leaf", 0, MAX_COUNT, meaning_of_none="no limit"
 )

@@ -256,8 +256,8 @@ def served_parameters(kind: type[Plugin]) -> tuple[Parameter, ...]:
 
     Examples
     --------
-    >>> from quercus.specification.algorithms import Algorithm
-    >>> [each.name for each in served_parameters(plugin_class(Algorithm, "c45"))]
+    >>> from quercus.specification.learners import SpecifiedLearner
+    >>> [each.name for each in served_parameters(plugin_class(SpecifiedLearner, "c45"))]
     ['max_cuts', 'min_branch', 'confidence']
     """
     return tuple(

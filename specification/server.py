@@ -156,7 +156,7 @@ MAX_LEARNING_COST = Parameter(
     10_000,
     "Maximum number of trees that a learner grows to learn once (docs/serving.md says what counts)",
     1,
-    1_000_000,  # more than any algorithm can ask for
+    1_000_000,  # more than any learner can ask for
 )
 MAX_MEMORY_BYTES = Parameter(
     "max_memory_bytes",

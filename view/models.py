@@ -87,7 +87,7 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "refused", f"{model.queries_refused:,}"
     yield "open queries", f"{model.queries_open:,}"
     yield "leased queries", f"{model.queries_leased:,}"
-    yield "contradicting answers", f"{model.conflicts:,}"
+    yield "answers against pushed labels", f"{model.conflicts:,}"
     yield "tree", tree_text(model)
     if model.growth_stopped:
         yield "growth stopped", model.growth_stopped
@@ -142,10 +142,11 @@ def accuracy_text(recent: RecentAccuracy | None) -> str:
     """Return the accuracy of recent predictions in words."""
     if recent is None or not recent.rows:
         return "not known yet"
+    digits = 0 if recent.rows < 1_000 else 1  # more would be noise
     rows = f"of the last {counted(recent.rows, 'label')} that came after a prediction"
     if recent.accuracy is None or recent.precise_rows < recent.rows:
-        return f"{percent_text(recent.expected, 1)} expected right {rows}"
-    return f"{percent_text(recent.accuracy, 1)} right {rows}"
+        return f"{percent_text(recent.expected, digits)} expected right {rows}"
+    return f"{percent_text(recent.accuracy, digits)} right {rows}"
 
 
 def accuracy_line(recent: RecentAccuracy | None) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quercus.client.algorithms import asks_with_forest
 from quercus.client.guess import NEGLIGIBLE_SHARE, likely_shares, withholds_guess
+from quercus.client.plugins import asks_with_forest
 from quercus.client.results import Model, Query, Reason, Rival
 from quercus.specification.conditions import path_text
 from quercus.specification.reasons import Shares
@@ -100,7 +100,7 @@ def describe_query(query: Query, model: Model, most_values: int = MAX_VALUES) ->
         why_text(query) if has_reason else "",
         place_text(query.reason, nominal_names(model)) if has_reason else "",
         facts_text(query) if has_reason else "",
-        asks_with_forest(model.specification.algorithm),
+        asks_with_forest(model.specification.learner),
         [(each.name, each.lower, each.upper) for each in rivals[:MOST_RIVALS]] if has_reason else [],
         max(0, len(rivals) - MOST_RIVALS),
         known_text(query.classes, query.contour) if has_belief else "",

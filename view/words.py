@@ -43,6 +43,10 @@ TERMS: Final = {
 """The terms on a labeller's screen, each explained in at most two sentences."""
 
 
+MOST_NAMED = 4
+"""Classes that are not open and are told by name; if there are more, they are 'the others'."""
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun.
 
@@ -74,7 +78,9 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 1.0, 1.0))
     'No label of this row yet.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 0.4, 0.0))
-    'Ruled out: Barbera; less plausible: Grignolino; open: Barolo.'
+    'Open: Barolo; less plausible: Grignolino; ruled out: Barbera.'
+    >>> known_text(tuple("ABCDEFG"), (0.1, 1.0, 0.1, 0.1, 0.1, 1.0, 0.1))
+    'Open: B, F; less plausible: the 5 others.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (0.0, 1.0, 0.0))
     'It is known to be Grignolino.'
     """
@@ -83,10 +89,13 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     if is_vacuous(contour):
         return "No label of this row yet."
     top = max(contour, default=0.0)
-    groups: dict[str, list[str]] = {"ruled out": [], "less plausible": [], "open": []}
+    groups: dict[str, list[str]] = {"open": [], "less plausible": [], "ruled out": []}
     for name, value in zip(classes, contour, strict=True):
         groups["ruled out" if value <= 0.0 else "open" if value >= top else "less plausible"].append(name)
     if len(groups["open"]) == 1 and not groups["less plausible"]:
         return f"It is known to be {groups['open'][0]}."
+    rest = max(("less plausible", "ruled out"), key=lambda kind: len(groups[kind]))
+    if len(groups[rest]) > MOST_NAMED:
+        groups[rest] = [f"the {len(groups[rest])} others"]
     said = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items() if names)
     return f"{said[0].upper()}{said[1:]}."

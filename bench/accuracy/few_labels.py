@@ -11,7 +11,7 @@ to ask about, one at a time. Measured is the accuracy on the others after 5, 10,
 Peers choose the row with the least margin, and learn from the answers: `et-margin` (extra-trees: 20 trees choose, 50
 predict), `logistic`, `svm`, `lda` and `spreading` (label spreading over all rows, ten neighbours), all
 scikit-learn's, on standardised numbers and one-hot names. `random` is the forest, told of rows that are drawn. Until
-there are labels of two classes, and more labels than classes, they ask at random. """
+there are labels of two classes, and more labels than classes, they ask at random."""
 
 import argparse
 import csv

@@ -73,7 +73,7 @@ def answered(strategy: str, values: np.ndarray, said: np.ndarray, answers: int) 
         warmup_rows=len(values),
         strategy=strategy,
         max_depth=0,
-        algorithm=Abc45(),
+        learner=Abc45(),
     )
     state = grow(GrowthState.initial(spec), [Observed(values, contours)])
     for _ in range(answers):

@@ -39,7 +39,7 @@ def quercus(data: DataSet, rows: int, level: float, cuts: int | None, memory: in
             attributes,
             Frame(data.classes),
             warmup_rows=BATCH,
-            algorithm=Abc45(),
+            learner=Abc45(),
             split_significance=level,
             memory_rows=memory,
         )

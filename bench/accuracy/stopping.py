@@ -38,7 +38,7 @@ def run(name: str, seed: int, level: float) -> tuple[list[bool], list[float]]:
         tuple(Numeric(f"x{k}") for k in range(X.shape[1])),
         Frame(tuple(f"c{c}" for c in range(size))),
         budget=BUDGET,
-        algorithm=Abc45(),
+        learner=Abc45(),
         split_significance=level,
     )
     silent = np.ones((len(X), size))

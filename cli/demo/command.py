@@ -59,7 +59,7 @@ def demo(
     """Run a complete example: a server, a sensor, two labellers and a classifier, each a process.
 
     The sensor pushes 124 wines without labels, the labellers answer the server's queries, the classifier
-    classifies 54 other wines while the forest grows (algorithm active-forest). At the end: how accuracy grew with the
+    classifies 54 other wines while the forest grows (learner active-forest). At the end: how accuracy grew with the
     answers, beside labels spent at random, on this split of the wines and on others; how many random labels would have
     done as well; the tree beside the forest; and how right the forest and a single tree stay on a stream that changes.
 

@@ -23,7 +23,7 @@ from quercus.client.specifications import Specification
 from quercus.specification.attributes import Numeric
 
 MODEL = "wine"
-ALGORITHM = "active-forest"
+LEARNER = "active-forest"
 """The best of the service's learners from zero labels (docs/learners.md)."""
 STORE = "quercus.db"
 LABELLERS = {"ann": 1.0, "bob": 1.3}
@@ -49,7 +49,7 @@ class Outcome:
     random : (repeats, rows + 1) accuracies of labels spent at random.
     other_splits : accuracies (asked, at random) on other splits.
     answered : answers of each labeller.
-    stream : accuracy of each algorithm on the last rows of a changing stream.
+    stream : accuracy of each learner on the last rows of a changing stream.
     """
 
     model: Model
@@ -165,7 +165,7 @@ class DemoRun:
             CLASSES,
             budget=split.budget,
             warmup_rows=len(split.ids),
-            algorithm={"name": ALGORITHM},
+            learner={"name": LEARNER},
         )
         client.create_model(MODEL, specification)
         self._wait_until(lambda: client.get_model(MODEL).tree_version > 0)
@@ -246,20 +246,20 @@ def play_stream(client: Client) -> dict[str, RecentAccuracy]:
     """Let a forest and a tree learn a stream whose former calm is an alarm from row 1,400 on.
 
     The rows come with their labels, and each batch is in the trees before the next one comes. Returns how right each
-    algorithm was on its last rows, as the service measures it: on labels that came after their prediction.
+    learner was on its last rows, as the service measures it: on labels that came after their prediction.
     """
     rng = np.random.default_rng(0)
     values = rng.normal(size=(STREAM_ROWS, 2))
     alarm = (values.sum(axis=1) > 0) ^ (np.arange(STREAM_ROWS) >= STREAM_CHANGE)
     classes = [STREAM_CLASSES[int(each)] for each in alarm]
     attributes = [Numeric("temperature"), Numeric("pressure")]
-    for model, algorithm in STREAM_MODELS.items():
-        client.create_model(model, Specification(attributes, STREAM_CLASSES, algorithm={"name": algorithm}))
+    for model, learner in STREAM_MODELS.items():
+        client.create_model(model, Specification(attributes, STREAM_CLASSES, learner={"name": learner}))
     for start in range(0, STREAM_ROWS, STREAM_BATCH):
         batch = slice(start, start + STREAM_BATCH)
         for model in STREAM_MODELS:
             client.push(model, values[batch].tolist(), classes[batch])
         for model in STREAM_MODELS:
             client.wait_grown(model)
-    found = {algorithm: client.get_model(model).accuracy for model, algorithm in STREAM_MODELS.items()}
+    found = {learner: client.get_model(model).accuracy for model, learner in STREAM_MODELS.items()}
     return {name: accuracy for name, accuracy in found.items() if accuracy is not None}

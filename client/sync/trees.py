@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable
 from contextlib import closing
+from datetime import datetime
 from typing import Any
 
 from quercus.client import classifications
@@ -12,10 +13,17 @@ from quercus.client.classifications import Classifications
 from quercus.client.errors import DeadlineExceeded, QuercusError
 from quercus.client.messages import filled
 from quercus.client.resources import model_resource, tree_resource
-from quercus.client.results import Model, Tree, TreeUpdate
+from quercus.client.results import Model, RowExplanation, Tree, TreeUpdate
 from quercus.client.rows import Row
 from quercus.client.sync.models import ModelCalls
-from quercus.client.treeview import RenderFormat, TreeVersion, render_request, replaced_error
+from quercus.client.treeview import (
+    EXPLAIN_S,
+    RenderFormat,
+    TreeVersion,
+    explain_request,
+    render_request,
+    replaced_error,
+)
 from quercus.v1 import tree_pb2
 
 
@@ -85,6 +93,33 @@ class TreeCalls(ModelCalls):
         With ``depth``, nodes further below the root are counted, not drawn.
         """
         return str((self._call(render_request(model, version, form, member, depth))).content)
+
+    def explain_row(
+        self, model: str, instance: str, at: int | datetime | None = None, *, timeout_s: float = EXPLAIN_S
+    ) -> RowExplanation:
+        """Return what the model said of a row then and says now, and which answers changed it.
+
+        The server grows the model again from its log, which takes seconds. Whoever stops waiting ends that.
+
+        Parameters
+        ----------
+        model, instance
+            Name of the model, and id of the row.
+        at
+            Then: number of an event of the log, or a time; ``None``: when the row came.
+        timeout_s
+            Longest time to wait, in seconds.
+
+        Raises
+        ------
+        FailedPrecondition
+            If there is too much to replay, or the log does not reach `at`.
+        ResourceExhausted
+            If other replays are running.
+        """
+        classes = self.get_model(model).specification.classes
+        request = explain_request(model, instance, at)
+        return RowExplanation.from_message(self._call(request, timeout_s), tuple(classes))
 
     def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
         """Yield the newest tree, then each newer one when it is grown (a slow reader skips versions).

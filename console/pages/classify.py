@@ -9,9 +9,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import asks_with_forest, name_of
 from quercus.client.classifications import Classification
 from quercus.client.places import plain_text
+from quercus.client.plugins import asks_with_forest, name_of
 from quercus.client.unseen import UnseenNames
 from quercus.client.values import Between
 from quercus.console.web import check_may, read_posted, render_page, session_of
@@ -51,7 +51,7 @@ async def classify(request: Request) -> Response:
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
             # of several trees, no single one is there to read
-            has_one_tree = name_of(model.specification.algorithm) not in {"forest", "total-uncertainty"}
+            has_one_tree = name_of(model.specification.learner) not in {"forest", "total-uncertainty"}
             coverage = number_of(str(given.get("coverage", [DEFAULT_COVERAGE])[0]))
             found = await session.client.classify(
                 name, [row], want_paths=has_one_tree, coverage=coverage or float(DEFAULT_COVERAGE)
@@ -75,7 +75,7 @@ async def classify(request: Request) -> Response:
         coverage=str(given.get("coverage", [DEFAULT_COVERAGE])[0]),
         answer=answer,
         unseen=unseen,
-        beside=asks_with_forest(model.specification.algorithm),
+        beside=asks_with_forest(model.specification.learner),
         fault=fault,
     )
 

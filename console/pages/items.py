@@ -13,10 +13,10 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import name_of
 from quercus.client.answers import AnswerFilter, Statement
 from quercus.client.errors import QuercusError
 from quercus.client.places import plain_text
+from quercus.client.plugins import asks_with_forest, name_of
 from quercus.client.results import Answer, Instance, Model, Reason
 from quercus.client.row_filter import RowFilter
 from quercus.console.bulk import MAX_BULK, undo_key
@@ -259,7 +259,7 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
     """Return what the newest tree says of a row, and why; None: there is no tree, or the caller may not know."""
     if not (model.tree_version and session.may_call("ClassifyService/Classify")):
         return None
-    has_one_tree = name_of(model.specification.algorithm) not in {"forest", "total-uncertainty"}
+    has_one_tree = name_of(model.specification.learner) not in {"forest", "total-uncertainty"}
     (found,) = await session.client.classify(model.name, [dict(shown.values)], want_paths=has_one_tree)
     return {
         "label": found.label,
@@ -268,6 +268,7 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
         "bars": share_bars(found.classes, found.theta, found.belief, found.plausibility),
         "tests": tuple(found.path or ()),
         "path": [each.text for each in merge_conditions(found.path or (), nominal_names(model))],
+        "of_forest": asks_with_forest(model.specification.learner),
         "version": found.version,
         "node": found.node,
     }

@@ -297,7 +297,7 @@ async def leave(request: Request) -> Response:
     """Note that a page is gone: what it holds is for the next one."""
     session = session_of(request)
     given = await read_posted(request, session)
-    queue_of(request, session).leave(_page_of(given), _text_field(given, "shown"))
+    queue_of(request, session).leave(_page_of(given), text_field(given, "shown"))
     return JSONResponse({})
 
 
@@ -335,24 +335,24 @@ async def labelling_action(request: Request) -> Response:
     if what not in LABELLING_ACTIONS:
         raise HTTPException(404)
     is_form = "form_token" in given
-    name = _text_field(given, "query")
+    name = text_field(given, "query")
     model_name = name.removeprefix("models/").partition("/")[0]
     if not name.startswith("models/") or request.path_params["model"] not in (ANY, model_name):
         raise InvalidInput(
             "query", f"is {name[:80]!r}, must be one of the model {request.path_params['model']}"
         )
     model = await session.client.get_model(model_name)
-    if "model_uid" in given and _text_field(given, "model_uid") != model.uid:
+    if "model_uid" in given and text_field(given, "model_uid") != model.uid:
         raise HTTPException(409, f"{model_name} is another model now: the one of this query was deleted.")
     classes = tuple(model.specification.classes)
     action = LabellerAction(
         what,
         name,
-        _text_field(given, "lease_token"),
+        text_field(given, "lease_token"),
         _label_of_form(given, classes) if what in ("answer", "correct") else None,
         _comment_field(given),
         _took_s(given),
-        _text_field(given, "shown") if "shown" in given else "",
+        text_field(given, "shown") if "shown" in given else "",
     )
     queue = queue_of(request, session)
     if not is_form:
@@ -364,7 +364,7 @@ async def labelling_action(request: Request) -> Response:
             session.flash = _outcome_sentence(action, await queue.submit_action(action, classes))
         except QuercusError as error:
             session.flash = f"Not taken: {error}"
-    back = _text_field(given, "back") if "back" in given else ""
+    back = text_field(given, "back") if "back" in given else ""
     target = "/history" if back == "history" else ""
     return RedirectResponse(f"/m/{request.path_params['model']}/label{target}", 303)
 
@@ -428,7 +428,7 @@ def _wait_s(given: dict[str, Any]) -> float:
     return float(value)
 
 
-def _text_field(given: dict[str, Any], name: str) -> str:
+def text_field(given: dict[str, Any], name: str) -> str:
     """Return a field of a script, or the one value of a field of a form."""
     value = given.get(name)
     if isinstance(value, list) and len(value) == 1:
@@ -439,7 +439,7 @@ def _text_field(given: dict[str, Any], name: str) -> str:
 
 
 def _comment_field(given: dict[str, Any]) -> str:
-    comment = _text_field(given, "comment") if "comment" in given else ""
+    comment = text_field(given, "comment") if "comment" in given else ""
     if len(comment) > MAX_COMMENT_CHARACTERS:
         raise InvalidInput(
             "comment", f"has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
@@ -461,7 +461,7 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
     if "label" in given:
         return label_of(given["label"], classes)
     if "class" in given:
-        name, grade = label_of(_text_field(given, "class"), classes), _grade_field(given)
+        name, grade = label_of(text_field(given, "class"), classes), _grade_field(given)
         return grade.label(str(name), classes)
     if "several" in given:
         return label_of(given["several"], classes)
@@ -470,7 +470,7 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
 
 def _grade_field(given: dict[str, Any]) -> Grade:
     """Return how sure a form says that its class is; a form that says nothing is sure."""
-    name = _text_field(given, "grade") if "grade" in given else GRADES[0].name
+    name = text_field(given, "grade") if "grade" in given else GRADES[0].name
     for grade in GRADES:
         if grade.name == name:
             return grade
@@ -479,7 +479,7 @@ def _grade_field(given: dict[str, Any]) -> Grade:
 
 def _plausibility(given: dict[str, Any], k: int, name: str) -> float:
     """Return the plausibility of class ``k`` in a form; an empty field is 1, which it shows."""
-    text = _text_field(given, f"plausibility-{k}").strip() or "1"
+    text = text_field(given, f"plausibility-{k}").strip() or "1"
     value = finite_number(text.replace(",", "."))
     if value is None:
         raise InvalidInput(

@@ -9,16 +9,30 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import plugin_text
 from quercus.client.errors import AlreadyExists, InvalidArgument
 from quercus.client.places import plain_text
-from quercus.client.results import Model
+from quercus.client.plugins import plugin_text
+from quercus.client.results import Answer, Model
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
 from quercus.files.words import typed_attribute, typed_names
+from quercus.specification.values import finite_number
 from quercus.view.answers import guesses_taken
+from quercus.view.confusion import confusion_table
+from quercus.view.disputes import dispute_text
+from quercus.view.guidance import title_of
+from quercus.view.learning import (
+    TARGETS,
+    all_cells,
+    basis_text,
+    curve_points,
+    fit_curve,
+    gain_over_random,
+    needed_rows,
+    now_text,
+    seconds_an_answer,
+)
 from quercus.view.models import (
-    ASKED_ARE_HARDEST,
     accuracy_text,
     attribute_words,
     confidence_text,
@@ -28,11 +42,11 @@ from quercus.view.models import (
     policy_rows,
     state_text,
 )
-from quercus.view.svg.accuracy import accuracy_picture, block_rows
+from quercus.view.svg.accuracy import learning_picture, point_rows
 
 MAX_ATTRIBUTES = 500
 JUDGED_ANSWERS = 500
-"""Newest answers of which the page says how many took the model's guess."""
+"""Newest answers of which the page tells the pace, and how many took the model's guess."""
 
 
 async def model(request: Request) -> Response:
@@ -68,6 +82,15 @@ async def _model_page(
     name = request.path_params["model"]
     shown = await session.client.get_model(name)
     may_list = session.may_call("QueryService/ListLabellers")
+    newest = await _newest_answers(session, name) if may_list else []
+    agreement = None
+    if session.may_call("QueryService/GetAgreement"):
+        agreement = await session.client.agreement(name)
+    points = curve_points(shown.accuracy)
+    curve = fit_curve(points)
+    pace_s = seconds_an_answer(each.at for each in newest if each.kind == "answered")
+    target = _target_of(request)
+    targets = sorted({*TARGETS, target} if target is not None else TARGETS)
     return render_page(
         request,
         "model.html",
@@ -83,7 +106,7 @@ async def _model_page(
         state=state_text(shown),
         numbers=[
             *number_rows(shown),
-            ("learner", plugin_text(shown.specification.algorithm)),
+            ("learner", plugin_text(shown.specification.learner)),
             ("query strategy", plugin_text(shown.specification.strategy)),
             ("created", f"{shown.created_at:%Y-%m-%d %H:%M} UTC"),
         ],
@@ -93,20 +116,34 @@ async def _model_page(
             (each.name, *attribute_words(each, shown.other_names.get(each.name, 0)))
             for each in shown.specification.attributes[:MAX_ATTRIBUTES]
         ],
-        accuracy=accuracy_picture(shown.accuracy) if shown.accuracy and shown.accuracy.rows else None,
+        learning=learning_picture(points, curve) if points else None,
+        points=point_rows(points),
+        title=title_of(shown),
         accuracy_said=_accuracy_text(shown),
-        asked_are_hardest=ASKED_ARE_HARDEST if shown.queries_answered else "",
+        now=now_text(curve),
+        basis=basis_text(shown.accuracy) if shown.accuracy and shown.accuracy.rows else "",
+        has_curve=curve is not None,
+        needed=list(needed_rows(curve, pace_s, targets)) if points else [],
+        target="" if target is None else f"{100 * target:g}",
+        pace_s=pace_s,
+        gain=gain_over_random(shown.accuracy),
+        confusion=confusion_table(all_cells(shown.accuracy), shown.specification.classes) if points else None,
+        disputes=None if agreement is None or not agreement.shared else dispute_text(agreement),
         confidence=confidence_text(shown.average_confidence) if shown.average_confidence else "",
-        accuracy_rows=block_rows(shown.accuracy) if shown.accuracy else (),
-        guesses=await _guesses_taken(session, shown) if may_list else None,
+        guesses=guesses_taken(newest, shown.specification.classes) if may_list else None,
         more=max(0, len(shown.specification.attributes) - MAX_ATTRIBUTES),
     )
 
 
-async def _guesses_taken(session: Session, model: Model) -> tuple[int, int]:
-    """Return how many of the newest answers were given beside a guess, and how many took it."""
-    newest = session.client.answers(model.name, limit=JUDGED_ANSWERS, newest_first=True)
-    return guesses_taken([each async for each in newest], model.specification.classes)
+async def _newest_answers(session: Session, model: str) -> list[Answer]:
+    """Return the newest answers: their pace, and how many took the model's guess."""
+    return [each async for each in session.client.answers(model, limit=JUDGED_ANSWERS, newest_first=True)]
+
+
+def _target_of(request: Request) -> float | None:
+    """Return the accuracy that the page is asked about, from 0 to 1; None: none, or no number between."""
+    percent = finite_number(request.query_params.get("target", "").strip().replace(",", "."))
+    return percent / 100 if percent is not None and 1 <= percent <= 99.9 else None
 
 
 def _accuracy_text(model: Model) -> str:

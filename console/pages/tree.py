@@ -17,8 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
 
-from quercus.client.algorithms import asks_with_forest
 from quercus.client.errors import QuercusError
+from quercus.client.plugins import asks_with_forest
 from quercus.client.results import Model, Tree
 from quercus.client.tree_nodes import TreeNode
 from quercus.client.treeview import RenderFormat
@@ -216,7 +216,7 @@ def _page_context(tree: Tree, model: Model, selected: TreeNode, top: TreeNode) -
         "shown_nodes": len(cells),
         "model": model.name,
         "info": model,
-        "of_forest": asks_with_forest(model.specification.algorithm),
+        "of_forest": asks_with_forest(model.specification.learner),
         "picture": draw_icicle(
             cells, lambda k: _node_box(tree, tree.nodes[k], nominal), lambda k: f"{href}{k}", selected.index
         ),

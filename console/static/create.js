@@ -72,10 +72,20 @@ function send(fields) {
   request.send(fields);
 }
 
+// Say beside the kind of a column what else it is for.
+function markColumns() {
+  const [ids, labels] = ["id", "class"].map((name) => document.getElementById(name).value);
+  for (const each of document.querySelectorAll("#create [data-column]")) {
+    const column = each.dataset.column;
+    each.textContent = column === labels ? "holds the class" : column === ids ? "holds the ids" : "";
+  }
+}
+
 document.addEventListener("input", (event) => {
   if (!event.target.closest?.("#create") || event.target.type === "file") return;
   if (event.target.name === "attribute") return; // it changes no sentence, and keeps the focus
   if (event.target.closest("#learner")) return; // no sentence is about the learner
+  if (event.target.id === "id" || event.target.id === "class") markColumns();
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });

@@ -1,6 +1,6 @@
 // The page of a new model: the settings of a learner are drawn as soon as it is chosen.
 
-const isChoice = (field) => ["algorithm.name", "algorithm.base.name", "strategy.name"].includes(field.name);
+const isChoice = (field) => ["learner.name", "learner.base.name", "strategy.name"].includes(field.name);
 let asked = 0;
 
 async function draw() {

@@ -6,7 +6,7 @@ import { model, transport } from "./connection.js";
 
 const { models } = await createClient(ModelService, transport).listModels({});
 for (const each of models) {
-  console.log(`${each.name} (${each.specification?.algorithm?.name}): ${each.specification?.classes.join(", ")}`);
+  console.log(`${each.name} (${each.specification?.learner?.name}): ${each.specification?.classes.join(", ")}`);
 }
 
 const found = await createClient(ClassifyService, transport).classify({

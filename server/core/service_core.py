@@ -62,6 +62,7 @@ class ServiceCore:
         self.leasable_models = LeasableModels(store, self.read, self.changes)
         self.fair_queue: FairQueue[Any, Any] = FairQueue()
         self.estimates: Estimates[Any] = Estimates()
+        self.agreements: Estimates[Any] = Estimates()
         self.row_indexes = RowIndexes(store)
         self._refresh: asyncio.Task[None] | None = None
         self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
@@ -82,6 +83,7 @@ class ServiceCore:
         await self.changes.close()
         await asyncio.to_thread(self._pool.shutdown)
         await asyncio.to_thread(self.estimates.close)
+        await asyncio.to_thread(self.agreements.close)
         await asyncio.to_thread(self.row_indexes.close)
         await asyncio.to_thread(self.store.close)
 

@@ -75,7 +75,7 @@ MAX_JUDGED_ROWS: Final = 2_000
 
 def learns_again(specification: Specification) -> bool:
     """Return whether the learner learns from all evidence each time; others follow the log."""
-    return not specification.algorithm.engine
+    return not specification.learner.engine
 
 
 def tree_engine(specification: Specification, attributes: int | None = None) -> TreeEngine:
@@ -86,20 +86,20 @@ def tree_engine(specification: Specification, attributes: int | None = None) -> 
     specification : of the model, with all attributes and classes that it has now.
     attributes : how many of the attributes there are before the first event; None: all.
     """
-    engine: TreeEngine = resolve_name(specification.algorithm.engine)(specification, attributes)
+    engine: TreeEngine = resolve_name(specification.learner.engine)(specification, attributes)
     return engine
 
 
 def as_active(specification: Specification) -> Specification:
     """Return the specification of the active tree over the same evidence. Beside a forest it does not ask."""
-    is_asked = specification.algorithm.asks == "tree"
+    is_asked = specification.learner.asks == "tree"
     strategy = chosen_strategy(specification.strategy if is_asked else None, "tree")
-    return replace(specification, algorithm=Abc45(), strategy=strategy)
+    return replace(specification, learner=Abc45(), strategy=strategy)
 
 
 def at_level_one(specification: Specification) -> Specification:
     """Return the specification of the active tree that an E2M tree is."""
-    return replace(specification, alpha=1.0, algorithm=Abc45())
+    return replace(specification, alpha=1.0, learner=Abc45())
 
 
 Names = tuple[tuple[str, ...], ...]
@@ -266,12 +266,19 @@ class TreeEngine:
             codes, flat = sample.codes[rows], self._grown.flat
             ends = flat.route(codes, _numbers_of(codes, state.edges))
             contours = sample.table.contours[sample.ids[rows]]
-            self._accuracy = count_rows(self._accuracy, flat.klass[ends], contours)
+            asked = np.isin(rows, [event.instance for event in events if isinstance(event, Answered)])
+            self._accuracy = count_rows(self._accuracy, flat.klass[ends], contours, asked)
 
     @property
     def accuracy(self) -> tuple[AccuracyBlock, ...]:
         """Accuracy of the grown trees on rows whose label came later, in blocks, the oldest first."""
         return self._accuracy
+
+    @property
+    def labelled_rows(self) -> int:
+        """Number of rows with a label that says something."""
+        sample = self._state.evidence
+        return int(np.count_nonzero(~sample.table.vacuous[sample.ids]))
 
     def resume_accuracy(self, accuracy: tuple[AccuracyBlock, ...]) -> None:
         """Continue from the counts of an earlier grower."""
@@ -512,6 +519,6 @@ class ForestEngine(TreeEngine):
 
 
 def _forest_in(specification: Specification) -> ActiveForest:
-    if not isinstance(specification.algorithm, ActiveForest):
-        raise TypeError(f"{specification.algorithm.name} is no {ActiveForest.name}")
-    return specification.algorithm
+    if not isinstance(specification.learner, ActiveForest):
+        raise TypeError(f"{specification.learner.name} is no {ActiveForest.name}")
+    return specification.learner

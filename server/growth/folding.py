@@ -235,6 +235,7 @@ class LogFolder:
             self._engine.is_settled,
             grown.confidence,
             grown.other_names,
+            self._engine.labelled_rows,
             self._engine.drift,
             self._engine.attribute_names,
         )
@@ -306,7 +307,7 @@ class RelearningFolder(LogFolder):
         super().__init__(store, record, keep, interval_s, agenda_share)
         self._learners = learners
         in_force = record.specification if self._folded else record.initial_specification
-        self._algorithm = specification_of(in_force).algorithm
+        self._learner = specification_of(in_force).learner
         self._learning: RunningTask | None = None
         self._asked_of = -1  # newest event that the agenda knows
 
@@ -328,10 +329,10 @@ class RelearningFolder(LogFolder):
         self._is_agenda_due |= bool(events)
         for event in events:
             if event.kind is EventKind.SPECIFICATION:
-                algorithm = specification_of(event.specification or b"").algorithm
-                if algorithm != self._algorithm:
+                learner = specification_of(event.specification or b"").learner
+                if learner != self._learner:
                     self.close()
-                self._algorithm = algorithm
+                self._learner = learner
 
     def _due_at(self, record: ModelRecord, others_behind: bool) -> float:
         if self._learning is not None:

@@ -110,7 +110,12 @@ def learn_model(store: Store, task: LearningTask) -> LearnedTrees:
             learner.begin_counting(before)
     grown = learner.grown_trees(store.vocabulary(task.model))
     accuracy = learner.with_new_labels(accuracy_in(record.report))
-    report = encode_report(accuracy, confidence=grown.confidence, other_names=grown.other_names)
+    report = encode_report(
+        accuracy,
+        confidence=grown.confidence,
+        other_names=grown.other_names,
+        labelled_rows=learner.labelled_rows,
+    )
     snapshot = grown.encode()
     return LearnedTrees(snapshot, grown.node_count, report, time.process_time() - started)
 
@@ -123,10 +128,16 @@ class RelearningEngine:
         self._log = LogEvents(specification)
         self._judged: LearnedModel | None = None
         self._labelled = np.empty(0, np.bool_)  # rows that were informed when the model was learned
+        self._asked: set[int] = set()  # rows of which a query was answered
 
     def begin_counting(self, model: LearnedModel | None) -> None:
         """Begin to count the accuracy of a model that was learned from the folded events."""
         self._judged, self._labelled = model, ~is_vacuous(self._evidence.contours())
+
+    @property
+    def labelled_rows(self) -> int:
+        """Number of rows with a label that says something."""
+        return int(np.count_nonzero(~is_vacuous(self._evidence.contours())))
 
     def with_new_labels(self, blocks: tuple[AccuracyBlock, ...]) -> tuple[AccuracyBlock, ...]:
         """Return the blocks with the rows labelled since `begin_counting`."""
@@ -139,7 +150,7 @@ class RelearningEngine:
         if not rows.size:
             return blocks
         said = self._judged.predict_cells(self._evidence.cells.take(rows))
-        return count_rows(blocks, said.klass, contours[rows])
+        return count_rows(blocks, said.klass, contours[rows], np.isin(rows, list(self._asked)))
 
     def fold_events(self, parts: Sequence[InstanceColumns | Event]) -> None:
         """Take the next part of the log."""
@@ -154,6 +165,8 @@ class RelearningEngine:
                 case SpecificationUpdate(specification):
                     evidence.specification = specification
                 case LabelUpdate():
+                    if entry.asked:
+                        self._asked.add(entry.instance)
                     evidence.add_label(entry.instance, entry.reported)
 
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:

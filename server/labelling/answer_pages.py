@@ -137,8 +137,8 @@ def read_filter(request: pb.StreamAnswersRequest, frame: Frame) -> AnswerSelecti
             raise InvalidInput(
                 f"classes[{i}]", f"is {name[:60]!r}, which is no class; the classes are {known}"
             )
-    since = _seconds_of(request.since, "since") if request.HasField("since") else None
-    until = _seconds_of(request.until, "until") if request.HasField("until") else None
+    since = seconds_of(request.since, "since") if request.HasField("since") else None
+    until = seconds_of(request.until, "until") if request.HasField("until") else None
     if since is not None and until is not None and until <= since:
         raise InvalidInput(
             "until", f"is {_shown_time(until)}, must be later than since, {_shown_time(since)}"
@@ -214,7 +214,8 @@ def _known_number(number: int, field: str, i: int, most: int) -> int:
     return number
 
 
-def _seconds_of(stamp: Timestamp, field: str) -> float:
+def seconds_of(stamp: Timestamp, field: str) -> float:
+    """Return a time that a request names, in seconds since 1970; ``InvalidInput`` beyond the years of a calendar."""
     if not (0 <= stamp.nanos < 1_000_000_000 and 0 <= stamp.seconds < 253_402_300_800):
         raise InvalidInput(
             field, f"is {stamp.seconds} s and {stamp.nanos} ns, must lie in the years 1970 to 9999"

@@ -104,7 +104,10 @@ async def get_agreement(core: ServiceCore, request: pb.GetAgreementRequest) -> p
     """Return how far labellers agree, by the newest labels."""
     model = parse_model(request.model, "model")
     schema = await core.catalogue.reload_schema(model)
-    return await core.estimates.run_unshared(partial(_read_agreement, core.store, schema))
+    newest = (await core.model_statuses.get_status(model, fresh=True)).record.sequence_committed
+    make = partial(_read_agreement, core.store, schema)
+    found: pb.Agreement = await core.agreements.get_estimate(schema.key, newest, make)
+    return found
 
 
 async def _check_may_see(core: ServiceCore, model: str) -> None:
@@ -217,10 +220,14 @@ def _check_same(record: ModelRecord, schema: ModelSchema) -> None:
         raise Unavailable(f"model {schema.model} was just extended: send it again")
 
 
-def _read_agreement(store: Store, schema: ModelSchema) -> pb.Agreement:
+def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, pb.Agreement]:
+    newest = store.get_model(
+        schema.model
+    ).sequence_committed  # read first: what comes later is counted, or will be
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
     _check_same(store.get_model(schema.model), schema)
-    return encode_agreement(agreement_of(histories.values(), schema.frame.size), is_partial=is_partial)
+    found = agreement_of(histories.values(), schema.frame.size)
+    return newest, encode_agreement(found, is_partial=is_partial)
 
 
 def encode_agreement(found: Agreement, *, is_partial: bool) -> pb.Agreement:

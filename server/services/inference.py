@@ -62,10 +62,10 @@ class InferenceService(OnCore, open_inference_pb2_grpc.GRPCInferenceServiceServi
     async def ModelMetadata(self, request: pb.ModelMetadataRequest, context: Any) -> pb.ModelMetadataResponse:
         """Return inputs and outputs."""
         model = check_model_id(request.name, "name")
-        algorithm, version = await self._core.read(_read_head, self._core.store, model)
+        learner, version = await self._core.read(_read_head, self._core.store, model)
         _check_version(request.version, version)
         schema = await self._core.catalogue.reload_schema(model)
-        response = pb.ModelMetadataResponse(name=model, platform=f"quercus_{algorithm}")
+        response = pb.ModelMetadataResponse(name=model, platform=f"quercus_{learner}")
         if version:
             response.versions.append(str(version))
         return describe_model(response, schema)
@@ -113,4 +113,4 @@ def _check_version(given: str, newest: int) -> None:
 
 def _read_head(store: Store, model: str) -> tuple[str, int]:
     record = store.get_model(model)
-    return model_pb2.Specification.FromString(record.specification).algorithm.name, record.tree_version
+    return model_pb2.Specification.FromString(record.specification).learner.name, record.tree_version

@@ -1,19 +1,26 @@
-"""TreeService: any version of a tree, the newest as it changes, drawings."""
+"""TreeService: any version of a tree, the newest as it changes, drawings; why a row is predicted as it is."""
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_left
 from collections.abc import AsyncIterator
 from typing import Any, Final
 
+from google.protobuf.timestamp_pb2 import Timestamp
+
 from quercus.belief.errors import InvalidInput
 from quercus.server.core.service_core import STOPPING, OnCore, ServiceCore
+from quercus.server.growth.replaying import ReplayTask, check_size
+from quercus.server.growth.replays import Replays
+from quercus.server.labelling.answer_pages import seconds_of
 from quercus.server.services.tree_drawings import MEDIA_TYPES, draw_tree
 from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.limits import MAX_WATCHED_TREES
-from quercus.server.wire.names import parse_model, parse_tree
+from quercus.server.wire.models import specification_of
+from quercus.server.wire.names import parse_instance, parse_model, parse_tree
 from quercus.server.wire.trees import decode_snapshot, encode_tree_head
-from quercus.storage import FailedPrecondition, Snapshot, Store
+from quercus.storage import BeyondLog, FailedPrecondition, NotFound, Snapshot, Store
 from quercus.v1 import tree_pb2 as pb
 from quercus.v1 import tree_pb2_grpc
 
@@ -27,6 +34,7 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
     def __init__(self, core: ServiceCore) -> None:
         super().__init__(core)
         self._trees: dict[str, tuple[tuple[int, int], asyncio.Future[pb.Tree]]] = {}
+        self._replays = Replays(core.store.url, core.config.log_format)
 
     async def GetTree(self, request: pb.GetTreeRequest, context: Any) -> pb.Tree:
         """Return one version, or the newest."""
@@ -79,6 +87,48 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
         snapshot = await self._core.read(_read_snapshot, self._core.store, model, version)
         depth = request.depth if request.HasField("depth") else None
         return await self._core.read(draw_tree, snapshot, request.format, member, depth)
+
+    async def ExplainRow(self, request: pb.ExplainRowRequest, context: Any) -> pb.ExplainRowResponse:
+        """Replay the log of a model for one row."""
+        task = await self._core.read(_replay_task, self._core.store, request)
+        return await self._replays.explain_row(task)
+
+
+def _replay_task(store: Store, request: pb.ExplainRowRequest) -> ReplayTask:
+    """Return what to replay; an error says what is not there, or is too much."""
+    model, identifier = parse_instance(request.name)
+    record = store.get_model(model)
+    places = store.places(model, [identifier])
+    if identifier not in places:
+        raise NotFound("instance", f"{model}/{identifier}")
+    now = record.sequence_committed
+    check_size(model, now, len(specification_of(record.specification).attributes))
+    match request.WhichOneof("then"):
+        case "sequence":
+            then = request.sequence
+            if then < 1:
+                raise InvalidInput("sequence", f"is {then}, must be at least 1, the first event")
+            BeyondLog.check(then, model, now)
+        case "time":
+            then = _last_event_at(store, model, now, request.time)
+        case _:
+            then = places[identifier]
+    return ReplayTask(model, record.key, places[identifier], then, now)
+
+
+def _last_event_at(store: Store, model: str, last: int, time: Timestamp) -> int:
+    """Return the last event that was stored at this time or before; ``FailedPrecondition`` if there is none."""
+    seconds_of(time, "time")  # checks it
+    until = time.ToNanoseconds() // 1000
+
+    def is_later(sequence: int) -> bool:
+        (event,) = store.read_events(model, sequence - 1, 1)
+        return round(event.created_at * 1e6) > until
+
+    found = bisect_left(range(1, last + 1), True, key=is_later)
+    if not found:
+        raise FailedPrecondition(f"the log of {model} begins after this time")
+    return found
 
 
 def _read_tree(store: Store, model: str, version: int | None, member: int = 0) -> pb.Tree:

@@ -250,7 +250,7 @@ class StoredModel:
 
     def _check_values(self, rows: np.ndarray[Any, np.dtype[np.float64]], parts: Parts) -> None:
         check_uncertain(self._specification, rows, parts)
-        refusal = self._specification.algorithm.refusal_of_uncertain
+        refusal = self._specification.learner.refusal_of_uncertain
         if parts and refusal:
             row, k = min(parts)
             raise InvalidInput(f"values[{row}].{self._specification.attributes[k].name}", refusal)

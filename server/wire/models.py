@@ -23,15 +23,15 @@ from quercus.server.wire.limits import MessageLimits
 from quercus.server.wire.names import model_name
 from quercus.server.wire.plugins import (
     canonical_plugin,
-    decode_algorithm,
+    decode_learner,
     decode_strategy,
     is_absent,
     stored_strategy,
 )
 from quercus.server.wire.reports import stop_text
-from quercus.specification import algorithms, parameters
-from quercus.specification.algorithms import Algorithm, Pruning
+from quercus.specification import learners, parameters
 from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.learners import Pruning, SpecifiedLearner
 from quercus.specification.model import CHANGEABLE, Specification
 from quercus.specification.names import check_controls
 from quercus.specification.parameter import parameters_of
@@ -69,17 +69,17 @@ def complete_specification(
     """
     full = model_pb2.Specification()
     full.CopyFrom(message)
-    if full.algorithm == model_pb2.Plugin():
-        full.algorithm.name = algorithms.DEFAULT
-    with field_prefix("specification.algorithm"):
-        algorithm = decode_algorithm(full.algorithm)
-        full.algorithm.CopyFrom(canonical_plugin(type(algorithm), full.algorithm))
+    if full.learner == model_pb2.Plugin():
+        full.learner.name = learners.DEFAULT
+    with field_prefix("specification.learner"):
+        learner = decode_learner(full.learner)
+        full.learner.CopyFrom(canonical_plugin(type(learner), full.learner))
     if full.strategy == model_pb2.Plugin():
-        full.strategy.name = DEFAULT_STRATEGY[algorithm.asks]
+        full.strategy.name = DEFAULT_STRATEGY[learner.asks]
     with field_prefix("specification.strategy"):
-        strategy = decode_strategy(full.strategy, algorithm.asks)
+        strategy = decode_strategy(full.strategy, learner.asks)
         full.strategy.CopyFrom(canonical_plugin(type(strategy), full.strategy))
-    own = algorithm.own_defaults(len(full.classes))
+    own = learner.own_defaults(len(full.classes))
     for field, value in {**DEFAULTS, **own}.items():
         if not full.HasField(field):  # type: ignore[arg-type]  # the keys are optional fields
             setattr(full, field, value)
@@ -151,19 +151,19 @@ def check_sizes(message: model_pb2.Specification, sizes: MessageLimits) -> None:
             )
         for i, value in enumerate(values):
             _check_name(value, sizes, f"{field}.nominal.values[{i}]")
-    algorithm = decode_algorithm(message.algorithm)
-    cost = algorithm.learning_cost(len(message.classes))
+    learner = decode_learner(message.learner)
+    cost = learner.learning_cost(len(message.classes))
     total = sum(cost.values())
     if total > sizes.max_learning_cost:
         costly = max(cost, key=cost.__getitem__)
         *above, name = costly.split(".")
-        given = reduce(getattr, above, algorithm)
+        given = reduce(getattr, above, learner)
         field = f".{costly}" if hasattr(given, name) else ""
         parts = " and ".join(
             f"{count:,} for its {each.rpartition('.')[2]}" for each, count in cost.items() if count
         )
         raise InvalidInput(
-            f"specification.algorithm{field}",
+            f"specification.learner{field}",
             f"makes the learner grow {total:,} trees to learn once ({parts}), at most "
             f"{sizes.max_learning_cost:,} are allowed (max_learning_cost)",
         )
@@ -203,9 +203,9 @@ def _read_specification(data: bytes) -> model_pb2.Specification:
             elif earlier.field_number == 16:
                 message.strategy.package = earlier.data.decode()
     with suppress(InvalidInput):  # a package is not installed, or does not know its own parameters any more
-        learner = plugin_class(Algorithm, message.algorithm.name, message.algorithm.package)
+        learner = plugin_class(SpecifiedLearner, message.learner.name, message.learner.package)
         strategy = strategy_class(message.strategy.name, learner.asks, message.strategy.package)
-        for kind, stored in ((learner, message.algorithm), (strategy, message.strategy)):
+        for kind, stored in ((learner, message.learner), (strategy, message.strategy)):
             package = stored.package
             stored.CopyFrom(canonical_plugin(kind, stored))
             stored.package = package
@@ -224,11 +224,11 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
     for k, attribute in enumerate(message.attributes):
         with field_prefix(f"specification.attributes[{k}]"):
             attributes.append(_decode_attribute(attribute))
-    with field_prefix("specification.algorithm"):
-        algorithm = decode_algorithm(message.algorithm)
+    with field_prefix("specification.learner"):
+        learner = decode_learner(message.learner)
     given = {name: getattr(message, name) for name in _PARAMETERS if message.HasField(name)}  # type: ignore[arg-type]
     with field_prefix("specification.strategy"):
-        strategy = stored_strategy(message.strategy, algorithm.asks)
+        strategy = stored_strategy(message.strategy, learner.asks)
     with field_prefix("specification"):
         pruning = None
         if message.HasField("pruning"):
@@ -240,7 +240,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
         return Specification(
             attributes=tuple(attributes),
             frame=Frame(tuple(message.classes)),
-            algorithm=algorithm,
+            learner=learner,
             strategy=strategy,
             pruning=pruning,
             **given,

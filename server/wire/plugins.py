@@ -9,7 +9,7 @@ import math
 from typing import Any
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
-from quercus.specification.algorithms import Algorithm, Declaration, declarations, has_base
+from quercus.specification.learners import Declaration, SpecifiedLearner, declarations, has_base
 from quercus.specification.parameter import Parameter
 from quercus.specification.plugins import (
     STRATEGIES,
@@ -25,7 +25,7 @@ from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
 
 
-def decode_algorithm(message: model_pb2.Plugin) -> Algorithm:
+def decode_learner(message: model_pb2.Plugin) -> SpecifiedLearner:
     """Convert a learner to the domain; absent parameters get their defaults.
 
     Raises
@@ -33,12 +33,12 @@ def decode_algorithm(message: model_pb2.Plugin) -> Algorithm:
     InvalidInput
         Naming the field below the learner, the value and the bound.
     """
-    algorithm = plugin_class(Algorithm, message.name, message.package)
-    given = _given_values(algorithm, message)
+    learner = plugin_class(SpecifiedLearner, message.name, message.package)
+    given = _given_values(learner, message)
     if message.HasField("base"):
         with field_prefix("base"):
-            given["base"] = _decode_base(algorithm, message.base)
-    return algorithm(**given)
+            given["base"] = _decode_base(learner, message.base)
+    return learner(**given)
 
 
 def decode_strategy(message: model_pb2.Plugin, asks: Asks) -> QueryStrategy:
@@ -83,7 +83,7 @@ def _given_values(kind: type[Plugin], message: model_pb2.Plugin) -> dict[str, An
     if unknown is not None:
         known = ", ".join(declared) or "none"
         raise InvalidInput(unknown[:80], f"is not a parameter of {kind.name}; its parameters are {known}")
-    if message.HasField("base") and not (issubclass(kind, Algorithm) and has_base(kind)):
+    if message.HasField("base") and not (issubclass(kind, SpecifiedLearner) and has_base(kind)):
         raise InvalidInput("base.name", f"is {shown(message.base.name)}, but {kind.name} has no base")
     return {
         name: declared[name].check(parameter_value(message.parameters[name]))
@@ -91,12 +91,12 @@ def _given_values(kind: type[Plugin], message: model_pb2.Plugin) -> dict[str, An
     }
 
 
-def _decode_base(algorithm: type[Algorithm], message: model_pb2.Plugin) -> Algorithm:
-    named = model_pb2.Plugin(name=message.name or algorithm().base.name)  # type: ignore[attr-defined]
+def _decode_base(learner: type[SpecifiedLearner], message: model_pb2.Plugin) -> SpecifiedLearner:
+    named = model_pb2.Plugin(name=message.name or learner().base.name)  # type: ignore[attr-defined]
     named.MergeFrom(message)
-    base = decode_algorithm(named)
+    base = decode_learner(named)
     if not base.is_base:
-        raise InvalidInput("name", f"is {shown(message.name)}, of which no {algorithm.name} can be made")
+        raise InvalidInput("name", f"is {shown(message.name)}, of which no {learner.name} can be made")
     return base
 
 
@@ -114,16 +114,16 @@ def canonical_plugin(kind: type[Plugin], message: model_pb2.Plugin) -> model_pb2
     defaults = {each.name: each.default for each in served_parameters(kind)}
     for name, value in {**defaults, **_given_values(kind, message)}.items():
         canonical.parameters[name].CopyFrom(parameter_message(value))
-    if issubclass(kind, Algorithm) and has_base(kind):
+    if issubclass(kind, SpecifiedLearner) and has_base(kind):
         base = message.base if message.HasField("base") else _default_base(kind)
         named = model_pb2.Plugin(name=base.name or kind().base.name)  # type: ignore[attr-defined]
         named.MergeFrom(base)
-        canonical.base.CopyFrom(canonical_plugin(plugin_class(Algorithm, named.name), named))
+        canonical.base.CopyFrom(canonical_plugin(plugin_class(SpecifiedLearner, named.name), named))
     return canonical
 
 
-def _default_base(kind: type[Algorithm]) -> model_pb2.Plugin:
-    base: Algorithm = kind().base  # type: ignore[attr-defined]
+def _default_base(kind: type[SpecifiedLearner]) -> model_pb2.Plugin:
+    base: SpecifiedLearner = kind().base  # type: ignore[attr-defined]
     own = {each.name: getattr(base, each.name) for each in served_parameters(type(base))}
     return model_pb2.Plugin(
         name=base.name, parameters={name: parameter_message(value) for name, value in own.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from quercus.trees import AccuracyBlock, AverageConfidence, Drift, accuracy_fall
-from quercus.v1 import model_pb2
+from quercus.v1 import model_pb2, values_pb2
 
 
 def encode_report(
@@ -13,6 +13,7 @@ def encode_report(
     settled: bool | None = None,
     confidence: AverageConfidence | None = None,
     other_names: Mapping[str, int] | None = None,
+    labelled_rows: int = 0,
     drift: Drift | None = None,
     names: Sequence[str] = (),
 ) -> bytes:
@@ -28,16 +29,27 @@ def encode_report(
         How right the trees take themselves to be; None if not known.
     other_names
         Rows that hold a name beyond the bound of an attribute, by attribute.
+    labelled_rows
+        Rows with a label.
     drift, names
         What has changed, and the names of the attributes.
     """
     blocks = [
         model_pb2.AccuracyBlock(
-            rows=block.rows, precise_rows=block.precise_rows, right=block.right, expected=block.expected
+            rows=block.rows,
+            precise_rows=block.precise_rows,
+            right=block.right,
+            expected=block.expected,
+            unasked_rows=block.unasked_rows,
+            unasked_expected=block.unasked_expected,
+            confusion=[
+                values_pb2.ConfusionCell(said=said, holds=holds, rows=rows)
+                for said, holds, rows in block.confusion
+            ],
         )
         for block in accuracy
     ]
-    recent = model_pb2.RecentAccuracy(blocks=blocks)
+    recent = model_pb2.RecentAccuracy(blocks=blocks, labelled_rows=labelled_rows)
     own = (
         None
         if confidence is None
@@ -109,7 +121,18 @@ def stop_text(most_bytes: int) -> str:
 def accuracy_in(report: bytes) -> tuple[AccuracyBlock, ...]:
     """Return how right predictions were, the oldest block first."""
     blocks = model_pb2.GrowthReport.FromString(report).accuracy.blocks
-    return tuple(AccuracyBlock(each.rows, each.precise_rows, each.right, each.expected) for each in blocks)
+    return tuple(
+        AccuracyBlock(
+            each.rows,
+            each.precise_rows,
+            each.right,
+            each.expected,
+            each.unasked_rows,
+            each.unasked_expected,
+            tuple((cell.said, cell.holds, cell.rows) for cell in each.confusion),
+        )
+        for each in blocks
+    )
 
 
 def other_names_in(report: bytes) -> int:

@@ -107,12 +107,12 @@ class ModelSchema:
     @cached_property
     def refusal_of_uncertain(self) -> str:
         """Reason of the learner to refuse rows with uncertain values, in words; empty: there is none."""
-        from quercus.server.wire.plugins import decode_algorithm  # noqa: PLC0415 - for the rare rows that need it
+        from quercus.server.wire.plugins import decode_learner  # noqa: PLC0415 - for the rare rows that need it
 
         if not self.learner:  # of no stored model
             return ""
         try:
-            return decode_algorithm(model_pb2.Plugin.FromString(self.learner)).refusal_of_uncertain
+            return decode_learner(model_pb2.Plugin.FromString(self.learner)).refusal_of_uncertain
         except InvalidInput as error:
             return f"is uncertain, and whether the learner takes that is not known: {error.reason}"
 
@@ -157,6 +157,6 @@ class ModelSchema:
             )
             for k, attribute in enumerate(message.attributes)
         )
-        learner = message.algorithm.SerializeToString(deterministic=True)
+        learner = message.learner.SerializeToString(deterministic=True)
         frame = Frame(tuple(message.classes))
         return cls(record.name, record.key, columns, frame, record.uid, record.shapes, learner)

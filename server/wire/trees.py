@@ -54,7 +54,7 @@ def encode_head(specification: Specification, edges: Edges, names: Sequence[Sequ
     edges : inner edges in force, one tuple an attribute.
     names : branch names, one sequence an attribute.
     """
-    message = tree_pb2.Tree(classes=specification.frame.classes, algorithm=specification.algorithm.name)
+    message = tree_pb2.Tree(classes=specification.frame.classes, learner=specification.learner.name)
     for attribute, cut, branches in zip(specification.attributes, edges, names, strict=True):
         message.attributes.add(
             attribute=attribute.name, branches=branches, edges=cut, numeric=isinstance(attribute, Numeric)
@@ -201,7 +201,7 @@ class TreeClassifier:
             attributes,
             len(stored.head.classes),
             edges,
-            specification.algorithm,
+            specification.learner,
         )
         flats = model.flat_trees
         return cls(

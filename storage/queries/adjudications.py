@@ -91,5 +91,7 @@ def shared_instances(
     page = sorted(found)[:limit]
     histories = event_log.history_of(connection, row, list(dict.fromkeys(place for _, place in page)))
     first = {place: first_shared(histories[place]) for _, place in page}
-    begun = {place: histories[place] for sequence, place in page if first[place] == sequence}
+    begun: dict[int, Sequence[Event]] = {
+        place: histories[place] for sequence, place in page if first[place] == sequence
+    }
     return begun, page[-1][0] if len(page) == limit else None

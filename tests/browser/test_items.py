@@ -44,7 +44,12 @@ def test_items_are_accessible_in_light_and_dark(visit: Visit, listed: str, scree
         across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
         found.extend([f"{where}: {across} px wider than the screen"] if across > 0 else [])
 
-    for path in ("items?only=disputed", "items/row?id=bottle-0", "label/history?state=now"):
+    for path in (
+        "items?only=disputed",
+        "items/row?id=bottle-0",
+        "items/why?id=bottle-0",
+        "label/history?state=now",
+    ):
         page.goto(f"{home}/m/{listed}/{path}")
         look(path)
     page.get_by_label("Choose bottle-0").check()

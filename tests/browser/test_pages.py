@@ -12,7 +12,7 @@ from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import CLASSES, answer, kept, make_wine, press
 from playwright.sync_api import Page, expect
 
-from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
+from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification, Statement
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
 from quercus.specification.presentation import AttributeView, MediaTemplate, Presentation, SeriesView
 
@@ -36,9 +36,12 @@ CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k
 @pytest.fixture(scope="module")
 def seen(client: Client) -> str:
     """A model that tests look at."""
-    name = make_wine(client, "b-seen", algorithm="abc45")  # a forest is judged from its eleventh row on
+    name = make_wine(client, "b-seen", learner="abc45")  # a forest is judged from its eleventh row on
     for _, query in zip(range(6), client.queries(name, "tom"), strict=False):
         client.answer(query, CLASSES[int(query.values["alcohol"] or 0) % 3])
+    labels = [Statement(f"bottle-{k}", CLASSES[k % 3], "ann") for k in range(9)]
+    labels += [Statement(f"bottle-{k}", CLASSES[0], "bob") for k in range(9)]
+    client.state(name, labels)
     client.wait_grown(name)
     return name
 
@@ -61,6 +64,7 @@ def test_every_page_is_accessible(
         f"/m/{seen}/label/history",
         f"/m/{seen}",
         f"/m/{seen}/tree",
+        f"/m/{seen}/disputes",
         "/m/none/tree",
     )
     axe = Axe()
@@ -171,10 +175,12 @@ def test_pages_whose_scripts_do_not_come_are_accessible(visit: Visit, seen: str)
 
 def test_the_accuracy_over_the_recent_past_is_drawn(visit: Visit, seen: str) -> None:
     page = visit(f"/m/{seen}")
-    picture = page.get_by_role("img", name=re.compile(r"^\d\S* % (expected )?right of the last 6 labels"))
-    expect(picture).to_be_visible()
-    page.get_by_text("As a table").click()
-    expect(page.get_by_role("table", name="Accuracy by block")).to_be_visible()
+    expect(
+        page.get_by_role("img", name=re.compile("^Accuracy over the number of labels learned"))
+    ).to_be_visible()
+    page.get_by_text("The curve as a table").click()
+    expect(page.get_by_role("table", name="Accuracy by block of labels")).to_be_visible()
+    expect(page.locator("#needed")).to_contain_text("cannot be told yet")
 
 
 EVIL = [
@@ -317,7 +323,7 @@ def large(client: Client) -> str:
     chance = random.Random(1)  # noqa: S311
     attributes = [Numeric(f"a{k}", cuts=64) for k in range(6)]
     specification = Specification(
-        attributes, ["p", "q"], budget=0, algorithm="abc45", split_significance=0, pruning=None
+        attributes, ["p", "q"], budget=0, learner="abc45", split_significance=0, pruning=None
     )
     client.create_model("b-large", specification)
     rows = [[chance.random() for _ in attributes] for _ in range(4_500)]
@@ -499,15 +505,15 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
     page.get_by_role("heading", name=name).wait_for()
     specification = client.get_model(name).specification
     assert specification.strategy == {"name": "leaf-width"}
-    algorithm = specification.algorithm
-    assert isinstance(algorithm, dict)
-    assert {each: algorithm[each] for each in ("name", "trees", "max_features", "seed")} == {
+    learner = specification.learner
+    assert isinstance(learner, dict)
+    assert {each: learner[each] for each in ("name", "trees", "max_features", "seed")} == {
         "name": "forest",
         "trees": 6,
         "max_features": "half",
         "seed": 5,  # typed for the learner before, and this one has it too
     }
-    assert (algorithm["base"]["name"], algorithm["base"]["confidence"]) == ("c45", None)
+    assert (learner["base"]["name"], learner["base"]["confidence"]) == ("c45", None)
 
 
 def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visit, client: Client) -> None:

@@ -26,8 +26,8 @@ from quercus.belief.measures import deng_entropy, discord, nonspecificity, pigni
 from quercus.belief.rules import combine_repeatedly, dempster
 from quercus.labelling.crowds.answers import CrowdAnswers
 from quercus.labelling.crowds.confusion import estimate_crowd
-from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Attribute, Nominal, Numeric
+from quercus.specification.learners import Pruning, SpecifiedLearner
 from quercus.specification.strategies import chosen_strategy, strategies
 from quercus.trees import (
     C45,
@@ -62,7 +62,7 @@ ATTRIBUTES: tuple[Attribute, ...] = (
     Numeric("noise"),
 )
 ROWS, LABELLED, ASKED = 90, 60, 24
-LEARNERS: dict[str, Algorithm] = {
+LEARNERS: dict[str, SpecifiedLearner] = {
     "abc45": Abc45(alpha=0.9),
     "abc45, pruned": Abc45(alpha=0.9, pruning=Pruning("likelihood")),
     "e2m": E2m(pruning=Pruning("chi-square")),
@@ -76,7 +76,7 @@ LEARNERS: dict[str, Algorithm] = {
     "IBE": BeliefEntropy("IBE", 4),
 }
 """A line a learner; those that do not vote alike are also the trees of a forest."""
-FORESTS: dict[str, Algorithm] = {
+FORESTS: dict[str, SpecifiedLearner] = {
     **{
         f"forest of {name}": Forest(LEARNERS[name], 3, "mass")  # type: ignore[arg-type]
         for name in ("abc45", "averaging", "total-uncertainty", "LBE", "IBE")
@@ -189,13 +189,13 @@ def of_learners() -> Iterator[tuple[str, Said]]:
     """Yield what every learner says that fits a table."""
     asked, _ = rows(ASKED, seed=3)
     for kind, table in tables():
-        for name, algorithm in LEARNERS.items():
-            if kind.startswith("precise") and isinstance(algorithm, Abc45 | E2m):
+        for name, learner in LEARNERS.items():
+            if kind.startswith("precise") and isinstance(learner, Abc45 | E2m):
                 continue  # rows are counted
-            yield f"{name} of {kind}", of_model(fit(algorithm, table), asked)
+            yield f"{name} of {kind}", of_model(fit(learner, table), asked)
     _, table = next(tables())
-    for name, algorithm in FORESTS.items():
-        yield name, of_model(fit(algorithm, table), asked)
+    for name, learner in FORESTS.items():
+        yield name, of_model(fit(learner, table), asked)
     values, classes = rows(LABELLED, MANY, seed=4)
     table = Table.of_contours(values, ATTRIBUTES, labels(classes, MANY))
     for name in ("abc45", "averaging", "total-uncertainty", "OBE", "LBE", "IBE"):

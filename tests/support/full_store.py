@@ -34,9 +34,9 @@ CELLS = [(table.name, column.name) for table in metadata.sorted_tables for colum
 def fill(address: str, store: Store) -> None:
     """Fill the store of a running server without a grower: three models, every kind of label, answer and event."""
     with Client(address) as client:
-        _fill_model(client, store, "grown", algorithm="c45")
-        _fill_model(client, store, "forest", algorithm={"name": "forest", "trees": 3})
-        _fill_model(client, store, "well", algorithm="averaging")
+        _fill_model(client, store, "grown", learner="c45")
+        _fill_model(client, store, "forest", learner={"name": "forest", "trees": 3})
+        _fill_model(client, store, "well", learner="averaging")
     tokens = store.access
     access.issue_token(tokens, "ann", ["labeller"], ["grown"], 3600.0)
     _, gone = access.issue_token(tokens, "bob", ["reader", "operator"], ["grown"], 3600.0)

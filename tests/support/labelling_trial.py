@@ -264,7 +264,7 @@ def main() -> None:
                 report(name, trial)
         if "heap" in parts:
             make_model(
-                client, "heap", ANSWERS + 200, ANSWERS + 100, algorithm="abc45", strategy="covering-committee"
+                client, "heap", ANSWERS + 200, ANSWERS + 100, learner="abc45", strategy="covering-committee"
             )
             watch_heap(page(), console.url, "heap")
 

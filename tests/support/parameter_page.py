@@ -6,9 +6,9 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any
 
-from quercus.specification import algorithms, console, server
-from quercus.specification.algorithms import Pruning, algorithm_classes
+from quercus.specification import console, learners, server
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning, learner_classes
 from quercus.specification.model import Specification
 from quercus.specification.parameter import Parameter, parameters_of
 from quercus.specification.parameters import STRATEGY
@@ -24,14 +24,14 @@ line are made from the same declarations, and so is this page: `python tests/sup
 MODELS = """
 ## Models
 
-They stand in the specification of a model. Most are options of `quercus models create`. A model without an algorithm is
-grown by `{algorithm}`.
+They stand in the specification of a model. Most are options of `quercus models create`. A model without a learner is
+grown by `{learner}`.
 """
-ALGORITHM = """
-## Algorithms
+LEARNER = """
+## Learners
 
 `alpha`, `min_instances`, `max_depth`, `prediction_level` and `split_significance` of a served model stand in its
-specification, all others under `algorithm` ([learners of a model](serving.md)). `max_cuts` of `abc45` and `e2m` stands in neither:
+specification, all others under `learner` ([learners of a model](serving.md)). `max_cuts` of `abc45` and `e2m` stands in neither:
 their attributes say how many cuts they have. Estimators have the same parameters ([estimators](estimators.md)).
 """  # noqa: E501
 STRATEGIES = """
@@ -63,10 +63,10 @@ def page() -> str:
         "\n".join(
             [
                 HEAD.rstrip("\n"),
-                MODELS.format(algorithm=algorithms.DEFAULT),
+                MODELS.format(learner=learners.DEFAULT),
                 table("of", of_each({"model": [*parameters_of(Specification), STRATEGY]} | of_kinds(models))),
-                ALGORITHM,
-                table("of", of_each(of_kinds(algorithm_classes()))),
+                LEARNER,
+                table("of", of_each(of_kinds(learner_classes()))),
                 STRATEGIES,
                 table("of", of_each(of_kinds(plugin_classes(QueryStrategy)))),
                 SERVERS,

@@ -9,7 +9,7 @@ import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.client.algorithms import PluginLike, to_proto
+from quercus.client.plugins import PluginLike, to_proto
 from quercus.inference import open_inference_pb2
 from quercus.v1 import (
     admin_pb2,
@@ -58,7 +58,7 @@ def specifications() -> list[model_pb2.Specification]:
     return [
         model_pb2.Specification(**fields),
         published_message(**fields),
-        *(model_pb2.Specification(**fields, algorithm=to_proto(each)) for each in learners),
+        *(model_pb2.Specification(**fields, learner=to_proto(each)) for each in learners),
     ]
 
 
@@ -175,6 +175,7 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         "RenderTree": [
             tree_pb2.RenderTreeRequest(name=f"{of}/trees/latest", format=form) for form in (1, 2, 1, 2, 3)
         ],
+        "ExplainRow": [tree_pb2.ExplainRowRequest(name=f"{of}/instances/row-1", sequence=1)],
         "GetStatus": [admin_pb2.GetStatusRequest()],
         "GetCaller": [admin_pb2.GetCallerRequest()],
         "StreamAnswers": [

@@ -43,7 +43,7 @@ def specifications(budget: int) -> dict[str, Specification]:
     again = {"name": "forest", "base": "c45", "trees": TREES}
     return {
         TREE: published_model(list(LEARNED), CLASSES, **settings),
-        RELEARNED: published_model(list(LEARNED), CLASSES, algorithm=again),
+        RELEARNED: published_model(list(LEARNED), CLASSES, learner=again),
         REMEMBERING: Specification(list(LEARNED), CLASSES, budget=budget),
     }
 

@@ -1,5 +1,6 @@
 """Imports come from this checkout; the wheel holds the packages, and a base install is the client alone."""
 
+import email
 import importlib
 import importlib.metadata
 import os
@@ -84,6 +85,43 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
     expected.add(f"quercus/kernels/{Path(compiled.__file__).name}")
     assert names == expected
     assert not any("test" in Path(name).name for name in names)
+
+
+@pytest.mark.slow
+def test_the_description_of_the_wheel_leads_to_files_of_its_version(wheel: Path) -> None:
+    """An index shows the README where its relative links lead nowhere."""
+    (name,) = (each for each in zipfile.ZipFile(wheel).namelist() if each.endswith(".dist-info/METADATA"))
+    found = email.message_from_bytes(zipfile.ZipFile(wheel).read(name))
+    assert found["Description-Content-Type"] == "text/markdown"
+    text = found.get_payload()
+    assert text.startswith("# Quercus\n")
+    assert "make demo" in text
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", text)
+    assert len(links) > 40
+    for is_picture, link in links:
+        page = re.fullmatch(rf"https://[^/]+/[^/]+/{'raw' if is_picture else 'blob'}/v([^/]+)/(.+)", link)
+        assert page is not None, link
+        assert page[1] == found["Version"]
+        assert (ROOT / page[2].partition("#")[0]).exists(), link
+    assert not {"dev", "docs"} & set(found.get_all("Provides-Extra"))
+
+
+def test_what_users_never_need_is_no_extra_and_the_owner_has_one_name() -> None:
+    declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    assert not declared["dependency-groups"].keys() & declared["project"]["optional-dependencies"].keys()
+    tools = {
+        Requirement(each).name
+        for group in ("checks", "docs", "tests")
+        for each in declared["dependency-groups"][group]
+    }
+    asked = {
+        Requirement(each).name
+        for part in declared["project"]["optional-dependencies"].values()
+        for each in part
+    }
+    assert {"pytest", "mypy", "sphinx"} <= tools - asked
+    author = declared["project"]["authors"][0]["name"]
+    assert f"name: {author}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
 
 
 def base_requirements() -> set[str]:
@@ -197,7 +235,7 @@ def test_the_oldest_protobuf_and_grpcio_are_those_that_the_code_was_generated_fo
 def test_no_dependency_of_users_has_a_cap() -> None:
     """A newer release that breaks something is found by tests; a cap breaks installations beside other packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [part for name, part in project["optional-dependencies"].items() if name not in {"dev", "docs"}]
+    extras = project["optional-dependencies"].values()
     capped = {
         str(each)
         for part in (project["dependencies"], *extras)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
-from quercus.specification.algorithms import Pruning
+from quercus.specification.learners import Pruning
 from quercus.trees.growth.batch import (
     Decision,
     GrowthRules,

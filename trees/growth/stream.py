@@ -18,8 +18,8 @@ from quercus.belief.contour import check_contour, check_contours, is_vacuous
 from quercus.belief.errors import InvalidInput
 from quercus.belief.evidence import ReportedLabel, combined_contour, known_after
 from quercus.belief.rules import check_reliability
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Numeric
+from quercus.specification.learners import Pruning
 from quercus.specification.model import Specification
 from quercus.specification.parameters import WHILE_CONTESTED
 from quercus.specification.strategies import QueryStrategy

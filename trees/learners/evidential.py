@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.contour import is_vacuous
 from quercus.belief.errors import InvalidInput
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal
+from quercus.specification.learners import Pruning
 from quercus.specification.parameter import parametric
 from quercus.specification.parameters import (
     ALPHA,

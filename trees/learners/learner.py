@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Attribute
+from quercus.specification.learners import SpecifiedLearner
 from quercus.trees.growth.batch import Draw
 from quercus.trees.learners.predicting import LearnedModel, TreeModel
 from quercus.trees.learners.table import Table
@@ -33,13 +33,13 @@ class TaskExecutor(Protocol):
         """Return the results of `fn`, in order."""
 
 
-class Learner(Algorithm, ABC):
+class Learner(SpecifiedLearner, ABC):
     """Base of learners: subclasses are `quercus.specification.parameter.parametric`, and have a name.
 
     Attributes
     ----------
     name, asks, is_base, forgets, certain_alone, engine
-        See `quercus.specification.algorithms.Algorithm`.
+        See `quercus.specification.learners.SpecifiedLearner`.
     has_masses
         Whether the leaves of its trees have mass functions.
     """

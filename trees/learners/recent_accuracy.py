@@ -1,11 +1,12 @@
 """The recent accuracy of a model, on rows whose label came after the prediction (theory §10.7)."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from quercus.belief.arrays import Floats, Ints
+from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.belief.contour import consonant_pignistic, is_precise
 
 BLOCK = 50  # rows
@@ -26,27 +27,48 @@ class AccuracyBlock:
         Number of precise rows whose class was predicted.
     expected
         Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted.
+    unasked_rows, unasked_expected
+        The same of the rows whose label no query asked for: no strategy chose them.
+    confusion
+        The precise rows by class: predicted, that of the label, and their number; in order, without empty cells.
     """
 
     rows: int = 0
     precise_rows: int = 0
     right: int = 0
     expected: float = 0.0
+    unasked_rows: int = 0
+    unasked_expected: float = 0.0
+    confusion: tuple[tuple[int, int, int], ...] = ()
 
     @classmethod
-    def of(cls, predicted: Ints, contours: Floats) -> "AccuracyBlock":
+    def of(cls, predicted: Ints, contours: Floats, asked: Bools | None = None) -> "AccuracyBlock":
         """Return how right the classes (n,) were, given the contours (n, l) of the labels that came after them.
+
+        `asked` (n,): whether a query asked for the label; None: of all.
 
         Examples
         --------
-        >>> AccuracyBlock.of(np.array([0, 1, 0]), np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.5]]))
-        AccuracyBlock(rows=3, precise_rows=2, right=1, expected=1.75)
+        >>> found = AccuracyBlock.of(np.array([0, 1, 0]), np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.5]]))
+        >>> found.rows, found.precise_rows, found.right, found.expected, found.confusion
+        (3, 2, 1, 1.75, ((0, 0, 1), (1, 0, 1)))
         """
         likely = consonant_pignistic(contours / contours.max(axis=1, keepdims=True))
         of_predicted = likely[np.arange(len(predicted)), predicted]
         precise = is_precise(contours)
         right = precise & (of_predicted == 1.0)
-        return cls(len(predicted), int(precise.sum()), int(right.sum()), float(of_predicted.sum()))
+        came = np.zeros(len(predicted), np.bool_) if asked is None else ~asked
+        pairs = np.column_stack([predicted, contours.argmax(axis=1)])[precise]
+        cells, counts = np.unique(pairs, axis=0, return_counts=True)
+        return cls(
+            len(predicted),
+            int(precise.sum()),
+            int(right.sum()),
+            float(of_predicted.sum()),
+            int(came.sum()),
+            float(of_predicted[came].sum()),
+            tuple((int(a), int(b), int(count)) for (a, b), count in zip(cells, counts, strict=True)),
+        )
 
     def __add__(self, other: "AccuracyBlock") -> "AccuracyBlock":
         return AccuracyBlock(
@@ -54,11 +76,22 @@ class AccuracyBlock:
             self.precise_rows + other.precise_rows,
             self.right + other.right,
             self.expected + other.expected,
+            self.unasked_rows + other.unasked_rows,
+            self.unasked_expected + other.unasked_expected,
+            sum_of_cells([*self.confusion, *other.confusion]),
         )
 
 
+def sum_of_cells(cells: Iterable[tuple[int, int, int]]) -> tuple[tuple[int, int, int], ...]:
+    """Return the cells of a confusion matrix in order, those of the same classes added."""
+    found: Counter[tuple[int, int]] = Counter()
+    for said, holds, count in cells:
+        found[said, holds] += count
+    return tuple((said, holds, count) for (said, holds), count in sorted(found.items()))
+
+
 def count_rows(
-    blocks: Sequence[AccuracyBlock], predicted: Ints, contours: Floats
+    blocks: Sequence[AccuracyBlock], predicted: Ints, contours: Floats, asked: Bools | None = None
 ) -> tuple[AccuracyBlock, ...]:
     """Return the last `BLOCKS` blocks after more rows: the newest block is filled up to 50 rows before the next begins.
 
@@ -70,6 +103,8 @@ def count_rows(
         (n,) the classes that were predicted.
     contours
         (n, l) of the labels that came after.
+    asked
+        (n,) whether a query asked for the label; None: of all.
     """
     found = list(blocks)
     at = max(0, len(predicted) - (BLOCKS + 1) * BLOCK)  # earlier rows of a large batch do not count
@@ -77,7 +112,9 @@ def count_rows(
         if not found or found[-1].rows >= BLOCK:
             found.append(AccuracyBlock())
         end = at + BLOCK - found[-1].rows
-        found[-1] += AccuracyBlock.of(predicted[at:end], contours[at:end])
+        found[-1] += AccuracyBlock.of(
+            predicted[at:end], contours[at:end], None if asked is None else asked[at:end]
+        )
         at = end
     return tuple(found[-BLOCKS:])
 

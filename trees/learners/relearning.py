@@ -207,7 +207,7 @@ class LoggedEvidence:
         """Return the model of all evidence, its codes those of the service (see `quercus.trees.tree.encoding`)."""
         specification = self.specification
         table = self.table()
-        learner = specification.algorithm
+        learner = specification.learner
         if not isinstance(learner, Learner):
             raise TypeError(f"{learner.name} does not learn")
         if table is None:

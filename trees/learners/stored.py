@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Attribute
+from quercus.specification.learners import SpecifiedLearner
 from quercus.trees.learners.components import Component, Frequencies, Gaussians
 from quercus.trees.learners.entropy_model import BeliefEntropyModel, Rule
 from quercus.trees.learners.forest import ForestModel, Vote
@@ -89,7 +89,7 @@ def restore_model(
     attributes: tuple[Attribute, ...],
     size: int,
     edges: Edges = (),
-    learner: Algorithm | None = None,
+    learner: SpecifiedLearner | None = None,
 ) -> LearnedModel:
     """Return the model that `form_of`, `join_trees` and `fitted_columns` were made of.
 

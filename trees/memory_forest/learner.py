@@ -63,7 +63,7 @@ class ActiveForest(Learner):
 
 
 def forest_of(
-    algorithm: ActiveForest, attributes: Sequence[Attribute], size: int, present: int | None = None
+    learner: ActiveForest, attributes: Sequence[Attribute], size: int, present: int | None = None
 ) -> "MemoryForest":
     """Return the forest of an empty log, whose rows have the first `present` attributes; None: all."""
     from quercus.trees.memory_forest.forest import MemoryForest  # noqa: PLC0415 - heavy, for those who grow it
@@ -71,8 +71,8 @@ def forest_of(
     return MemoryForest(
         np.array([isinstance(attribute, Nominal) for attribute in attributes]),
         size,
-        trees=algorithm.trees,
-        seed=algorithm.seed,
-        level=algorithm.prediction_level,
+        trees=learner.trees,
+        seed=learner.seed,
+        level=learner.prediction_level,
         attributes=present,
     )

@@ -362,7 +362,7 @@ def _accuracy_of(judged: JudgedBlock, weights: Floats) -> AccuracyBlock:
         return AccuracyBlock()
     shares = np.bincount(memory_of(judged.trees), weights, len(judged.theta))
     mean = np.einsum("m,mnc->nc", shares, judged.theta)
-    return AccuracyBlock.of(first_most_likely(mean), judged.contours)
+    return AccuracyBlock.of(first_most_likely(mean), judged.contours, judged.asked)
 
 
 def _scores_of(theta: Floats, contours: Floats) -> Floats:

@@ -138,7 +138,10 @@ def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
     none = np.empty(0, np.int64)
     before = None if early.is_over else early.before
     return {
-        "early": np.array([astuple(piece) for piece in early.judged], np.float64).reshape(-1, 4),
+        "early": np.array([astuple(piece)[:6] for piece in early.judged], np.float64).reshape(-1, 6),
+        "early_cells": np.array(
+            [(place, *cell) for place, piece in enumerate(early.judged) for cell in piece.confusion], np.int64
+        ).reshape(-1, 4),
         "early_count": np.array([-1 if early.is_over else 0 if before is None else before.count]),
         "early_told": none if before is None else before.labelled,
         "early_kinds": none.astype(np.int32) if before is None else before.labelled_kinds,
@@ -147,7 +150,16 @@ def _early_columns(early: EarlyPieces) -> dict[str, NDArray[Any]]:
 
 def _early_of(evidence: ForestEvidence, columns: Columns, begun: int, forest: MemoryForest) -> EarlyPieces:
     early, count = EarlyPieces(forest.recent.early.judges), columns["early_count"].item()
-    early.judged = [AccuracyBlock(int(a), int(b), int(c), d) for a, b, c, d in columns["early"].tolist()]
+    cells = columns["early_cells"].tolist()
+    early.judged = [
+        AccuracyBlock(
+            *(int(rows), int(precise), int(right), expected, int(unasked), unasked_expected),
+            confusion=tuple((said, holds, count) for of, said, holds, count in cells if of == place),
+        )
+        for place, (rows, precise, right, expected, unasked, unasked_expected) in enumerate(
+            columns["early"].tolist()
+        )
+    ]
     early.begun, early.is_over = begun, count < 0
     labelled, kinds = np.array(columns["early_told"]), np.array(columns["early_kinds"])
     _check_range("early_count", columns["early_count"], int(labelled.max(initial=-2)) + 1, len(evidence) + 1)
@@ -277,7 +289,8 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
         "origin": (n,),
         "tree_counts": (len(columns["tree_counts"]), 3),
         "tree_nodes": (FIELDS, columns["tree_nodes"].shape[-1]),
-        "early": (len(columns["early"]), 4),
+        "early": (len(columns["early"]), 6),
+        "early_cells": (len(columns["early_cells"]), 4),
         "early_count": (1,),
         "early_kinds": (len(columns["early_told"]),),
         "tree_opinions": (len(columns["tree_opinions"]), 3, size),
@@ -289,6 +302,13 @@ def _check_columns(columns: Columns, attributes: int, size: int) -> None:
     for name, shape in shapes.items():
         if columns[name].shape != shape:
             raise ValueError(f"column {name} has the shape {columns[name].shape}, must be {shape}")
+    cells = columns["early_cells"]
+    for name, numbers, end in (
+        ("early_cells", cells[:, 0], len(columns["early"])),
+        ("early_cells", cells[:, 1:3], size),
+        ("early_cells", cells[:, 3], BLOCK + 1),
+    ):
+        _check_range(name, numbers, 0, end)
     _check_range("kinds", columns["kinds"], UNLABELLED, d)
     _check_range("waiting", columns["waiting"], 0, n)
     _check_range("judge_rows", columns["judge_rows"], 0, n + 1)

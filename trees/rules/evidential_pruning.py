@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.kernels.likelihood import OCCURS
-from quercus.specification.algorithms import Pruning
+from quercus.specification.learners import Pruning
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.tree.flat import PLAIN, FlatTree
 from quercus.trees.tree.node import Stop

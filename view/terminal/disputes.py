@@ -10,8 +10,9 @@ from rich.text import Text
 
 from quercus.client.results import Agreement, Dispute
 from quercus.view.answers import moment_text
-from quercus.view.disputes import agreement_rows, confusion_table, pair_rows, sureness_text
-from quercus.view.terminal.models import pairs_table
+from quercus.view.confusion import confusion_table
+from quercus.view.disputes import agreement_rows, pair_rows, sureness_text
+from quercus.view.terminal.models import confusion_grid, pairs_table
 
 
 def disputes_table(disputes: Sequence[Dispute]) -> Table:
@@ -44,10 +45,5 @@ def agreement_page(agreement: Agreement, classes: Sequence[str]) -> RenderableTy
     for each in agreement.confusions:
         found = confusion_table(each.cells, classes)
         head = f"{each.labeller} against what holds: {found.right:,} of {found.count:,} rows the same"
-        matrix = Table("holds", box=None, pad_edge=False)
-        for name in (*(f"said {name}" for name in found.classes), "of these said"):
-            matrix.add_column(name, justify="right", overflow="fold")
-        for name, counts, recall in found.rows:
-            matrix.add_row(name, *(f"{count:,}" for count in counts), recall)
-        parts += [Text(), Text(head), matrix]
+        parts += [Text(), Text(head), confusion_grid(found, "said")]
     return Group(*parts)

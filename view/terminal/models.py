@@ -9,10 +9,12 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from quercus.client import algorithms
+from quercus.client import plugins
 from quercus.client.results import Labeller, Model
 from quercus.specification.model import Specification
 from quercus.specification.parameter import parameters_of
+from quercus.view.confusion import ConfusionTable, confusion_table
+from quercus.view.learning import all_cells, curve_points, fit_curve, needed_rows, now_text
 from quercus.view.models import (
     ASKED_ARE_HARDEST,
     accuracy_line,
@@ -61,7 +63,21 @@ def model_page(model: Model) -> RenderableType:
     for attribute in model.specification.attributes:
         kind, values = attribute_words(attribute, model.other_names.get(attribute.name, 0))
         attributes.add_row(Text(attribute.name), Text(kind, style="dim"), Text(values, style="dim"))
-    return Group(pairs_table(_model_rows(model)), Text(), attributes)
+    parts: list[RenderableType] = [pairs_table(_model_rows(model)), Text()]
+    if cells := all_cells(model.accuracy):
+        parts += [confusion_grid(confusion_table(cells, model.specification.classes), "predicted"), Text()]
+    return Group(*parts, attributes)
+
+
+def confusion_grid(found: ConfusionTable, said: str) -> Table:
+    """Return a confusion matrix: a row for each label that holds, a column for each that was said."""
+    grid = Table("label", box=None, pad_edge=False, header_style="none")
+    for name in (*(f"{said} {name}" for name in found.classes), "recall"):
+        grid.add_column(name, justify="right", overflow="fold")
+    for name, counts, recall in found.rows:
+        grid.add_row(name, *(f"{count:,}" for count in counts), recall)
+    grid.add_row("precision", *found.precision, "")
+    return grid
 
 
 def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
@@ -71,8 +87,8 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "classes", ", ".join(spec.classes)
     for text in extension_texts(model):
         yield "later", text
-    yield "algorithm", algorithms.plugin_text(spec.algorithm)
-    yield "strategy", algorithms.plugin_text(spec.strategy)
+    yield "learner", plugins.plugin_text(spec.learner)
+    yield "strategy", plugins.plugin_text(spec.strategy)
     for each in parameters_of(Specification):
         if each.name != "budget":  # it stands beside the number of answers
             value = getattr(spec, each.name)
@@ -93,6 +109,11 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
         yield "changed", text
     if model.accuracy is not None and model.queries_answered:
         yield "", f"({ASKED_ARE_HARDEST})"
+    curve = fit_curve(curve_points(model.accuracy))
+    if curve is not None:
+        yield "", now_text(curve)
+        for accuracy, text in needed_rows(curve, None):
+            yield f"for {accuracy} right", text
     if model.average_confidence is not None:
         yield "on all rows", confidence_text(model.average_confidence)
         yield "", f"(to measure it: quercus classify {model.name} FILE --class COLUMN)"

@@ -250,12 +250,16 @@ Global___Path: _TypeAlias = Path  # noqa: Y015
 
 @_typing.final
 class PathStep(_message.Message):
+    """A branch on the way from the root to a leaf."""
+
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTRIBUTE_FIELD_NUMBER: _builtins.int
     VALUE_FIELD_NUMBER: _builtins.int
     attribute: _builtins.str
+    """Name of the attribute."""
     value: _builtins.str
+    """Name of the branch."""
     def __init__(
         self,
         *,

@@ -12,6 +12,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from quercus.v1 import display_pb2 as _display_pb2
+from quercus.v1 import values_pb2 as _values_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -546,7 +547,7 @@ class Specification(_message.Message):
     MAX_DEPTH_FIELD_NUMBER: _builtins.int
     WARMUP_ROWS_FIELD_NUMBER: _builtins.int
     PRUNING_FIELD_NUMBER: _builtins.int
-    ALGORITHM_FIELD_NUMBER: _builtins.int
+    LEARNER_FIELD_NUMBER: _builtins.int
     PREDICTION_LEVEL_FIELD_NUMBER: _builtins.int
     PRESENTATION_FIELD_NUMBER: _builtins.int
     SPLIT_SIGNIFICANCE_FIELD_NUMBER: _builtins.int
@@ -594,7 +595,7 @@ class Specification(_message.Message):
         """Absent: no pruning."""
 
     @_builtins.property
-    def algorithm(self) -> Global___Plugin:
+    def learner(self) -> Global___Plugin:
         """The learner; absent: active-forest. It cannot change once the model exists."""
 
     @_builtins.property
@@ -620,7 +621,7 @@ class Specification(_message.Message):
         max_depth: _builtins.int | None = ...,
         warmup_rows: _builtins.int | None = ...,
         pruning: Global___Pruning | None = ...,
-        algorithm: Global___Plugin | None = ...,
+        learner: Global___Plugin | None = ...,
         prediction_level: _builtins.float | None = ...,
         presentation: _display_pb2.Presentation | None = ...,
         split_significance: _builtins.float | None = ...,
@@ -629,9 +630,9 @@ class Specification(_message.Message):
         strategy: Global___Plugin | None = ...,
         guidance: Global___Guidance | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "guidance", b"guidance", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "ask", b"ask", "budget", b"budget", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "algorithm", b"algorithm", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_alpha", b"_alpha", "_ask", b"_ask", "_budget", b"_budget", "_max_depth", b"_max_depth", "_memory_rows", b"_memory_rows", "_min_instances", b"_min_instances", "_prediction_level", b"_prediction_level", "_split_significance", b"_split_significance", "_warmup_rows", b"_warmup_rows", "alpha", b"alpha", "ask", b"ask", "attributes", b"attributes", "budget", b"budget", "classes", b"classes", "guidance", b"guidance", "learner", b"learner", "max_depth", b"max_depth", "memory_rows", b"memory_rows", "min_instances", b"min_instances", "prediction_level", b"prediction_level", "presentation", b"presentation", "pruning", b"pruning", "split_significance", b"split_significance", "strategy", b"strategy", "warmup_rows", b"warmup_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__alpha: _TypeAlias = _typing.Literal["alpha"]  # noqa: Y015
     _WhichOneofArgType__alpha: _TypeAlias = _typing.Literal["_alpha", b"_alpha"]  # noqa: Y015
@@ -1058,6 +1059,9 @@ class RecentAccuracy(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BLOCKS_FIELD_NUMBER: _builtins.int
+    LABELLED_ROWS_FIELD_NUMBER: _builtins.int
+    labelled_rows: _builtins.int
+    """Rows with a label, of which the newest are those of the blocks."""
     @_builtins.property
     def blocks(self) -> _containers.RepeatedCompositeFieldContainer[Global___AccuracyBlock]:
         """Blocks of 50 rows, the oldest first; the newest may have fewer."""
@@ -1066,10 +1070,11 @@ class RecentAccuracy(_message.Message):
         self,
         *,
         blocks: _abc.Iterable[Global___AccuracyBlock] | None = ...,
+        labelled_rows: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocks", b"blocks", "labelled_rows", b"labelled_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1085,6 +1090,9 @@ class AccuracyBlock(_message.Message):
     PRECISE_ROWS_FIELD_NUMBER: _builtins.int
     RIGHT_FIELD_NUMBER: _builtins.int
     EXPECTED_FIELD_NUMBER: _builtins.int
+    UNASKED_ROWS_FIELD_NUMBER: _builtins.int
+    UNASKED_EXPECTED_FIELD_NUMBER: _builtins.int
+    CONFUSION_FIELD_NUMBER: _builtins.int
     rows: _builtins.int
     """Number of rows."""
     precise_rows: _builtins.int
@@ -1093,6 +1101,14 @@ class AccuracyBlock(_message.Message):
     """Precise rows whose class was predicted."""
     expected: _builtins.float
     """Sum over all rows of the pignistic probability, under the row's label, of the class that was predicted."""
+    unasked_rows: _builtins.int
+    """Rows among these whose label no query asked for: no strategy chose them."""
+    unasked_expected: _builtins.float
+    """The sum of `expected` over those."""
+    @_builtins.property
+    def confusion(self) -> _containers.RepeatedCompositeFieldContainer[_values_pb2.ConfusionCell]:
+        """The precise rows, by the class that was predicted and that of the label; in order, without empty cells."""
+
     def __init__(
         self,
         *,
@@ -1100,10 +1116,13 @@ class AccuracyBlock(_message.Message):
         precise_rows: _builtins.int = ...,
         right: _builtins.int = ...,
         expected: _builtins.float = ...,
+        unasked_rows: _builtins.int = ...,
+        unasked_expected: _builtins.float = ...,
+        confusion: _abc.Iterable[_values_pb2.ConfusionCell] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected", "precise_rows", b"precise_rows", "right", b"right", "rows", b"rows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confusion", b"confusion", "expected", b"expected", "precise_rows", b"precise_rows", "right", b"right", "rows", b"rows", "unasked_expected", b"unasked_expected", "unasked_rows", b"unasked_rows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

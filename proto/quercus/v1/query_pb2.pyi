@@ -2142,7 +2142,7 @@ Global___GetAgreementRequest: _TypeAlias = GetAgreementRequest  # noqa: Y015
 
 @_typing.final
 class Agreement(_message.Message):
-    """How far the labellers of a model agree. Each counts by the newest label of their own, also where it was overruled. A label
+    """The agreement of the labellers of a model. Each counts by the newest label of their own, also where it was overruled. A label
     counts in `alpha`, pairs and confusions where it has one most plausible class.
     """
 
@@ -2204,7 +2204,7 @@ Global___Agreement: _TypeAlias = Agreement  # noqa: Y015
 
 @_typing.final
 class LabellerPair(_message.Message):
-    """How often two labellers name the same class."""
+    """The agreement of two labellers."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -23,10 +23,12 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from quercus.v1 import classify_pb2 as quercus_dot_v1_dot_classify__pb2
 from quercus.v1 import options_pb2 as quercus_dot_v1_dot_options__pb2
+from quercus.v1 import query_pb2 as quercus_dot_v1_dot_query__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15quercus/v1/tree.proto\x12\nquercus.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18quercus/v1/options.proto\"\xac\x03\n\x05Nodes\x12\x0f\n\x07parents\x18\x01 \x03(\x11\x12\x10\n\x08\x62ranches\x18\x02 \x03(\r\x12\x12\n\nattributes\x18\x03 \x03(\x11\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\x0e\n\x06\x63ounts\x18\x05 \x03(\x03\x12\r\n\x05theta\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\x11\n\tundecided\x18\t \x03(\x08\x12%\n\x05stops\x18\n \x03(\x0e\x32\x16.quercus.v1.StopReason\x12\x17\n\x0finterval_counts\x18\x0b \x03(\r\x12\x1b\n\x13interval_attributes\x18\x0c \x03(\r\x12\x17\n\x0finterval_lowers\x18\r \x03(\x01\x12\x17\n\x0finterval_uppers\x18\x0e \x03(\x01\x12\x12\n\nthresholds\x18\x0f \x03(\x01\x12\x13\n\x0bmass_counts\x18\x10 \x03(\r\x12\x11\n\tmass_sets\x18\x11 \x03(\x06\x12\x0e\n\x06masses\x18\x12 \x03(\x01\x12\x11\n\tconflicts\x18\x13 \x03(\x08\x12\x0f\n\x07weights\x18\x14 \x03(\x01\"^\n\x11\x41ttributeBranches\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x10\n\x08\x62ranches\x18\x02 \x03(\t\x12\r\n\x05\x65\x64ges\x18\x03 \x03(\x01\x12\x0f\n\x07numeric\x18\x04 \x01(\x08:\x04\xaa\xbb\x18\x00\"\xba\x02\n\x04Tree\x12\x1b\n\x04name\x18\x01 \x01(\tB\r\xb2\xbb\x18\t\n\x05model\x10\x01\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\r\n\x05\x61s_of\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t\x12\x31\n\nattributes\x18\x05 \x03(\x0b\x32\x1d.quercus.v1.AttributeBranches\x12 \n\x05nodes\x18\x06 \x01(\x0b\x32\x11.quercus.v1.Nodes\x12\x41\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x10\xb2\xbb\x18\x0c\n\ncreated_at\x12\x11\n\talgorithm\x18\x08 \x01(\t\x12#\n\x07members\x18\t \x03(\x0b\x32\x12.quercus.v1.Member\x12\x0e\n\x06member\x18\n \x01(\x05:\x04\xaa\xbb\x18\x00\"M\n\x06Member\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\x0e\n\x06leaves\x18\x02 \x01(\x03\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t:\x04\xaa\xbb\x18\x00\".\n\x0eGetTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\x05\"8\n\x10WatchTreeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rwithout_nodes\x18\x02 \x01(\x08\"|\n\x11WatchTreeResponse\x12\x1e\n\x04tree\x18\x01 \x01(\x0b\x32\x10.quercus.v1.Tree\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x19\n\tmodel_uid\x18\x03 \x01(\tB\x06\xb2\xbb\x18\x02\x18\x01:\x10\xaa\xbb\x18\x0c\n\nTreeUpdate\"\xe8\x01\n\x11RenderTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06member\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\x06\x66ormat\x18\x02 \x01(\x0e\x32$.quercus.v1.RenderTreeRequest.Format\x12\x12\n\x05\x64\x65pth\x18\x04 \x01(\x05H\x01\x88\x01\x01\"Q\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORMAT_TEXT\x10\x01\x12\x0e\n\nFORMAT_DOT\x10\x02\x12\x0e\n\nFORMAT_SVG\x10\x03\x42\t\n\x07_memberB\x08\n\x06_depth\"9\n\x12RenderTreeResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t*\xe9\x01\n\nStopReason\x12\x1b\n\x17STOP_REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10STOP_REASON_PURE\x10\x01\x12\x1c\n\x18STOP_REASON_NO_ATTRIBUTE\x10\x02\x12\x1d\n\x19STOP_REASON_FEW_INSTANCES\x10\x03\x12\x19\n\x15STOP_REASON_MAX_DEPTH\x10\x04\x12\x17\n\x13STOP_REASON_NO_GAIN\x10\x05\x12\x16\n\x12STOP_REASON_PRUNED\x10\x06\x12\x1f\n\x1bSTOP_REASON_NOT_SIGNIFICANT\x10\x07\x32\xea\x03\n\x0bTreeService\x12\x97\x01\n\x07GetTree\x12\x1a.quercus.v1.GetTreeRequest\x1a\x10.quercus.v1.Tree\"^\x90\x02\x01\xa2\xbb\x18W\n\x01\x01\x32\x32\x08\x05\x12.No such model, or no such version of its tree.2\x1e\x08\t\x12\x1aThe model has no tree yet.\x12\x92\x01\n\tWatchTree\x12\x1c.quercus.v1.WatchTreeRequest\x1a\x1d.quercus.v1.WatchTreeResponse\"F\x90\x02\x01\xa2\xbb\x18?\n\x01\x01\x32\x12\x08\x05\x12\x0eNo such model.2&\x08\t\x12\"Another model has the name by now.0\x01\x12\xab\x01\n\nRenderTree\x12\x1d.quercus.v1.RenderTreeRequest\x1a\x1e.quercus.v1.RenderTreeResponse\"^\x90\x02\x01\xa2\xbb\x18W\n\x01\x01\x32\x32\x08\x05\x12.No such model, or no such version of its tree.2\x1e\x08\t\x12\x1aThe model has no tree yet.b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15quercus/v1/tree.proto\x12\nquercus.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x19quercus/v1/classify.proto\x1a\x18quercus/v1/options.proto\x1a\x16quercus/v1/query.proto\"\xac\x03\n\x05Nodes\x12\x0f\n\x07parents\x18\x01 \x03(\x11\x12\x10\n\x08\x62ranches\x18\x02 \x03(\r\x12\x12\n\nattributes\x18\x03 \x03(\x11\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\x0e\n\x06\x63ounts\x18\x05 \x03(\x03\x12\r\n\x05theta\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\x11\n\tundecided\x18\t \x03(\x08\x12%\n\x05stops\x18\n \x03(\x0e\x32\x16.quercus.v1.StopReason\x12\x17\n\x0finterval_counts\x18\x0b \x03(\r\x12\x1b\n\x13interval_attributes\x18\x0c \x03(\r\x12\x17\n\x0finterval_lowers\x18\r \x03(\x01\x12\x17\n\x0finterval_uppers\x18\x0e \x03(\x01\x12\x12\n\nthresholds\x18\x0f \x03(\x01\x12\x13\n\x0bmass_counts\x18\x10 \x03(\r\x12\x11\n\tmass_sets\x18\x11 \x03(\x06\x12\x0e\n\x06masses\x18\x12 \x03(\x01\x12\x11\n\tconflicts\x18\x13 \x03(\x08\x12\x0f\n\x07weights\x18\x14 \x03(\x01\"^\n\x11\x41ttributeBranches\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\x10\n\x08\x62ranches\x18\x02 \x03(\t\x12\r\n\x05\x65\x64ges\x18\x03 \x03(\x01\x12\x0f\n\x07numeric\x18\x04 \x01(\x08:\x04\xaa\xbb\x18\x00\"\xb8\x02\n\x04Tree\x12\x1b\n\x04name\x18\x01 \x01(\tB\r\xb2\xbb\x18\t\n\x05model\x10\x01\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12\r\n\x05\x61s_of\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t\x12\x31\n\nattributes\x18\x05 \x03(\x0b\x32\x1d.quercus.v1.AttributeBranches\x12 \n\x05nodes\x18\x06 \x01(\x0b\x32\x11.quercus.v1.Nodes\x12\x41\n\x0b\x63reate_time\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x10\xb2\xbb\x18\x0c\n\ncreated_at\x12\x0f\n\x07learner\x18\x08 \x01(\t\x12#\n\x07members\x18\t \x03(\x0b\x32\x12.quercus.v1.Member\x12\x0e\n\x06member\x18\n \x01(\x05:\x04\xaa\xbb\x18\x00\"M\n\x06Member\x12\r\n\x05nodes\x18\x01 \x01(\x03\x12\x0e\n\x06leaves\x18\x02 \x01(\x03\x12\r\n\x05\x64\x65pth\x18\x03 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x04 \x03(\t:\x04\xaa\xbb\x18\x00\".\n\x0eGetTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0e\n\x06member\x18\x02 \x01(\x05\"8\n\x10WatchTreeRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x15\n\rwithout_nodes\x18\x02 \x01(\x08\"|\n\x11WatchTreeResponse\x12\x1e\n\x04tree\x18\x01 \x01(\x0b\x32\x10.quercus.v1.Tree\x12\x1a\n\x12\x63ommitted_sequence\x18\x02 \x01(\x03\x12\x19\n\tmodel_uid\x18\x03 \x01(\tB\x06\xb2\xbb\x18\x02\x18\x01:\x10\xaa\xbb\x18\x0c\n\nTreeUpdate\"\xe8\x01\n\x11RenderTreeRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x06member\x18\x03 \x01(\x05H\x00\x88\x01\x01\x12\x34\n\x06\x66ormat\x18\x02 \x01(\x0e\x32$.quercus.v1.RenderTreeRequest.Format\x12\x12\n\x05\x64\x65pth\x18\x04 \x01(\x05H\x01\x88\x01\x01\"Q\n\x06\x46ormat\x12\x16\n\x12\x46ORMAT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x46ORMAT_TEXT\x10\x01\x12\x0e\n\nFORMAT_DOT\x10\x02\x12\x0e\n\nFORMAT_SVG\x10\x03\x42\t\n\x07_memberB\x08\n\x06_depth\"9\n\x12RenderTreeResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\t\x12\x12\n\nmedia_type\x18\x02 \x01(\t\"i\n\x11\x45xplainRowRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x12\n\x08sequence\x18\x02 \x01(\x03H\x00\x12*\n\x04time\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampH\x00\x42\x06\n\x04then\"\xb9\x01\n\rRowPrediction\x12\r\n\x05\x61s_of\x18\x01 \x01(\x03\x12\x39\n\x0b\x63reate_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x08\xb2\xbb\x18\x04\n\x02\x61t\x12\x12\n\nclass_name\x18\x03 \x01(\t\x12\r\n\x05theta\x18\x04 \x03(\x01\x12\x11\n\tclass_set\x18\x05 \x03(\t\x12\"\n\x04path\x18\x06 \x03(\x0b\x32\x14.quercus.v1.PathStep:\x04\xaa\xbb\x18\x00\"p\n\tRowAnswer\x12\"\n\x06\x61nswer\x18\x01 \x01(\x0b\x32\x12.quercus.v1.Answer\x12.\n\x06\x62\x65\x66ore\x18\x02 \x01(\x0b\x32\x19.quercus.v1.RowPredictionH\x00\x88\x01\x01:\x04\xaa\xbb\x18\x00\x42\t\n\x07_before\"\xb0\x01\n\tRowChange\x12\x16\n\x0e\x66irst_sequence\x18\x01 \x01(\x03\x12\x10\n\x08sequence\x18\x02 \x01(\x03\x12\'\n\x06\x61nswer\x18\x03 \x01(\x0b\x32\x12.quercus.v1.AnswerH\x00\x88\x01\x01\x12\x15\n\rspecification\x18\x04 \x01(\x08\x12(\n\x05\x61\x66ter\x18\x05 \x01(\x0b\x32\x19.quercus.v1.RowPrediction:\x04\xaa\xbb\x18\x00\x42\t\n\x07_answer\"\x94\x02\n\x12\x45xplainRowResponse\x12\x0f\n\x07\x63lasses\x18\x01 \x03(\t\x12\'\n\x04then\x18\x02 \x01(\x0b\x32\x19.quercus.v1.RowPrediction\x12&\n\x03now\x18\x03 \x01(\x0b\x32\x19.quercus.v1.RowPrediction\x12&\n\x07\x61nswers\x18\x04 \x03(\x0b\x32\x15.quercus.v1.RowAnswer\x12&\n\x07\x63hanges\x18\x05 \x03(\x0b\x32\x15.quercus.v1.RowChange\x12\x14\n\x0c\x63hange_count\x18\x06 \x01(\x03\x12\x10\n\x08\x63omplete\x18\x07 \x01(\x08\x12\x0e\n\x06\x62\x65side\x18\x08 \x01(\x08:\x14\xaa\xbb\x18\x10\n\x0eRowExplanation*\xe9\x01\n\nStopReason\x12\x1b\n\x17STOP_REASON_UNSPECIFIED\x10\x00\x12\x14\n\x10STOP_REASON_PURE\x10\x01\x12\x1c\n\x18STOP_REASON_NO_ATTRIBUTE\x10\x02\x12\x1d\n\x19STOP_REASON_FEW_INSTANCES\x10\x03\x12\x19\n\x15STOP_REASON_MAX_DEPTH\x10\x04\x12\x17\n\x13STOP_REASON_NO_GAIN\x10\x05\x12\x16\n\x12STOP_REASON_PRUNED\x10\x06\x12\x1f\n\x1bSTOP_REASON_NOT_SIGNIFICANT\x10\x07\x32\xd2\x06\n\x0bTreeService\x12\x97\x01\n\x07GetTree\x12\x1a.quercus.v1.GetTreeRequest\x1a\x10.quercus.v1.Tree\"^\x90\x02\x01\xa2\xbb\x18W\n\x01\x01\x32\x32\x08\x05\x12.No such model, or no such version of its tree.2\x1e\x08\t\x12\x1aThe model has no tree yet.\x12\x92\x01\n\tWatchTree\x12\x1c.quercus.v1.WatchTreeRequest\x1a\x1d.quercus.v1.WatchTreeResponse\"F\x90\x02\x01\xa2\xbb\x18?\n\x01\x01\x32\x12\x08\x05\x12\x0eNo such model.2&\x08\t\x12\"Another model has the name by now.0\x01\x12\xab\x01\n\nRenderTree\x12\x1d.quercus.v1.RenderTreeRequest\x1a\x1e.quercus.v1.RenderTreeResponse\"^\x90\x02\x01\xa2\xbb\x18W\n\x01\x01\x32\x32\x08\x05\x12.No such model, or no such version of its tree.2\x1e\x08\t\x12\x1aThe model has no tree yet.\x12\xe5\x02\n\nExplainRow\x12\x1d.quercus.v1.ExplainRowRequest\x1a\x1e.quercus.v1.ExplainRowResponse\"\x97\x02\x90\x02\x01\xa2\xbb\x18\x8f\x02\n\x01\x01(\x01\x32H\x08\x05\x12\x44No such model or instance; or another model took the name meanwhile.2\x95\x01\x08\t\x12\x90\x01The log ends before the event or begins after the time, or has more events, values or answers than a replay reads, or the replay takes too long.2&\x08\x08\x12\"Other replays are running already.b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -47,34 +49,56 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_WATCHTREERESPONSE'].fields_by_name['model_uid']._serialized_options = b'\262\273\030\002\030\001'
   _globals['_WATCHTREERESPONSE']._loaded_options = None
   _globals['_WATCHTREERESPONSE']._serialized_options = b'\252\273\030\014\n\nTreeUpdate'
+  _globals['_ROWPREDICTION'].fields_by_name['create_time']._loaded_options = None
+  _globals['_ROWPREDICTION'].fields_by_name['create_time']._serialized_options = b'\262\273\030\004\n\002at'
+  _globals['_ROWPREDICTION']._loaded_options = None
+  _globals['_ROWPREDICTION']._serialized_options = b'\252\273\030\000'
+  _globals['_ROWANSWER']._loaded_options = None
+  _globals['_ROWANSWER']._serialized_options = b'\252\273\030\000'
+  _globals['_ROWCHANGE']._loaded_options = None
+  _globals['_ROWCHANGE']._serialized_options = b'\252\273\030\000'
+  _globals['_EXPLAINROWRESPONSE']._loaded_options = None
+  _globals['_EXPLAINROWRESPONSE']._serialized_options = b'\252\273\030\020\n\016RowExplanation'
   _globals['_TREESERVICE'].methods_by_name['GetTree']._loaded_options = None
   _globals['_TREESERVICE'].methods_by_name['GetTree']._serialized_options = b'\220\002\001\242\273\030W\n\001\00122\010\005\022.No such model, or no such version of its tree.2\036\010\t\022\032The model has no tree yet.'
   _globals['_TREESERVICE'].methods_by_name['WatchTree']._loaded_options = None
   _globals['_TREESERVICE'].methods_by_name['WatchTree']._serialized_options = b'\220\002\001\242\273\030?\n\001\0012\022\010\005\022\016No such model.2&\010\t\022\"Another model has the name by now.'
   _globals['_TREESERVICE'].methods_by_name['RenderTree']._loaded_options = None
   _globals['_TREESERVICE'].methods_by_name['RenderTree']._serialized_options = b'\220\002\001\242\273\030W\n\001\00122\010\005\022.No such model, or no such version of its tree.2\036\010\t\022\032The model has no tree yet.'
-  _globals['_STOPREASON']._serialized_start=1546
-  _globals['_STOPREASON']._serialized_end=1779
-  _globals['_NODES']._serialized_start=97
-  _globals['_NODES']._serialized_end=525
-  _globals['_ATTRIBUTEBRANCHES']._serialized_start=527
-  _globals['_ATTRIBUTEBRANCHES']._serialized_end=621
-  _globals['_TREE']._serialized_start=624
-  _globals['_TREE']._serialized_end=938
-  _globals['_MEMBER']._serialized_start=940
-  _globals['_MEMBER']._serialized_end=1017
-  _globals['_GETTREEREQUEST']._serialized_start=1019
-  _globals['_GETTREEREQUEST']._serialized_end=1065
-  _globals['_WATCHTREEREQUEST']._serialized_start=1067
-  _globals['_WATCHTREEREQUEST']._serialized_end=1123
-  _globals['_WATCHTREERESPONSE']._serialized_start=1125
-  _globals['_WATCHTREERESPONSE']._serialized_end=1249
-  _globals['_RENDERTREEREQUEST']._serialized_start=1252
-  _globals['_RENDERTREEREQUEST']._serialized_end=1484
-  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_start=1382
-  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_end=1463
-  _globals['_RENDERTREERESPONSE']._serialized_start=1486
-  _globals['_RENDERTREERESPONSE']._serialized_end=1543
-  _globals['_TREESERVICE']._serialized_start=1782
-  _globals['_TREESERVICE']._serialized_end=2272
+  _globals['_TREESERVICE'].methods_by_name['ExplainRow']._loaded_options = None
+  _globals['_TREESERVICE'].methods_by_name['ExplainRow']._serialized_options = b'\220\002\001\242\273\030\217\002\n\001\001(\0012H\010\005\022DNo such model or instance; or another model took the name meanwhile.2\225\001\010\t\022\220\001The log ends before the event or begins after the time, or has more events, values or answers than a replay reads, or the replay takes too long.2&\010\010\022\"Other replays are running already.'
+  _globals['_STOPREASON']._serialized_start=2462
+  _globals['_STOPREASON']._serialized_end=2695
+  _globals['_NODES']._serialized_start=148
+  _globals['_NODES']._serialized_end=576
+  _globals['_ATTRIBUTEBRANCHES']._serialized_start=578
+  _globals['_ATTRIBUTEBRANCHES']._serialized_end=672
+  _globals['_TREE']._serialized_start=675
+  _globals['_TREE']._serialized_end=987
+  _globals['_MEMBER']._serialized_start=989
+  _globals['_MEMBER']._serialized_end=1066
+  _globals['_GETTREEREQUEST']._serialized_start=1068
+  _globals['_GETTREEREQUEST']._serialized_end=1114
+  _globals['_WATCHTREEREQUEST']._serialized_start=1116
+  _globals['_WATCHTREEREQUEST']._serialized_end=1172
+  _globals['_WATCHTREERESPONSE']._serialized_start=1174
+  _globals['_WATCHTREERESPONSE']._serialized_end=1298
+  _globals['_RENDERTREEREQUEST']._serialized_start=1301
+  _globals['_RENDERTREEREQUEST']._serialized_end=1533
+  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_start=1431
+  _globals['_RENDERTREEREQUEST_FORMAT']._serialized_end=1512
+  _globals['_RENDERTREERESPONSE']._serialized_start=1535
+  _globals['_RENDERTREERESPONSE']._serialized_end=1592
+  _globals['_EXPLAINROWREQUEST']._serialized_start=1594
+  _globals['_EXPLAINROWREQUEST']._serialized_end=1699
+  _globals['_ROWPREDICTION']._serialized_start=1702
+  _globals['_ROWPREDICTION']._serialized_end=1887
+  _globals['_ROWANSWER']._serialized_start=1889
+  _globals['_ROWANSWER']._serialized_end=2001
+  _globals['_ROWCHANGE']._serialized_start=2004
+  _globals['_ROWCHANGE']._serialized_end=2180
+  _globals['_EXPLAINROWRESPONSE']._serialized_start=2183
+  _globals['_EXPLAINROWRESPONSE']._serialized_end=2459
+  _globals['_TREESERVICE']._serialized_start=2698
+  _globals['_TREESERVICE']._serialized_end=3548
 # @@protoc_insertion_point(module_scope)

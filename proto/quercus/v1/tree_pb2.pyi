@@ -9,6 +9,8 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from quercus.v1 import classify_pb2 as _classify_pb2
+from quercus.v1 import query_pb2 as _query_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -233,7 +235,7 @@ class Tree(_message.Message):
     ATTRIBUTES_FIELD_NUMBER: _builtins.int
     NODES_FIELD_NUMBER: _builtins.int
     CREATE_TIME_FIELD_NUMBER: _builtins.int
-    ALGORITHM_FIELD_NUMBER: _builtins.int
+    LEARNER_FIELD_NUMBER: _builtins.int
     MEMBERS_FIELD_NUMBER: _builtins.int
     MEMBER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
@@ -244,7 +246,7 @@ class Tree(_message.Message):
     """Its version, from 1."""
     as_of: _builtins.int
     """Number of the last event of the log that it contains."""
-    algorithm: _builtins.str
+    learner: _builtins.str
     """The learner's name, e.g. `abc45`, `c45`, `forest`."""
     member: _builtins.int
     """Index of the member that `nodes` describe."""
@@ -278,13 +280,13 @@ class Tree(_message.Message):
         attributes: _abc.Iterable[Global___AttributeBranches] | None = ...,
         nodes: Global___Nodes | None = ...,
         create_time: _timestamp_pb2.Timestamp | None = ...,
-        algorithm: _builtins.str = ...,
+        learner: _builtins.str = ...,
         members: _abc.Iterable[Global___Member] | None = ...,
         member: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "nodes", b"nodes"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["algorithm", b"algorithm", "as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "member", b"member", "members", b"members", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "attributes", b"attributes", "classes", b"classes", "create_time", b"create_time", "learner", b"learner", "member", b"member", "members", b"members", "name", b"name", "nodes", b"nodes", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -480,3 +482,220 @@ class RenderTreeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RenderTreeResponse: _TypeAlias = RenderTreeResponse  # noqa: Y015
+
+@_typing.final
+class ExplainRowRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    TIME_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """models/{model}/instances/{id}"""
+    sequence: _builtins.int
+    @_builtins.property
+    def time(self) -> _timestamp_pb2.Timestamp: ...
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sequence", b"sequence", "then", b"then", "time", b"time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "sequence", b"sequence", "then", b"then", "time", b"time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_then: _TypeAlias = _typing.Literal["sequence", "time"]  # noqa: Y015
+    _WhichOneofArgType_then: _TypeAlias = _typing.Literal["then", b"then"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_then) -> _WhichOneofReturnType_then | None: ...
+
+Global___ExplainRowRequest: _TypeAlias = ExplainRowRequest  # noqa: Y015
+
+@_typing.final
+class RowPrediction(_message.Message):
+    """The prediction of a row by a model that is grown from the log up to an event."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AS_OF_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    CLASS_NAME_FIELD_NUMBER: _builtins.int
+    THETA_FIELD_NUMBER: _builtins.int
+    CLASS_SET_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    as_of: _builtins.int
+    """Number of the last event of the log that it contains."""
+    class_name: _builtins.str
+    """The class that is most probable; empty if several are."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When that event was stored (UTC)."""
+
+    @_builtins.property
+    def theta(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """Probability of each class."""
+
+    @_builtins.property
+    def class_set(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The classes that none dominates."""
+
+    @_builtins.property
+    def path(self) -> _containers.RepeatedCompositeFieldContainer[_classify_pb2.PathStep]:
+        """The branches from the root to the leaf of the row; of a forest in the tree beside it; empty of several trees."""
+
+    def __init__(
+        self,
+        *,
+        as_of: _builtins.int = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        class_name: _builtins.str = ...,
+        theta: _abc.Iterable[_builtins.float] | None = ...,
+        class_set: _abc.Iterable[_builtins.str] | None = ...,
+        path: _abc.Iterable[_classify_pb2.PathStep] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "class_name", b"class_name", "class_set", b"class_set", "create_time", b"create_time", "path", b"path", "theta", b"theta"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RowPrediction: _TypeAlias = RowPrediction  # noqa: Y015
+
+@_typing.final
+class RowAnswer(_message.Message):
+    """An answer about the row itself, and what the model said before it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWER_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answer(self) -> _query_pb2.Answer:
+        """The answer."""
+
+    @_builtins.property
+    def before(self) -> Global___RowPrediction:
+        """What the model said of the row just before it; absent for an answer before the time that was asked about."""
+
+    def __init__(
+        self,
+        *,
+        answer: _query_pb2.Answer | None = ...,
+        before: Global___RowPrediction | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_before", b"_before", "answer", b"answer", "before", b"before"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_before", b"_before", "answer", b"answer", "before", b"before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__before: _TypeAlias = _typing.Literal["before"]  # noqa: Y015
+    _WhichOneofArgType__before: _TypeAlias = _typing.Literal["_before", b"_before"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__before) -> _WhichOneofReturnType__before | None: ...
+
+Global___RowAnswer: _TypeAlias = RowAnswer  # noqa: Y015
+
+@_typing.final
+class RowChange(_message.Message):
+    """A change of what the model says of a row: with these events it has another first class or path."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    SPECIFICATION_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    first_sequence: _builtins.int
+    """Number of the first event that may have caused it: of an answer its own, of rows the first of those that came together."""
+    sequence: _builtins.int
+    """Number of the last of these events."""
+    specification: _builtins.bool
+    """The definition of the model changed."""
+    @_builtins.property
+    def answer(self) -> _query_pb2.Answer:
+        """The answer that changed it; absent if rows did, or the definition of the model."""
+
+    @_builtins.property
+    def after(self) -> Global___RowPrediction:
+        """What the model says from then on."""
+
+    def __init__(
+        self,
+        *,
+        first_sequence: _builtins.int = ...,
+        sequence: _builtins.int = ...,
+        answer: _query_pb2.Answer | None = ...,
+        specification: _builtins.bool = ...,
+        after: Global___RowPrediction | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "after", b"after", "answer", b"answer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_answer", b"_answer", "after", b"after", "answer", b"answer", "first_sequence", b"first_sequence", "sequence", b"sequence", "specification", b"specification"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__answer: _TypeAlias = _typing.Literal["answer"]  # noqa: Y015
+    _WhichOneofArgType__answer: _TypeAlias = _typing.Literal["_answer", b"_answer"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__answer) -> _WhichOneofReturnType__answer | None: ...
+
+Global___RowChange: _TypeAlias = RowChange  # noqa: Y015
+
+@_typing.final
+class ExplainRowResponse(_message.Message):
+    """The reasons why a model says of a row what it says."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLASSES_FIELD_NUMBER: _builtins.int
+    THEN_FIELD_NUMBER: _builtins.int
+    NOW_FIELD_NUMBER: _builtins.int
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    CHANGE_COUNT_FIELD_NUMBER: _builtins.int
+    COMPLETE_FIELD_NUMBER: _builtins.int
+    BESIDE_FIELD_NUMBER: _builtins.int
+    change_count: _builtins.int
+    """How many changes there were."""
+    complete: _builtins.bool
+    """Every event was tried. False for learners that learn again from all evidence: there a change and one that took it back are
+    not looked for where the model says the same before the one and after the other.
+    """
+    beside: _builtins.bool
+    """The path is that in the tree beside a forest, whose votes give the class."""
+    @_builtins.property
+    def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The frame, in order."""
+
+    @_builtins.property
+    def then(self) -> Global___RowPrediction:
+        """What the model said then."""
+
+    @_builtins.property
+    def now(self) -> Global___RowPrediction:
+        """What it says of all of the log."""
+
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___RowAnswer]:
+        """The answers about the row, in order."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RowChange]:
+        """The changes between then and now, in order; at most the last 200."""
+
+    def __init__(
+        self,
+        *,
+        classes: _abc.Iterable[_builtins.str] | None = ...,
+        then: Global___RowPrediction | None = ...,
+        now: Global___RowPrediction | None = ...,
+        answers: _abc.Iterable[Global___RowAnswer] | None = ...,
+        changes: _abc.Iterable[Global___RowChange] | None = ...,
+        change_count: _builtins.int = ...,
+        complete: _builtins.bool = ...,
+        beside: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["now", b"now", "then", b"then"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers", "beside", b"beside", "change_count", b"change_count", "changes", b"changes", "classes", b"classes", "complete", b"complete", "now", b"now", "then", b"then"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ExplainRowResponse: _TypeAlias = ExplainRowResponse  # noqa: Y015

@@ -49,6 +49,11 @@ class TreeServiceStub(object):
                 request_serializer=quercus_dot_v1_dot_tree__pb2.RenderTreeRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_tree__pb2.RenderTreeResponse.FromString,
                 _registered_method=True)
+        self.ExplainRow = channel.unary_unary(
+                '/quercus.v1.TreeService/ExplainRow',
+                request_serializer=quercus_dot_v1_dot_tree__pb2.ExplainRowRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_tree__pb2.ExplainRowResponse.FromString,
+                _registered_method=True)
 
 
 class TreeServiceServicer(object):
@@ -73,6 +78,14 @@ class TreeServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ExplainRow(self, request, context):
+        """Says what the model said of a row at an event and what it says now, and which events changed that. The model is grown
+        again from its log, in a process of its own, which ends with the call.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_TreeServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -90,6 +103,11 @@ def add_TreeServiceServicer_to_server(servicer, server):
                     servicer.RenderTree,
                     request_deserializer=quercus_dot_v1_dot_tree__pb2.RenderTreeRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_tree__pb2.RenderTreeResponse.SerializeToString,
+            ),
+            'ExplainRow': grpc.unary_unary_rpc_method_handler(
+                    servicer.ExplainRow,
+                    request_deserializer=quercus_dot_v1_dot_tree__pb2.ExplainRowRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_tree__pb2.ExplainRowResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -173,6 +191,33 @@ class TreeService(object):
             '/quercus.v1.TreeService/RenderTree',
             quercus_dot_v1_dot_tree__pb2.RenderTreeRequest.SerializeToString,
             quercus_dot_v1_dot_tree__pb2.RenderTreeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ExplainRow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.TreeService/ExplainRow',
+            quercus_dot_v1_dot_tree__pb2.ExplainRowRequest.SerializeToString,
+            quercus_dot_v1_dot_tree__pb2.ExplainRowResponse.FromString,
             options,
             channel_credentials,
             insecure,

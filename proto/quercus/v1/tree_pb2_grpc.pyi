@@ -35,6 +35,10 @@ class TreeServiceStub:
     WatchTree: _grpc.UnaryStreamMultiCallable[_tree_pb2.WatchTreeRequest, _tree_pb2.WatchTreeResponse]
     """Sends the newest tree at once, then every newer one; a slow reader skips versions."""
     RenderTree: _grpc.UnaryUnaryMultiCallable[_tree_pb2.RenderTreeRequest, _tree_pb2.RenderTreeResponse]
+    ExplainRow: _grpc.UnaryUnaryMultiCallable[_tree_pb2.ExplainRowRequest, _tree_pb2.ExplainRowResponse]
+    """Says what the model said of a row at an event and what it says now, and which events changed that. The model is grown
+    again from its log, in a process of its own, which ends with the call.
+    """
 
 @_typing.type_check_only
 class TreeServiceAsyncStub(TreeServiceStub):
@@ -43,6 +47,10 @@ class TreeServiceAsyncStub(TreeServiceStub):
     WatchTree: _aio.UnaryStreamMultiCallable[_tree_pb2.WatchTreeRequest, _tree_pb2.WatchTreeResponse]  # type: ignore[assignment]
     """Sends the newest tree at once, then every newer one; a slow reader skips versions."""
     RenderTree: _aio.UnaryUnaryMultiCallable[_tree_pb2.RenderTreeRequest, _tree_pb2.RenderTreeResponse]  # type: ignore[assignment]
+    ExplainRow: _aio.UnaryUnaryMultiCallable[_tree_pb2.ExplainRowRequest, _tree_pb2.ExplainRowResponse]  # type: ignore[assignment]
+    """Says what the model said of a row at an event and what it says now, and which events changed that. The model is grown
+    again from its log, in a process of its own, which ends with the call.
+    """
 
 class TreeServiceServicer(metaclass=_abc_1.ABCMeta):
     @_abc_1.abstractmethod
@@ -66,5 +74,15 @@ class TreeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tree_pb2.RenderTreeRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tree_pb2.RenderTreeResponse, _abc.Awaitable[_tree_pb2.RenderTreeResponse]]: ...
+
+    @_abc_1.abstractmethod
+    def ExplainRow(
+        self,
+        request: _tree_pb2.ExplainRowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_tree_pb2.ExplainRowResponse, _abc.Awaitable[_tree_pb2.ExplainRowResponse]]:
+        """Says what the model said of a row at an event and what it says now, and which events changed that. The model is grown
+        again from its log, in a process of its own, which ends with the call.
+        """
 
 def add_TreeServiceServicer_to_server(servicer: TreeServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

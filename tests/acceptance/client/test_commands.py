@@ -32,7 +32,7 @@ def run_quercus(*arguments: str, **environment: str) -> subprocess.CompletedProc
 
 
 def create(server: str, name: str, file: Path, *options: str) -> None:
-    asking = ("--algorithm", "abc45", "--split-significance", "0", "--strategy", "published")
+    asking = ("--learner", "abc45", "--split-significance", "0", "--strategy", "published")
     done = quercus("models", "create", name, str(file), "--class", "class", *asking, *options, server=server)
     assert done.returncode == 0, done.stderr
 
@@ -89,7 +89,7 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "warmup_rows": 100,
         "strategy": {"name": MARGIN},
         "ask": "to-the-budget",
-        "algorithm": {"name": "active-forest"},
+        "learner": {"name": "active-forest"},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
     }
     again = quercus("models", "create", name, str(table_t), server=server)
@@ -131,7 +131,7 @@ def test_the_learners_and_a_model_that_has_one_with_no_value(
     }
     (confidence,) = [each for each in declared["c45"]["parameters"] if each["name"] == "confidence"]
     assert (confidence["default"], confidence["meaning_of_none"]) == (0.25, "no pruning")
-    options = ("--class", "class", "--algorithm", "c45")
+    options = ("--class", "class", "--learner", "c45")
     bad = quercus("models", "create", name, str(table_t), *options, "-p", "confidence=2", server=server)
     assert bad.returncode != 0
     assert "confidence" in bad.stderr
@@ -139,15 +139,15 @@ def test_the_learners_and_a_model_that_has_one_with_no_value(
     made = quercus("models", "create", name, str(table_t), *options, "-p", "confidence=none", server=server)
     assert made.returncode == 0, made.stderr
     shown = json.loads(quercus("models", "show", name, "--json", server=server).stdout)
-    assert shown["specification"]["algorithm"] == {"name": "c45", "confidence": None}
+    assert shown["specification"]["learner"] == {"name": "c45", "confidence": None}
     file = tmp_path / "again.toml"
     file.write_text(
-        'classes = ["p", "q"]\nattributes = [{name = "x"}]\nalgorithm = {name = "c45", confidence = "none"}\n'
+        'classes = ["p", "q"]\nattributes = [{name = "x"}]\nlearner = {name = "c45", confidence = "none"}\n'
     )
     again = quercus("models", "create", f"{name}-2", str(file), server=server)
     assert again.returncode == 0, again.stderr
     shown = json.loads(quercus("models", "show", f"{name}-2", "--json", server=server).stdout)
-    assert shown["specification"]["algorithm"] == {"name": "c45", "confidence": None}
+    assert shown["specification"]["learner"] == {"name": "c45", "confidence": None}
 
 
 def test_models_are_listed_changed_and_deleted(server: str, name: str, table_t: Path) -> None:
@@ -258,7 +258,7 @@ def answers(server: str, name: str, file: Path, *flags: str) -> list[list[str]]:
 
 def test_the_recommended_forest(server: str, name: str, table_t: Path) -> None:
     done = quercus(
-        "models", "create", name, str(table_t), "--budget", "3", "--algorithm", "forest", "-p", "trees=2",
+        "models", "create", name, str(table_t), "--budget", "3", "--learner", "forest", "-p", "trees=2",
         "-p", "base=e2m", "-p", "base.informed_only=true", server=server,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -270,7 +270,7 @@ def test_a_model_of_another_learner_and_uncertain_cells(
     server: str, name: str, table_t: Path, tmp_path: Path
 ) -> None:
     done = quercus(
-        "models", "create", name, str(table_t), "--algorithm", "forest", "-p", "base=averaging", "-p", "trees=3",
+        "models", "create", name, str(table_t), "--learner", "forest", "-p", "base=averaging", "-p", "trees=3",
         "-p", "base.max_cuts=4", "-p", "vote=mass", server=server,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -292,11 +292,11 @@ def test_a_model_of_another_learner_and_uncertain_cells(
     assert all(":" in row[-2] for row in found)
     assert quercus("tree", name, server=server).stdout.startswith("3 trees")
     one = json.loads(quercus("tree", name, "--member", "2", "--json", server=server).stdout)
-    assert (one["algorithm"], one["members"], one["member"]) == ("forest", 3, 2)
+    assert (one["learner"], one["members"], one["member"]) == ("forest", 3, 2)
     assert "mass" in one["tree"]
     for wrong, words in (("base.x.y=1", "KEY=VALUE"), ("colour=red", "colour"), ("trees=many", "trees")):
         done = quercus(
-            "models", "create", "no", str(table_t), "--algorithm", "forest", "-p", wrong, server=server
+            "models", "create", "no", str(table_t), "--learner", "forest", "-p", wrong, server=server
         )
         assert done.returncode != 0
         assert words in done.stderr

@@ -50,7 +50,7 @@ def test_models_and_labellers_of_the_server(server: str, name: str, tmp_path: Pa
 def test_words_that_options_take() -> None:
     assert completed("quercus models create m f.csv --strategy cov") == ["covering-committee"]
     assert completed("quercus models update m --strategy m") == ["margin", "memory-disagreement"]
-    assert "active-forest" in completed("quercus models create m f.csv --algorithm a")
+    assert "active-forest" in completed("quercus models create m f.csv --learner a")
     assert completed("quercus tokens create ann --role lab") == ["labeller"]
     assert completed("quercus status --log-level w") == ["warning"]
 

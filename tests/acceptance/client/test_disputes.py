@@ -58,7 +58,7 @@ def test_disputes_are_shown_settled_and_taken_back(server: str, wine: str) -> No
 
 def test_agreement_is_shown_with_its_numbers(server: str, wine: str) -> None:
     shown = run(server, wine, "--agreement")
-    assert "in dispute 2 of 5 rows are in dispute" in shown
+    assert "in dispute 2 of 5 rows" in shown
     assert "(10 labels of 5 rows)" in shown
     assert "ann and bob 5 3 60 %" in shown
     assert "bob against what holds: 4 of 4 rows the same" in shown  # of 3 no one class holds

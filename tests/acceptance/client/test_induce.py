@@ -7,7 +7,7 @@ import pytest
 from support.command_line import quercus
 
 from quercus.client import Client
-from quercus.specification.algorithms import algorithm_classes
+from quercus.specification.learners import learner_classes
 from quercus.specification.parameter import parameters_of
 
 FEWER = {"trees": 3, "folds": 2}
@@ -16,7 +16,7 @@ LABELS = ("low", "high", "low|high", "?")
 
 
 def own_flags(learner: str) -> list[str]:
-    known = {each.name for each in parameters_of(algorithm_classes()[learner])}
+    known = {each.name for each in parameters_of(learner_classes()[learner])}
     return [part for name, value in FEWER.items() if name in known for part in ("-p", f"{name}={value}")]
 
 
@@ -44,20 +44,20 @@ def serve(server: str, name: str, file: Path, *flags: str) -> None:
 
 @pytest.mark.parametrize("learner", ["abc45", "c45", "e2m", "forest", "active-forest"])
 def test_the_tree_is_the_served_one(server: str, name: str, mixed: Path, learner: str) -> None:
-    flags = ["--algorithm", learner, *own_flags(learner)]
+    flags = ["--learner", learner, *own_flags(learner)]
     serve(server, name, mixed, *flags)
     of_server = json.loads(quercus("tree", name, "--json", server=server).stdout)
     offline = json.loads(quercus("induce", str(mixed), *flags, "--json").stdout)
     assert offline.pop("queries") == []
     assert offline == {key: of_server[key] for key in offline}
-    assert {"tree", "member", "members", "algorithm", "classes"} == set(offline)
+    assert {"tree", "member", "members", "learner", "classes"} == set(offline)
 
 
 @pytest.mark.parametrize("learner", ["c45", "forest"])
 def test_every_form_is_that_of_the_served_tree(
     server: str, name: str, mixed: Path, tmp_path: Path, learner: str
 ) -> None:
-    flags = ["--algorithm", learner, *own_flags(learner), "--cuts", "5"]
+    flags = ["--learner", learner, *own_flags(learner), "--cuts", "5"]
     serve(server, name, mixed, *flags)
     for form in ([], ["--rules"], ["--member", "0", "--depth", "1"]):
         of_server, offline = (
@@ -81,15 +81,15 @@ def test_every_form_is_that_of_the_served_tree(
 
 
 MISTAKES = [
-    ["--algorithm", "random"],
-    ["--algorithm", "c45", "-p", "lam=1"],
-    ["--algorithm", "c45", "-p", "confidence=2"],
-    ["--algorithm", "forest", "-p", "base=forest"],
-    ["--algorithm", "forest", "-p", "trees=0"],
-    ["--algorithm", "averaging", "--pruning", "likelihood"],
-    ["--algorithm", "c45", "--memory-rows", "9"],
-    ["--algorithm", "active-forest", "--strategy", "published"],
-    ["--algorithm", "abc45", "--strategy", "margin"],
+    ["--learner", "random"],
+    ["--learner", "c45", "-p", "lam=1"],
+    ["--learner", "c45", "-p", "confidence=2"],
+    ["--learner", "forest", "-p", "base=forest"],
+    ["--learner", "forest", "-p", "trees=0"],
+    ["--learner", "averaging", "--pruning", "likelihood"],
+    ["--learner", "c45", "--memory-rows", "9"],
+    ["--learner", "active-forest", "--strategy", "published"],
+    ["--learner", "abc45", "--strategy", "margin"],
     ["--pruning", "likelihood", "--pruning-level", "2"],
     ["--pruning-level", ".1"],
     ["-p", "trees=3"],
@@ -111,10 +111,10 @@ def test_mistakes_are_refused_as_models_create_refuses_them(
 
 
 def test_the_default_of_pruning_is_its_declared_level(server: str, name: str, mixed: Path) -> None:
-    serve(server, name, mixed, "--algorithm", "e2m", "--pruning", "likelihood")
+    serve(server, name, mixed, "--learner", "e2m", "--pruning", "likelihood")
     shown = json.loads(quercus("models", "show", name, "--json", server=server).stdout)
     assert shown["specification"]["pruning"] == {"kind": "likelihood", "level": 0.05}
-    offline = quercus("induce", str(mixed), "--algorithm", "e2m", "--pruning", "likelihood")
+    offline = quercus("induce", str(mixed), "--learner", "e2m", "--pruning", "likelihood")
     assert offline.stdout == quercus("tree", name, server=server).stdout
 
 
@@ -129,7 +129,7 @@ def test_the_accuracy_is_that_of_the_predictions(mixed: Path, tmp_path: Path) ->
         str(truth),
         "--budget",
         "4",
-        "--algorithm",
+        "--learner",
         "active-forest",
         "-p",
         "trees=9",
@@ -153,8 +153,8 @@ def test_names_beyond_the_bound_are_learned_from_as_one_value(tmp_path: Path) ->
     numbers = [*range(1_000), *range(1_000), *(1_000 + i % 700 for i in range(1_400))]
     rows = (f"t{i},{'kept' if i < 1_000 else 'beyond'}\n" for i in numbers)
     file.write_text("town,class\n" + "".join(rows))
-    for algorithm in ("abc45", "c45"):
-        done = quercus("induce", str(file), "--algorithm", algorithm)
+    for learner in ("abc45", "c45"):
+        done = quercus("induce", str(file), "--learner", learner)
         assert done.returncode == 0, done.stderr
         assert "town, line 2002: has more than 1,000 different names: the first 1,000 are kept" in done.stderr
         assert "those of 1,400 rows count as (other names)" in done.stderr

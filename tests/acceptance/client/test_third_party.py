@@ -85,7 +85,7 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
     server = started(tmp_path)
     rows = [[1.4, "red"], [3.9, None]]
     try:
-        learner = ("--algorithm", "nearest", "-p", "neighbours=3", "--strategy", "newest")
+        learner = ("--learner", "nearest", "-p", "neighbours=3", "--strategy", "newest")
         asking = ("--strategy-parameter", "among=4", "--budget", "5")
         for arguments in (
             ("models", "create", "parts", str(file), "--class", "kind", "--ignore", "id", *learner, *asking),
@@ -94,7 +94,7 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             done = run(*arguments, server=server.address, environment=beside)
             assert done.returncode == 0, done.stderr
         refused = run(
-            "models", "create", "other", str(file), "--class", "kind", "--algorithm", "nearest", "-p", "reach=0",
+            "models", "create", "other", str(file), "--class", "kind", "--learner", "nearest", "-p", "reach=0",
             server=server.address, environment=beside,
         )  # fmt: skip
         assert "reach: is 0, must lie in [0.001, 1000]" in refused.stderr
@@ -119,10 +119,10 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
                 "class": "kind",
                 "kind-0": "number",
                 "budget": "5",
-                "algorithm.name": "nearest",
+                "learner.name": "nearest",
             }
             asked = {
-                "algorithm.neighbours": "7",
+                "learner.neighbours": "7",
                 "strategy.name": "newest",
                 "strategy.among": "1",
                 "labels": "known",
@@ -151,7 +151,7 @@ def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
             ):
                 client.update_model("parts", strategy={"name": "newest", "among": 0})
             formed = client.get_model("formed").specification
-            assert formed.algorithm["neighbours"] == 7
+            assert formed.learner["neighbours"] == 7
             assert formed.strategy == {"name": "newest", "among": 1}
             client.wait_grown("parts", timeout_s=60)
             assert waiting(client) == {"r5"}
@@ -181,7 +181,7 @@ def test_without_the_package_the_other_models_are_served(
     server = started(tmp_path)
     try:
         with Client(server.address) as client:
-            client.create_model("near", Specification(attributes, classes, algorithm=NEAREST))
+            client.create_model("near", Specification(attributes, classes, learner=NEAREST))
             client.create_model("asked", Specification(attributes, classes, strategy="newest", budget=3))
             client.create_model("plain", Specification(attributes, classes, budget=3))
             for model in ("near", "asked", "plain"):
@@ -215,7 +215,7 @@ def test_without_the_package_the_other_models_are_served(
                 (query,) = client.lease("asked", "ann", wait_s=30.0).queries
                 assert query.reason.strategy == "margin"
             with pytest.raises(InvalidArgument, match="is 'nearest', must be one of abc45, "):
-                client.create_model("more", Specification(attributes, classes, algorithm=NEAREST))
+                client.create_model("more", Specification(attributes, classes, learner=NEAREST))
         server.stop()
         if absent == "not installed":
             monkeypatch.undo()

@@ -17,7 +17,7 @@ def write(path: Path, machines: list[str]) -> Path:
 
 
 def create(server: str, name: str, path: Path, text: str) -> None:
-    path.write_text(f'classes = ["ill", "well"]\nalgorithm = {{ name = "abc45" }}\n{text}')
+    path.write_text(f'classes = ["ill", "well"]\nlearner = {{ name = "abc45" }}\n{text}')
     done = quercus("models", "create", name, str(path), server=server)
     assert done.returncode == 0, done.stderr
 

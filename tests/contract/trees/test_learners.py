@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning, SpecifiedLearner
 from quercus.trees import C45, FORESTS, Abc45, Averaging, BeliefEntropy, E2m, Forest, Id3, TotalUncertainty
 from quercus.trees.learners.cells import Between, Value
 from quercus.trees.learners.learner import fit
@@ -18,7 +18,7 @@ from quercus.trees.learners.predicting import LearnedModel
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.table import Table
 
-BASES: dict[str, Algorithm] = {
+BASES: dict[str, SpecifiedLearner] = {
     "abc45": Abc45(alpha=0.9),
     "e2m": E2m(),
     "id3": Id3(),
@@ -34,20 +34,20 @@ JOINED = ("abc45", "c45", "e2m", "total-uncertainty", "IBE")
 """Members of forests: one of each kind of prediction, which is all that a forest sees of them."""
 VOTING = ("c45", "IBE")
 """Votes are counted alike whatever votes."""
-ALGORITHMS: dict[str, Algorithm] = {
+LEARNERS: dict[str, SpecifiedLearner] = {
     **BASES,
     **{f"forest of {name}": Forest(BASES[name], 4, "mass") for name in JOINED},  # type: ignore[arg-type]
     **{f"votes of {name}": Forest(BASES[name], 3, "label", 2) for name in VOTING},  # type: ignore[arg-type]
 }
 ATTRIBUTES = (Nominal("colour", ("red", "green", "blue")), Numeric("length"), Numeric("noise"))
 QUICK = {*BASES, "forest of abc45", "forest of c45", "forest of e2m", "votes of c45"}
-"""Algorithms that every change tests: each learner, and forests of each kind of prediction."""
+"""Learners that every change tests: each learner, and forests of each kind of prediction."""
 
 every = pytest.mark.parametrize(
-    "algorithm",
+    "learner",
     [
         pytest.param(each, id=name, marks=() if name in QUICK else pytest.mark.slow)
-        for name, each in ALGORITHMS.items()
+        for name, each in LEARNERS.items()
     ],
 )
 CLASSES = 3
@@ -135,8 +135,8 @@ def says(model: LearnedModel) -> list[list[float]]:
 
 @every
 @pytest.mark.parametrize("table", [labelled(), masses()], ids=["contours", "masses"])
-def test_it_learns_and_says_what_predictions_hold(algorithm: Algorithm, table: Table) -> None:
-    model = fit(algorithm, table)
+def test_it_learns_and_says_what_predictions_hold(learner: SpecifiedLearner, table: Table) -> None:
+    model = fit(learner, table)
     assert (model.size, model.attributes) == (CLASSES, ATTRIBUTES)
     assert all(tree.count > 0 for tree in model.trees)
     values, classes = rows(1, 60)
@@ -149,13 +149,11 @@ def test_it_learns_and_says_what_predictions_hold(algorithm: Algorithm, table: T
 
 @every
 @pytest.mark.parametrize("kind", ["sets", "plausibilities", "answers of reliability .8", "random masses"])
-def test_the_probability_lies_between_belief_and_plausibility(algorithm: Algorithm, kind: str) -> None:
-    base, at_levels = getattr(algorithm, "base", algorithm), [algorithm]
+def test_the_probability_lies_between_belief_and_plausibility(learner: SpecifiedLearner, kind: str) -> None:
+    base, at_levels = getattr(learner, "base", learner), [learner]
     if isinstance(base, Abc45 | E2m):
         leveled = [replace(base, prediction_level=level) for level in (0.0, 0.75, 1.0)]
-        at_levels = [
-            replace(algorithm, base=each) if isinstance(algorithm, Forest) else each for each in leveled
-        ]
+        at_levels = [replace(learner, base=each) if isinstance(learner, Forest) else each for each in leveled]
     values, _ = rows(11, 40)
     for each in at_levels:
         model = fit(each, other_labels(kind))
@@ -165,8 +163,8 @@ def test_the_probability_lies_between_belief_and_plausibility(algorithm: Algorit
 
 
 @every
-def test_uncertain_values_that_are_certain_change_nothing(algorithm: Algorithm) -> None:
-    model = fit(algorithm, labelled())
+def test_uncertain_values_that_are_certain_change_nothing(learner: SpecifiedLearner) -> None:
+    model = fit(learner, labelled())
     values, _ = rows(2, 20, lost=0.2)
     wrapped = [[None if np.isnan(v) else frozenset({v}) for v in row] for row in values.tolist()]
     np.testing.assert_allclose(model.predict_rows(wrapped).theta, model.predict(values).theta, atol=1e-12)
@@ -175,77 +173,75 @@ def test_uncertain_values_that_are_certain_change_nothing(algorithm: Algorithm) 
 
 
 @every
-def test_it_is_a_function_of_its_evidence_and_travels(algorithm: Algorithm) -> None:
-    model, again = fit(algorithm, labelled()), fit(algorithm, labelled())
+def test_it_is_a_function_of_its_evidence_and_travels(learner: SpecifiedLearner) -> None:
+    model, again = fit(learner, labelled()), fit(learner, labelled())
     assert model.trees == again.trees
     assert says(model) == says(again)
     assert says(pickle.loads(pickle.dumps(model))) == says(model)  # noqa: S301
 
 
 @every
-def test_precise_labels(algorithm: Algorithm) -> None:
+def test_precise_labels(learner: SpecifiedLearner) -> None:
     values, classes = rows(5)
-    said = fit(algorithm, Table.of_classes(values, ATTRIBUTES, classes, CLASSES)).predict(values)
+    said = fit(learner, Table.of_classes(values, ATTRIBUTES, classes, CLASSES)).predict(values)
     check(said, len(values))
     assert (said.klass == classes).mean() > 0.7
 
 
 @every
-def test_vacuous_labels_leave_everything_open(algorithm: Algorithm) -> None:
+def test_vacuous_labels_leave_everything_open(learner: SpecifiedLearner) -> None:
     values, _ = rows(6)
-    said = fit(algorithm, Table.of_contours(values, ATTRIBUTES, np.ones((len(values), CLASSES)))).predict(
+    said = fit(learner, Table.of_contours(values, ATTRIBUTES, np.ones((len(values), CLASSES)))).predict(
         values
     )
     check(said, len(values))
     assert said.classes.all()
     np.testing.assert_allclose(
-        said.theta, 1 / CLASSES if isinstance(algorithm, Forest) is False else said.theta
+        said.theta, 1 / CLASSES if isinstance(learner, Forest) is False else said.theta
     )
 
 
 @every
-def test_one_class(algorithm: Algorithm) -> None:
+def test_one_class(learner: SpecifiedLearner) -> None:
     values, _ = rows(7)
-    said = fit(algorithm, Table.of_classes(values, ATTRIBUTES, [1] * len(values), CLASSES)).predict(values)
+    said = fit(learner, Table.of_classes(values, ATTRIBUTES, [1] * len(values), CLASSES)).predict(values)
     check(said, len(values))
     assert (said.klass == 1).all()
 
 
 @every
 @pytest.mark.parametrize("contour", [[0.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.2, 0.9, 0.4]])
-def test_one_row(algorithm: Algorithm, contour: list[float]) -> None:
-    said = fit(algorithm, Table.of_contours([[1, 2.0, np.nan]], ATTRIBUTES, [contour])).predict(
-        [[1, 2.0, 3.0]]
-    )
+def test_one_row(learner: SpecifiedLearner, contour: list[float]) -> None:
+    said = fit(learner, Table.of_contours([[1, 2.0, np.nan]], ATTRIBUTES, [contour])).predict([[1, 2.0, 3.0]])
     check(said, 1)
-    precise_only = isinstance(getattr(algorithm, "base", algorithm), Id3 | C45)
+    precise_only = isinstance(getattr(learner, "base", learner), Id3 | C45)
     if contour[0] < 1 and not (precise_only and contour[0] > 0):
         assert said.klass.tolist() == [1]
 
 
 @every
-def test_two_classes(algorithm: Algorithm) -> None:
+def test_two_classes(learner: SpecifiedLearner) -> None:
     values, classes = rows(8)
-    said = fit(algorithm, Table.of_classes(values, ATTRIBUTES, np.minimum(classes, 1), 2)).predict(values)
+    said = fit(learner, Table.of_classes(values, ATTRIBUTES, np.minimum(classes, 1), 2)).predict(values)
     check(said, len(values), 2)
     assert (said.klass == np.minimum(classes, 1)).mean() > 0.7
 
 
-@pytest.mark.parametrize("algorithm", BASES.values(), ids=BASES)
-def test_a_weight_of_two_is_a_row_twice(algorithm: Algorithm) -> None:
+@pytest.mark.parametrize("learner", BASES.values(), ids=BASES)
+def test_a_weight_of_two_is_a_row_twice(learner: SpecifiedLearner) -> None:
     table = labelled(3, 0.2)
     times = np.random.default_rng(0).integers(0, 3, len(table))
-    weighted = fit(algorithm, Table.of_contours(table.values, ATTRIBUTES, table.contours, times))
-    repeated = fit(algorithm, table.take(np.repeat(np.arange(len(table)), times)))
-    if isinstance(algorithm, TotalUncertainty) and algorithm.lam is None:
+    weighted = fit(learner, Table.of_contours(table.values, ATTRIBUTES, table.contours, times))
+    repeated = fit(learner, table.take(np.repeat(np.arange(len(table)), times)))
+    if isinstance(learner, TotalUncertainty) and learner.lam is None:
         return  # the folds part rows: those of weight 2 stay together
     values, _ = rows(9)
     np.testing.assert_allclose(weighted.predict(values).theta, repeated.predict(values).theta, atol=1e-6)
 
 
 @every
-def test_the_model_without_rows_says_that_all_is_possible(algorithm: Algorithm) -> None:
-    said = algorithm.vacuous_model(ATTRIBUTES, CLASSES).predict_rows(uncertain())
+def test_the_model_without_rows_says_that_all_is_possible(learner: SpecifiedLearner) -> None:
+    said = learner.vacuous_model(ATTRIBUTES, CLASSES).predict_rows(uncertain())
     check(said, 6)
     assert said.belief.max() == 0.0
     assert said.plausibility.min() == 1.0
@@ -260,13 +256,13 @@ def test_the_papers_forests_have_its_names() -> None:
 
 def test_too_many_classes_for_masses_are_refused_by_name() -> None:
     wide = Table.of_contours([[0, 1.0, 2.0], [1, 2.0, 1.0]], ATTRIBUTES, np.ones((2, 17)))
-    for algorithm, field in (
+    for learner, field in (
         (BeliefEntropy("LBE"), "leaf"),
         (TotalUncertainty(lam=0.5), "combine"),
         (Forest(E2m(), 2, "mass"), "vote"),
     ):
         with pytest.raises(InvalidInput) as caught:
-            fit(algorithm, wide)
+            fit(learner, wide)
         assert caught.value.field == field
     check(fit(TotalUncertainty(lam=0.5, combine="mean"), wide).predict([[0, 1.0, 1.0]]), 1, 17)
     check(fit(Forest(E2m(), 2), wide).predict([[0, 1.0, 1.0]]), 1, 17)
@@ -302,13 +298,13 @@ def test_impossible_parameters_are_refused_by_name(make: object, field: str) -> 
 
 @every
 @pytest.mark.parametrize("scale", [0.2, 1e-300])
-def test_a_factor_of_a_label_says_nothing(algorithm: Algorithm, scale: float) -> None:
+def test_a_factor_of_a_label_says_nothing(learner: SpecifiedLearner, scale: float) -> None:
     """A contour need not reach 1 (theory §1.3), and tiny plausibilities do not vanish."""
     values, classes = rows(3)
     contours = np.eye(CLASSES)[classes]
     contours[::5] = 1.0
-    whole = fit(algorithm, Table.of_contours(values, ATTRIBUTES, contours)).predict(values)
-    said = fit(algorithm, Table.of_contours(values, ATTRIBUTES, contours * scale)).predict(values)
+    whole = fit(learner, Table.of_contours(values, ATTRIBUTES, contours)).predict(values)
+    said = fit(learner, Table.of_contours(values, ATTRIBUTES, contours * scale)).predict(values)
     check(said, len(values))
     np.testing.assert_allclose(said.theta, whole.theta, atol=1e-9)
     np.testing.assert_allclose(said.plausibility, whole.plausibility, atol=1e-9)
@@ -317,24 +313,24 @@ def test_a_factor_of_a_label_says_nothing(algorithm: Algorithm, scale: float) ->
 @pytest.mark.parametrize("kind", ["likelihood", "chi-square"])
 def test_nor_does_it_for_pruning(kind: str) -> None:
     values, classes = rows(3)
-    algorithm = E2m(pruning=Pruning(kind))  # type: ignore[arg-type]
+    learner = E2m(pruning=Pruning(kind))  # type: ignore[arg-type]
     whole, tiny = (
-        fit(algorithm, Table.of_contours(values, ATTRIBUTES, np.eye(CLASSES)[classes] * scale)).trees
+        fit(learner, Table.of_contours(values, ATTRIBUTES, np.eye(CLASSES)[classes] * scale)).trees
         for scale in (1.0, 5e-324)
     )
     assert whole == tiny
 
 
 @every
-def test_weights_beyond_measure_are_refused_or_counted(algorithm: Algorithm) -> None:
+def test_weights_beyond_measure_are_refused_or_counted(learner: SpecifiedLearner) -> None:
     values, classes = rows(4)
     table = Table.of_classes(values, ATTRIBUTES, classes.tolist(), CLASSES, np.full(len(values), 2.0**60))
-    base = algorithm.base if isinstance(algorithm, Forest) else algorithm
+    base = learner.base if isinstance(learner, Forest) else learner
     if isinstance(base, Abc45 | E2m):
         with pytest.raises(InvalidInput, match=r"weights: sum to .*rows are counted"):
-            fit(algorithm, table)
+            fit(learner, table)
     else:
-        check(fit(algorithm, table).predict(values), len(values))
+        check(fit(learner, table).predict(values), len(values))
 
 
 def test_a_weight_has_a_bound() -> None:

@@ -30,7 +30,7 @@ from support.every_number import (
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import algorithm_classes
+from quercus.specification.learners import learner_classes
 from quercus.trees import ActiveForest
 from quercus.trees.growth.stream import GrowthState, Observed, grow
 from quercus.trees.learners.learner import fit
@@ -70,8 +70,8 @@ def assert_near(found: Results, here: Results) -> None:
 
 
 def test_every_learner_is_compared() -> None:
-    names = {algorithm.name for algorithm in (LEARNERS | FORESTS).values()}
-    assert names | {ActiveForest.name} == algorithm_classes().keys()
+    names = {learner.name for learner in (LEARNERS | FORESTS).values()}
+    assert names | {ActiveForest.name} == learner_classes().keys()
 
 
 def test_another_blas_and_fewer_threads_change_no_bit(here: Results) -> None:
@@ -101,8 +101,8 @@ def models(size: int) -> Iterator[tuple[str, Any]]:
     values, classes = rows(every_number.LABELLED, size, seed=4)
     contours = labels(classes, size)
     table = Table.of_contours(values, ATTRIBUTES, contours)
-    for name, algorithm in (LEARNERS | FORESTS).items():
-        yield name, fit(algorithm, table)
+    for name, learner in (LEARNERS | FORESTS).items():
+        yield name, fit(learner, table)
     frame = Frame(tuple(f"c{c}" for c in range(size)))
     state = grow(GrowthState.initial(published_tree(ATTRIBUTES, frame)), [Observed(values, contours)])
     forest = forest_of(ActiveForest(9), ATTRIBUTES, size)

@@ -8,7 +8,7 @@ from support.published import published_tree
 
 from quercus.belief.frame import Frame
 from quercus.client import Client, Nominal, Specification
-from quercus.specification import algorithms
+from quercus.specification import learners
 from quercus.specification.attributes import Nominal as DomainNominal
 from quercus.trees import C45, E2m, Forest
 from quercus.trees.growth.stream import Answered, GrowthState, Observed, grow
@@ -19,7 +19,7 @@ CLASSES = ("o", "s", "x")
 VALUES = ("a", "b", "c")
 ROWS, BUDGET = 40, 6
 DOMAIN = tuple(DomainNominal(f"x{k}", VALUES) for k in range(3))
-LEARNERS: dict[str, tuple[Any, algorithms.Algorithm]] = {
+LEARNERS: dict[str, tuple[Any, learners.SpecifiedLearner]] = {
     "forest": (
         {"name": "forest", "trees": 4, "base": {"name": "e2m", "informed_only": True}},
         Forest(E2m(informed_only=True), 4),
@@ -50,7 +50,7 @@ def test_it_asks_what_an_active_tree_would(client: Client, name: str, which: str
     codes, contours, truth = rows()
     attributes = [Nominal(attribute.name, VALUES) for attribute in DOMAIN]
     client.create_model(
-        name, Specification(attributes, CLASSES, algorithm=wire, strategy=strategy, split_significance=0.0)
+        name, Specification(attributes, CLASSES, learner=wire, strategy=strategy, split_significance=0.0)
     )
     ids = [str(i) for i in range(ROWS)]
     client.push(name, [[VALUES[v] for v in row] for row in codes.tolist()], ids=ids)

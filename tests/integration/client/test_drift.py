@@ -19,7 +19,7 @@ def test_a_fall_of_the_accuracy_and_the_attribute_that_changed_are_told(shared_s
     with Client(shared_server.address) as client:
         forest = {"name": "active-forest", "trees": 12}
         client.create_model(
-            "drifts", Specification([Numeric("x"), Numeric("y")], ["no", "yes"], algorithm=forest)
+            "drifts", Specification([Numeric("x"), Numeric("y")], ["no", "yes"], learner=forest)
         )
         client.push("drifts", values[:1_100], labels[:1_100])
         assert client.wait_grown("drifts").drift is None

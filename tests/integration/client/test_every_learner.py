@@ -18,7 +18,7 @@ from quercus.client import Between, Client, InvalidArgument, Learner, Nominal, N
 from quercus.client.results import Strategy, Tree
 from quercus.client.tree_nodes import TreeNode
 from quercus.server.growth.regrowing import regrow_model
-from quercus.specification import algorithms
+from quercus.specification import learners
 from quercus.specification.attributes import Nominal as DomainNominal
 from quercus.specification.attributes import Numeric as DomainNumeric
 from quercus.specification.model import Specification as DomainSpecification
@@ -43,7 +43,7 @@ from quercus.view.trees.served import served_words
 CLASSES = ("setosa", "versicolor", "virginica")
 FRAME = Frame(CLASSES)
 EDGES = (0.5, 1.5)
-ALGORITHMS: dict[str, tuple[Any, algorithms.Algorithm]] = {
+LEARNERS: dict[str, tuple[Any, learners.SpecifiedLearner]] = {
     "e2m": ("e2m", E2m()),
     "active forest": ({"name": "active-forest", "trees": 9}, ActiveForest(9)),
     "id3": ({"name": "id3", "max_cuts": 8, "significance": 0.05}, Id3(2, None, 8, 0.05)),
@@ -103,14 +103,14 @@ COLOURS = ("red", "green")  # declared; blue and grey are learned
 LEARNED = (*COLOURS, "blue", "grey")
 
 
-def offline(algorithm: algorithms.Algorithm, rows: list[list[Any]], labels: list[DomainLabel]) -> Any:
+def offline(learner: learners.SpecifiedLearner, rows: list[list[Any]], labels: list[DomainLabel]) -> Any:
     attributes = (DomainNominal("colour", COLOURS), DomainNumeric("length", edges=EDGES))
     order = list(dict.fromkeys([*COLOURS, *(row[0] for row in rows if row[0] is not None)]))
     values = [
         [np.nan if v is None else order.index(v) if k == 0 else v for k, v in enumerate(row)] for row in rows
     ]
-    rules = {"min_instances": 15} if isinstance(algorithm, BeliefEntropy) else {}  # 5 a class
-    collected = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
+    rules = {"min_instances": 15} if isinstance(learner, BeliefEntropy) else {}  # 5 a class
+    collected = LoggedEvidence(DomainSpecification(attributes, FRAME, learner=learner, **rules))
     collected.observe(np.array(values, dtype=float), labels)
     return collected.learn_model(), order
 
@@ -130,18 +130,18 @@ def same(tree: Tree, root: Node) -> None:
 
 
 def test_no_learner_is_missing() -> None:
-    domain = [each for _, each in ALGORITHMS.values()]
+    domain = [each for _, each in LEARNERS.values()]
     bases = [each.base for each in domain if isinstance(each, Forest)]
     elsewhere = Abc45  # which tests/integration/service/test_same_as_offline.py serves
-    assert {elsewhere, *map(type, domain), *map(type, bases)} == set(algorithms.algorithm_classes().values())
+    assert {elsewhere, *map(type, domain), *map(type, bases)} == set(learners.learner_classes().values())
 
 
-@pytest.mark.parametrize("which", ALGORITHMS)
+@pytest.mark.parametrize("which", LEARNERS)
 def test_a_model_of_every_learner(serving: Serving, client: Client, name: str, which: str) -> None:
-    wire, domain = ALGORITHMS[which]
+    wire, domain = LEARNERS[which]
     attributes = [Nominal("colour", COLOURS), Numeric("length", edges=EDGES)]
-    created = client.create_model(name, Specification(attributes, CLASSES, algorithm=wire))
-    held = created.specification.algorithm
+    created = client.create_model(name, Specification(attributes, CLASSES, learner=wire))
+    held = created.specification.learner
     assert isinstance(held, dict)
     assert held["name"] == (wire if isinstance(wire, str) else wire["name"])
     client.wait_grown(name)
@@ -160,7 +160,7 @@ def test_a_model_of_every_learner(serving: Serving, client: Client, name: str, w
     ]
     answers = client.classify(name, asked, min_sequence=len(rows), want_masses=True)
     tree = client.tree(name)
-    assert tree.algorithm == held["name"]
+    assert tree.learner == held["name"]
     assert (answers.belief <= answers.theta + 1e-12).all()
     assert (answers.theta <= answers.plausibility + 1e-12).all()
     if which in ("e2m", "active forest"):  # bins: the incremental engine
@@ -234,14 +234,14 @@ def test_what_cannot_be_served_is_refused_at_creation(client: Client, name: str)
         client.create_model(name, Specification([Numeric("x")], names, **options))
 
     for options, field in (
-        ({"algorithm": "averaging", "pruning": Pruning("likelihood")}, "specification.pruning"),
-        ({"algorithm": {"name": "c45", "confidence": 2.0}}, "specification.algorithm.confidence"),
-        ({"algorithm": {"name": "forest", "trees": 0}}, "specification.algorithm.trees"),
-        ({"algorithm": {"name": "forest", "base": "forest"}}, "specification.algorithm.base"),
-        ({"algorithm": "belief-entropy", "classes": 17}, "specification.leaf"),
-        ({"algorithm": "random"}, "specification.algorithm.name"),
-        ({"algorithm": {"name": "id3", "lam": 1.0}}, "specification.algorithm.lam"),
-        ({"algorithm": {"name": "forest", "vote": "loud"}}, "specification.algorithm.vote"),
+        ({"learner": "averaging", "pruning": Pruning("likelihood")}, "specification.pruning"),
+        ({"learner": {"name": "c45", "confidence": 2.0}}, "specification.learner.confidence"),
+        ({"learner": {"name": "forest", "trees": 0}}, "specification.learner.trees"),
+        ({"learner": {"name": "forest", "base": "forest"}}, "specification.learner.base"),
+        ({"learner": "belief-entropy", "classes": 17}, "specification.leaf"),
+        ({"learner": "random"}, "specification.learner.name"),
+        ({"learner": {"name": "id3", "lam": 1.0}}, "specification.learner.lam"),
+        ({"learner": {"name": "forest", "vote": "loud"}}, "specification.learner.vote"),
     ):
         with pytest.raises(InvalidArgument, match=field):
             create(**options)
@@ -256,23 +256,21 @@ def test_every_learner_is_declared_with_its_parameters(client: Client, name: str
 
     assert declared == {
         each.name: told(each, Learner, strategies=tuple(told(one, Strategy) for one in each.strategies))
-        for each in algorithms.declarations()
+        for each in learners.declarations()
     }
     forest = declared["forest"]
-    assert forest.bases == tuple(
-        name for name, each in algorithms.algorithm_classes().items() if each.is_base
-    )
+    assert forest.bases == tuple(name for name, each in learners.learner_classes().items() if each.is_base)
     assert forest.summary == "A forest: bootstrap samples, random attributes at each node, and a vote."
     features = next(each for each in forest.parameters if each.name == "max_features")
     assert features.bound_text == "must be one of root, half, all, or a whole number in [1, 1000000]"
-    for learner in declared.values():
-        algorithm = {"name": learner.name, **{each.name: each.default for each in learner.parameters}}
-        model = f"{name}-{learner.name}"
-        asking = learner.strategies[-1]
+    for offered in declared.values():
+        learner = {"name": offered.name, **{each.name: each.default for each in offered.parameters}}
+        model = f"{name}-{offered.name}"
+        asking = offered.strategies[-1]
         strategy = {"name": asking.name, **{each.name: each.default for each in asking.parameters}}
-        given = Specification([Numeric("x")], CLASSES[:2], algorithm=algorithm, strategy=strategy)
+        given = Specification([Numeric("x")], CLASSES[:2], learner=learner, strategy=strategy)
         held = client.create_model(model, given).specification
-        assert (held.algorithm, held.strategy) == (algorithm, strategy)
+        assert (held.learner, held.strategy) == (learner, strategy)
 
 
 def test_uncertain_values_are_for_classification_and_checked(client: Client, name: str) -> None:
@@ -290,7 +288,7 @@ def test_uncertain_values_are_for_classification_and_checked(client: Client, nam
         client.push(name, [[{"red", "green"}, 1.0]])
 
 
-@pytest.mark.parametrize("which", ALGORITHMS)
+@pytest.mark.parametrize("which", LEARNERS)
 @pytest.mark.parametrize("most", [2, None])
 def test_the_bucket_of_names_beyond_the_bound_is_one_more_value_for_every_learner(
     which: str, most: int | None
@@ -298,10 +296,10 @@ def test_the_bucket_of_names_beyond_the_bound_is_one_more_value_for_every_learne
     """A row of the bucket is predicted from the rows of the bucket."""
     colour = DomainNominal("colour", COLOURS, max_values=most)
     bucket = float(colour.most_values)
-    algorithm = ALGORITHMS[which][1]
-    rules = {"min_instances": 15} if isinstance(algorithm, BeliefEntropy) else {}
+    learner = LEARNERS[which][1]
+    rules = {"min_instances": 15} if isinstance(learner, BeliefEntropy) else {}
     attributes = (colour, DomainNumeric("length", edges=EDGES))
-    evidence = LoggedEvidence(DomainSpecification(attributes, FRAME, algorithm=algorithm, **rules))
+    evidence = LoggedEvidence(DomainSpecification(attributes, FRAME, learner=learner, **rules))
     kinds = np.random.default_rng(0).integers(0, 3, 150)
     values = np.column_stack([np.where(kinds == 2, bucket, kinds), np.ones(150)])
     evidence.observe(values, [precise(FRAME, CLASSES[kind]) for kind in kinds.tolist()])

@@ -9,7 +9,7 @@ from quercus.client import AlreadyExists, Client, Nominal, Numeric, Specificatio
 
 GIVEN = Specification(
     [Nominal("c", ["u"]), Numeric("x", cuts=4)], ["p", "q"],
-    budget=3, alpha=0.5, algorithm={"name": "forest", "trees": 2},
+    budget=3, alpha=0.5, learner={"name": "forest", "trees": 2},
 )  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def test_the_same_specification(client: Client, name: str) -> None:
     [
         (replace(GIVEN, budget=4), "budget 3, given 4"),
         (replace(GIVEN, classes=["q", "p"]), "classes p, q, given q, p"),
-        (replace(GIVEN, algorithm={"name": "forest", "trees": 3}), "algorithm trees 2, given 3"),
+        (replace(GIVEN, learner={"name": "forest", "trees": 3}), "learner trees 2, given 3"),
         (replace(GIVEN, attributes=[Numeric("x")]), "attributes c, x, given x"),
         (replace(GIVEN, attributes=[Nominal("c", ["v"]), Numeric("x", cuts=4)]), "attribute c "),
         (replace(GIVEN, attributes=[Nominal("c", ["u"]), Numeric("x", cuts=5)]), "attribute x "),

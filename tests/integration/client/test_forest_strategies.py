@@ -11,14 +11,12 @@ from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.worth import disagreement_worth, margin_worth
 
 CLASSES = ("low", "high")
-ALGORITHM = {"name": "active-forest", "trees": 12, "seed": 2}
+LEARNER = {"name": "active-forest", "trees": 12, "seed": 2}
 TOLD = 240  # more than the shortest memory holds
 
 
 def specification(strategy: str | None) -> Specification:
-    return Specification(
-        [Numeric("x"), Numeric("y")], CLASSES, budget=30, strategy=strategy, algorithm=ALGORITHM
-    )
+    return Specification([Numeric("x"), Numeric("y")], CLASSES, budget=30, strategy=strategy, learner=LEARNER)
 
 
 def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
@@ -69,5 +67,5 @@ def test_a_strategy_that_is_not_of_the_forest_is_refused_with_those_that_are(
         match=r"'margin', must be one of covering-committee, .*; 'margin' is for models whose forest asks",
     ):
         client.create_model(
-            f"{name}-t", Specification([Numeric("x")], CLASSES, strategy="margin", algorithm="abc45")
+            f"{name}-t", Specification([Numeric("x")], CLASSES, strategy="margin", learner="abc45")
         )

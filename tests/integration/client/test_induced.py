@@ -11,7 +11,7 @@ from integration.client.test_every_learner import CLASSES, FRAME, evidence
 from quercus.belief.label import class_set, precise
 from quercus.cli.offline_model import checked_specification, grow_offline
 from quercus.client import Client, Nominal, Numeric, Specification
-from quercus.specification.algorithms import algorithm_classes
+from quercus.specification.learners import learner_classes
 from quercus.specification.parameter import parameters_of
 from quercus.storage import Store
 
@@ -27,15 +27,15 @@ def answer_about(row: int) -> str | set[str] | None:
     return [name, {name, CLASSES[(row + 1) % 3]}, None, name][row % 4]
 
 
-@pytest.mark.parametrize("learner", algorithm_classes())
+@pytest.mark.parametrize("learner", learner_classes())
 def test_what_is_induced_is_what_is_served(serving: Serving, client: Client, name: str, learner: str) -> None:
-    own = {each.name for each in parameters_of(algorithm_classes()[learner])}
+    own = {each.name for each in parameters_of(learner_classes()[learner])}
     given = Specification(
         [Nominal("colour", COLOURS), Numeric("length", cuts=5)],
         CLASSES,
         budget=ANSWERS,
         warmup_rows=30,  # fewer than there are rows
-        algorithm={"name": learner, **{key: value for key, value in FEWER.items() if key in own}},
+        learner={"name": learner, **{key: value for key, value in FEWER.items() if key in own}},
     )
     rows, labels, known = evidence()
     client.create_model(name, given)

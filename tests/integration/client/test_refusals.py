@@ -58,11 +58,11 @@ REFUSALS = [
         "strategy: is 'guess', must be one of",
     ),
     (
-        (*CREATE, "fine.csv", "--class", "class", "--algorithm", "guess"),
-        "algorithm: is 'guess', must be one of",
+        (*CREATE, "fine.csv", "--class", "class", "--learner", "guess"),
+        "learner: is 'guess', must be one of",
     ),
     (
-        (*CREATE, "fine.csv", "--class", "class", "--algorithm", "forest", "-p", "trees=0"),
+        (*CREATE, "fine.csv", "--class", "class", "--learner", "forest", "-p", "trees=0"),
         "trees: is 0, must be",
     ),
     (
@@ -86,7 +86,7 @@ REFUSALS = [
     (("answers", "MODEL", "--instance", LONG), "instance 1: has 300 characters"),
     (("tree", "MODEL", "--member", "9"), "member: is 9, must lie in"),
     (
-        ("induce", "fine.csv", "--class", "class", "--algorithm", "forest", "-p", "trees=0"),
+        ("induce", "fine.csv", "--class", "class", "--learner", "forest", "-p", "trees=0"),
         "trees: is 0, must be",
     ),
 ]

@@ -110,7 +110,9 @@ def test_rows_are_disputed_where_labels_of_two_labellers_have_no_class_in_common
         if len(set(said)) > 1:
             expected.append(row.id)
     assert len(expected) > 3
-    assert listed(client, RowFilter(disputed=True)) == expected
+    assert (
+        listed(client, RowFilter(disputed=True)) == expected
+    )  # the label that came with a row takes no part
 
 
 def test_the_next_page_knows_what_was_said_since(client: Client, rows: list[Instance]) -> None:
@@ -154,13 +156,25 @@ def test_a_wrong_order_and_a_page_of_another_filter_are_refused(client: Client, 
     with pytest.raises(InvalidArgument, match=r"order_by.*'size', must be one of pushed, said, doubt"):
         client.row_page("listed", order="size")
     page = client.row_page("listed", RowFilter(labelled=True), size=3).next_page
-    with pytest.raises(InvalidArgument, match="was not made by a listing of rows of this model with this filter and order"):
+    with pytest.raises(
+        InvalidArgument, match="was not made by a listing of rows of this model with this filter and order"
+    ):
         client.row_page("listed", RowFilter(labelled=False), page=page)
 
 
 def test_a_page_begins_behind_every_doubt_that_there_is() -> None:
     """1 − θ has up to 17 digits behind its zeros."""
-    for doubt in (1 - 0.999, 1 - (1 - 2**-53), 1 - 0.98, 0.00010000000000000009, 0.1 + 0.2, -0.0010000000000000009, 5e-324, 0.0, 1.0):
+    for doubt in (
+        1 - 0.999,
+        1 - (1 - 2**-53),
+        1 - 0.98,
+        0.00010000000000000009,
+        0.1 + 0.2,
+        -0.0010000000000000009,
+        5e-324,
+        0.0,
+        1.0,
+    ):
         assert read_row_token("rows-0", make_page_token("rows-0", f"{doubt!r}:7")) == (doubt, 7)
 
 
@@ -171,7 +185,9 @@ def test_a_page_of_another_model_is_refused(client: Client, rows: list[Instance]
     def make() -> str | None:
         client.create_model("other-listed", Specification([Numeric("x", cuts=8)], CLASSES, budget=0))
         client.push("other-listed", [[k] for k in range(20)], ["red"] * 20)
-        with pytest.raises(InvalidArgument, match="was not made by a listing of rows of this model with this filter"):
+        with pytest.raises(
+            InvalidArgument, match="was not made by a listing of rows of this model with this filter"
+        ):
             client.row_page("other-listed", RowFilter(labelled=True), page=page)
         return client.row_page("other-listed", RowFilter(labelled=True), size=3).next_page
 

@@ -36,19 +36,19 @@ def rows(count: int = 60) -> tuple[list[Row], list[str | None]]:
     return found, labels
 
 
-def specification(algorithm: object = None) -> Specification:
-    given = {} if algorithm is None else {"algorithm": algorithm}
+def specification(learner: object = None) -> Specification:
+    given = {} if learner is None else {"learner": learner}
     return Specification([SKY, WIND], ["up", "down"], **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["active-forest", "abc45", "e2m", "id3", "c45", "averaging", "total-uncertainty"]
+    "learner", ["active-forest", "abc45", "e2m", "id3", "c45", "averaging", "total-uncertainty"]
 )
 def test_what_is_served_is_what_the_log_says(
-    serving: Serving, client: Client, name: str, algorithm: str, tmp_path: Path
+    serving: Serving, client: Client, name: str, learner: str, tmp_path: Path
 ) -> None:
     given, labels = rows()
-    client.create_model(name, specification(algorithm))
+    client.create_model(name, specification(learner))
     client.push(name, given[:25], labels[:25], ids=[f"r{i}" for i in range(25)])
     done = client.push(name, given[25:], labels[25:], ids=[f"r{i}" for i in range(25, 60)])
     client.state(name, [Statement("r3", "up")], labeller="a")  # an uncertain row, corrected

@@ -266,31 +266,31 @@ def test_the_form_has_all_that_the_server_declares(ann: Visitor, client: Client)
     """The default that is typed is the default that is left out, for every parameter of every learner."""
     page = ann.upload("half.csv", HALF)
     learners = client.learners()
-    checked = re.findall(r'name="algorithm.name" value="([^"]+)"( checked)?', page.text)
+    checked = re.findall(r'name="learner.name" value="([^"]+)"( checked)?', page.text)
     assert checked[0] == ("active-forest", " checked")
     assert sorted(checked[1:]) == sorted((each.name, "") for each in learners if each.name != "active-forest")
     for each in learners:
         assert unescape(page.text).count(each.summary) >= 1
-        part = ann.form("/create", CHOSEN | {"algorithm.name": each.name, "act": "settings"})
+        part = ann.form("/create", CHOSEN | {"learner.name": each.name, "act": "settings"})
         assert "<html" not in part.text
-        names = [f"algorithm.{one.name}" for one in each.parameters]
-        assert re.findall(r'id="(algorithm\.\w+)" name="\1"', part.text) == names
+        names = [f"learner.{one.name}" for one in each.parameters]
+        assert re.findall(r'id="(learner\.\w+)" name="\1"', part.text) == names
         assert re.findall(r'id="strategy-([^"]+)" name="strategy\.name" value="([^"]*)"', part.text) == [
             (one.name, "" if k == 0 else one.name) for k, one in enumerate(each.strategies)
         ]
         assert all(one.summary in unescape(part.text) for one in each.strategies)
         typed = {
-            f"algorithm.{one.name}": one.default if isinstance(one.default, str) else str(one.default).lower()
+            f"learner.{one.name}": one.default if isinstance(one.default, str) else str(one.default).lower()
             for one in each.parameters
         }
         stored = []
         for k, given in enumerate((typed, dict.fromkeys(typed, ""))):
             name = f"c-of-{each.name}-{k}"
-            made = ann.form("/create", CHOSEN | given | {"model": name, "algorithm.name": each.name})
+            made = ann.form("/create", CHOSEN | given | {"model": name, "learner.name": each.name})
             assert (made.status, fault(made)) == (303, "")
             ann.upload("half.csv", HALF)
             stored.append(client.get_model(name).specification)
-        said, left = (dict(one.algorithm) if isinstance(one.algorithm, dict) else {} for one in stored)
+        said, left = (dict(one.learner) if isinstance(one.learner, dict) else {} for one in stored)
         assert said["name"] == left["name"] == each.name
         assert said.keys() - {"base"} == {"name"} | {one.name for one in each.parameters}
         assert {one.name: said[one.name] for one in each.parameters} == {
@@ -302,54 +302,54 @@ def test_the_form_has_all_that_the_server_declares(ann: Visitor, client: Client)
 def test_a_forest_of_chosen_trees(ann: Visitor, client: Client) -> None:
     ann.upload("half.csv", HALF)
     fields = CHOSEN | {
-        "model": "c-forest", "algorithm.name": "forest", "algorithm.trees": "7", "algorithm.max_features": "half",
-        "algorithm.base.name": "c45", "algorithm.base.confidence": "none", "algorithm.base.max_cuts": "",
+        "model": "c-forest", "learner.name": "forest", "learner.trees": "7", "learner.max_features": "half",
+        "learner.base.name": "c45", "learner.base.confidence": "none", "learner.base.max_cuts": "",
         "strategy.name": "shared", "strategy.regret": "0.2",
     }  # fmt: skip
     page = ann.form("/create", fields | {"act": "check"})
     assert page.status == 200
     assert '<details class="advanced" id="learner" open>' in page.text
-    assert 'name="algorithm.base.confidence"' in page.text
+    assert 'name="learner.base.confidence"' in page.text
     assert 'value="shared" checked' in page.text
     assert 'id="strategy.regret" name="strategy.regret"' in page.text
     assert ann.form("/create", fields).status == 303
     specification = client.get_model("c-forest").specification
-    assert isinstance(specification.algorithm, dict)
-    algorithm = specification.algorithm
-    assert (algorithm["name"], algorithm["trees"], algorithm["max_features"]) == ("forest", 7, "half")
-    assert (algorithm["base"]["name"], algorithm["base"]["confidence"]) == ("c45", None)
+    assert isinstance(specification.learner, dict)
+    learner = specification.learner
+    assert (learner["name"], learner["trees"], learner["max_features"]) == ("forest", 7, "half")
+    assert (learner["base"]["name"], learner["base"]["confidence"]) == ("c45", None)
     assert specification.strategy == {"name": "shared", "regret": 0.2}
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "field", "reason"),
+    ("learner", "field", "reason"),
     [
-        ({"trees": 0}, "algorithm.trees", "is 0, must be a whole number in [1, 1000]"),
-        ({"trees": "many"}, "algorithm.trees", "is 'many', must be a whole number in [1, 1000]"),
-        ({"trees": 2.5}, "algorithm.trees", "is 2.5, must be a whole number in [1, 1000]"),
-        ({"name": "forest", "max_features": "some"}, "algorithm.max_features", "is 'some', must be one of root, "),
-        ({"name": "forest", "base": {"name": "id3", "significance": 1}}, "algorithm.base.significance",
+        ({"trees": 0}, "learner.trees", "is 0, must be a whole number in [1, 1000]"),
+        ({"trees": "many"}, "learner.trees", "is 'many', must be a whole number in [1, 1000]"),
+        ({"trees": 2.5}, "learner.trees", "is 2.5, must be a whole number in [1, 1000]"),
+        ({"name": "forest", "max_features": "some"}, "learner.max_features", "is 'some', must be one of root, "),
+        ({"name": "forest", "base": {"name": "id3", "significance": 1}}, "learner.base.significance",
          "is 1, must lie in (0, 1)"),
-        ({"name": "forest", "base": {"name": "forest"}}, "algorithm.base.name", "is 'forest', of which no forest"),
-        ({"name": "nobodys"}, "algorithm.name", "is 'nobodys', must be one of "),
+        ({"name": "forest", "base": {"name": "forest"}}, "learner.base.name", "is 'forest', of which no forest"),
+        ({"name": "nobodys"}, "learner.name", "is 'nobodys', must be one of "),
     ],
 )  # fmt: skip
 def test_what_the_server_refuses_stands_beside_its_field(
-    ann: Visitor, client: Client, algorithm: dict[str, Any], field: str, reason: str
+    ann: Visitor, client: Client, learner: dict[str, Any], field: str, reason: str
 ) -> None:
     """In the same words, also where the console finds it before the server is asked."""
-    given = {"name": "active-forest"} | algorithm
+    given = {"name": "active-forest"} | learner
     with pytest.raises(InvalidArgument) as refused:
-        client.create_model("c-no", Specification([Numeric("size")], ["x", "y"], algorithm=given))
+        client.create_model("c-no", Specification([Numeric("size")], ["x", "y"], learner=given))
     assert refused.value.violations[0].field == f"specification.{field}"
     assert refused.value.violations[0].reason.startswith(reason)
     ann.upload("half.csv", HALF)
-    typed = {f"algorithm.{name}": text for name, text in algorithm.items() if name != "base"} | {
-        f"algorithm.base.{name}": text for name, text in algorithm.get("base", {}).items()
+    typed = {f"learner.{name}": text for name, text in learner.items() if name != "base"} | {
+        f"learner.base.{name}": text for name, text in learner.get("base", {}).items()
     }
     page = ann.form("/create", CHOSEN | typed | {"model": "c-no"})
     assert page.status == 400
-    shown = "learner" if field == "algorithm.name" else field
+    shown = "learner" if field == "learner.name" else field
     assert beside(page) == {shown: refused.value.violations[0].reason}
     assert fault(page).endswith(beside(page)[shown])
     assert '<details class="advanced" id="learner" open>' in page.text
@@ -367,19 +367,19 @@ def test_without_scripts_nothing_typed_for_another_learner_is_dropped_unsaid(
     ann: Visitor, client: Client
 ) -> None:
     ann.upload("half.csv", HALF)
-    fields = CHOSEN | {"model": "c-other", "algorithm.name": "c45"}
-    page = ann.form("/create", fields | {"algorithm.trees": "20"})
+    fields = CHOSEN | {"model": "c-other", "learner.name": "c45"}
+    page = ann.form("/create", fields | {"learner.trees": "20"})
     assert page.status == 400
     assert fault(page) == (
         "trees: is not a parameter of c45; its parameters are max_cuts, min_branch, confidence"
     )
-    assert "algorithm.min_branch" in page.text  # the form is now that of c45
+    assert "learner.min_branch" in page.text  # the form is now that of c45
     page = ann.form("/create", fields | {"strategy.name": "memory-disagreement"})
     assert beside(page)["strategy"].startswith("is 'memory-disagreement', must be one of covering-committee")
-    assert ann.form("/create", fields | {"algorithm.min_branch": "3"}).status == 303
-    algorithm = client.get_model("c-other").specification.algorithm
-    assert isinstance(algorithm, dict)
-    assert (algorithm["name"], algorithm["min_branch"]) == ("c45", 3)
+    assert ann.form("/create", fields | {"learner.min_branch": "3"}).status == 303
+    learner = client.get_model("c-other").specification.learner
+    assert isinstance(learner, dict)
+    assert (learner["name"], learner["min_branch"]) == ("c45", 3)
 
 
 NOTES = "the pump makes a noise at night"

@@ -51,7 +51,7 @@ def test_a_tree_and_its_drawings(ann: Visitor, client: Client, model: str) -> No
 def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) -> None:
     """The marks of 26 classes, in legend, picture and list of a tree, on buttons, and in the style sheet."""
     name, classes = "c-letters", [f"kind {k}" for k in range(26)]
-    grows = {"algorithm": "abc45", "split_significance": 0, "min_instances": 1}
+    grows = {"learner": "abc45", "split_significance": 0, "min_instances": 1}
     client.create_model(name, Specification([Nominal("x", classes)], classes, budget=9, **grows))
     rows = [classes[k % 26] for k in range(104)]
     client.push(
@@ -83,8 +83,8 @@ def test_every_class_has_one_mark_on_every_page(ann: Visitor, client: Client) ->
 
 def test_a_tree_of_one_class_against_the_rest_has_the_mark_of_its_class(ann: Visitor, client: Client) -> None:
     name = "c-against"
-    algorithm = {"name": "total-uncertainty"}
-    client.create_model(name, Specification([Numeric("x", cuts=8)], "abc", budget=0, algorithm=algorithm))
+    learner = {"name": "total-uncertainty"}
+    client.create_model(name, Specification([Numeric("x", cuts=8)], "abc", budget=0, learner=learner))
     client.push(name, [[k] for k in range(30)], ["abc"[k // 10] for k in range(30)])
     client.wait_grown(name)
     assert client.tree(name, member=2).members[2].classes == ("c", "not c")
@@ -123,8 +123,15 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
     assert own is not None
     assert f"On all rows: {own.mean * 100:.1f} % right by its own estimate, the mean over 140 rows" in page
     assert "are the hardest" not in page  # nobody was asked
-    assert page.count('class="curve accuracy"') == 1
-    assert page.count('<th scope="row">50</th>') == sum(block.rows == 50 for block in found.blocks) > 0
+    assert page.count('<svg class="learning"') == 1
+    assert page.count('class="point"') == len(found.blocks) > 1
+    assert "rows that no query asked about, each predicted before it was learned" in page
+    assert "taught the model too, and no second model learned without the answers." in page
+    assert f"{sum(block.right for block in found.blocks)} of {found.precise_rows} rows the same" in page
+    assert page.index("How good is it now") < page.index("<h2>Numbers</h2>") < page.index("Attributes</h2>")
+    assert "93.5 % right</th>" in ann.get(f"/m/{name}?target=93,5").text
+    for wrong in ("", "x", "nan", "100", "-3"):
+        assert ann.get(f"/m/{name}?target={wrong}").status == 200
 
 
 def test_events_tell_of_trees_and_are_bounded(ann: Visitor, model: str) -> None:

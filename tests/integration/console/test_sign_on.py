@@ -56,7 +56,9 @@ class SignedOn:
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedOn]:
     made = SignedOn(tmp_path_factory.mktemp("signed-on"))
     yield made
-    made.visitor(STRANGER).get("/sign-in", x_forwarded_user="eve@example.org")  # which is logged once a minute
+    made.visitor(STRANGER).get(
+        "/sign-in", x_forwarded_user="eve@example.org"
+    )  # which is logged once a minute
     said = made.console.stop()
     made.serving.stop()
     assert f"a request from {STRANGER} has the header x-forwarded-user and was read without it" in said

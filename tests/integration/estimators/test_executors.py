@@ -62,7 +62,7 @@ def table():
     return Table.of_contours(values, attributes, contours)
 
 
-ALGORITHMS = [
+LEARNERS = [
     Forest(BeliefEntropy(), trees=3, seed=2),
     Forest(TotalUncertainty(folds=2, max_depth=2), trees=2, vote="mass", seed=2),
     TotalUncertainty(folds=3, max_depth=2, seed=1),
@@ -72,9 +72,9 @@ ALGORITHMS = [
 def test_learners_learn_the_same_everywhere(name):
     rows = table()
     with open_executor(name) as there, open_executor("local") as here:
-        for algorithm in ALGORITHMS:
-            plain, same = (fit(algorithm, rows, executor=executor) for executor in (None, there))
-            assert plain.trees == fit(algorithm, rows, executor=here).trees == same.trees
+        for learner in LEARNERS:
+            plain, same = (fit(learner, rows, executor=executor) for executor in (None, there))
+            assert plain.trees == fit(learner, rows, executor=here).trees == same.trees
             at, to = (model.predict(rows.values) for model in (plain, same))
             assert at.theta.tobytes() == to.theta.tobytes()
 

@@ -11,7 +11,7 @@ from quercus.specification.reasons import SIMILAR_ROWS, Shares
 from quercus.trees.memory_forest.forest import MemoryForest
 
 CLASSES = ("low", "high")
-ALGORITHM = {"name": "active-forest", "trees": 12, "seed": 2}
+LEARNER = {"name": "active-forest", "trees": 12, "seed": 2}
 
 
 @pytest.mark.slow
@@ -25,9 +25,9 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
     truth = (rows.sum(axis=1) > 0).astype(int)
     labelled: list[int] = []
     with Client(live.server.address) as client:
-        specification = Specification([Numeric("x"), Numeric("y")], CLASSES, budget=30, algorithm=ALGORITHM)
+        specification = Specification([Numeric("x"), Numeric("y")], CLASSES, budget=30, learner=LEARNER)
         held = client.create_model("m", specification).specification
-        assert held.algorithm == ALGORITHM
+        assert held.learner == LEARNER
         client.push("m", rows[:40].tolist(), ids=[str(i) for i in range(40)])
         for step in range(8):
             if step == 4:
@@ -50,7 +50,7 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
         found = client.classify("m", rows.tolist())
         tree = client.tree("m")
     assert len(set(labelled)) == 8
-    assert (tree.algorithm, len(tree.members)) == ("active-forest", 1)
+    assert (tree.learner, len(tree.members)) == ("active-forest", 1)
     expected = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)
     expected.observe(rows[:40], np.ones((40, 2)))
     for row in labelled[:4]:
@@ -71,7 +71,7 @@ def test_prediction_sets_of_stated_coverage(live: Any) -> None:
     truth = (rows.sum(axis=1) + rng.normal(size=160) > 0).astype(int)
     expected = MemoryForest(np.array([False, False]), 2, trees=12, seed=2, level=0.75)
     with Client(live.server.address) as client:
-        specification = Specification([Numeric("x"), Numeric("y")], CLASSES, budget=60, algorithm=ALGORITHM)
+        specification = Specification([Numeric("x"), Numeric("y")], CLASSES, budget=60, learner=LEARNER)
         client.create_model("sets", specification)
         client.push("sets", rows[:40].tolist(), ids=[str(i) for i in range(40)])
         expected.observe(rows[:40], np.ones((40, 2)))

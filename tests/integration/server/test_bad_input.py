@@ -8,7 +8,7 @@ import grpc
 import pytest
 from google.protobuf.field_mask_pb2 import FieldMask
 
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.v1 import (
     classify_pb2,
     instance_pb2,
@@ -307,7 +307,7 @@ BAD_SPECIFICATIONS = {
     "warmup_rows": ({"warmup_rows": 0}, "warmup_rows", ["0", "[1, "]),
     "strategy": ({"strategy": {"name": "magic"}}, "strategy.name", ["'magic'", "margin"]),
     "parameter of a strategy": (
-        {"algorithm": {"name": "abc45"}, "strategy": to_proto({"name": "committee", "cover": 2}, "strategy")},
+        {"learner": {"name": "abc45"}, "strategy": to_proto({"name": "committee", "cover": 2}, "strategy")},
         "strategy.cover", ["is 2", "[0, 1]"],
     ),
     "no parameter of the strategy": (

@@ -146,7 +146,7 @@ FOREST = {"name": "forest", "trees": 1000}
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "classes", "words"),
+    ("learner", "classes", "words"),
     [
         (
             FOREST | {"base": TOTAL},
@@ -156,20 +156,20 @@ FOREST = {"name": "forest", "trees": 1000}
         (
             TOTAL,
             3,
-            r"specification\.algorithm\.folds: .* 30,003 trees .*\(max_learning_cost\)",
+            r"specification\.learner\.folds: .* 30,003 trees .*\(max_learning_cost\)",
         ),
         (
             FOREST | {"base": TOTAL | {"lam": 0.5}},
             11,
-            r"specification\.algorithm\.trees: .* 11,000 trees to learn once \(11,000 for its trees\)",
+            r"specification\.learner\.trees: .* 11,000 trees to learn once \(11,000 for its trees\)",
         ),
         (FOREST | {"base": "total-uncertainty"}, 3, ""),  # large, and not too large
         ({"name": "forest", "base": "total-uncertainty"}, 64, ""),
     ],
 )
-def test_what_a_learner_may_cost_is_bounded(algorithm: Any, classes: int, words: str, live: Any) -> None:
+def test_what_a_learner_may_cost_is_bounded(learner: Any, classes: int, words: str, live: Any) -> None:
     specification = Specification(
-        [Numeric("a")], [f"c{k}" for k in range(classes)], algorithm=_combining_means(algorithm)
+        [Numeric("a")], [f"c{k}" for k in range(classes)], learner=_combining_means(learner)
     )
     if words:
         _refused(live, specification, words)
@@ -179,12 +179,12 @@ def test_what_a_learner_may_cost_is_bounded(algorithm: Any, classes: int, words:
         client.delete_model("costly")
 
 
-def _combining_means(algorithm: Any) -> Any:
+def _combining_means(learner: Any) -> Any:
     """Dempster's rule is refused above 16 classes."""
-    if algorithm["name"] == "total-uncertainty":
-        return algorithm | {"combine": "mean"}
-    base = algorithm["base"] if isinstance(algorithm["base"], dict) else {"name": algorithm["base"]}
-    return algorithm | {"base": _combining_means(base)}
+    if learner["name"] == "total-uncertainty":
+        return learner | {"combine": "mean"}
+    base = learner["base"] if isinstance(learner["base"], dict) else {"name": learner["base"]}
+    return learner | {"base": _combining_means(base)}
 
 
 def test_rows_of_a_batch_are_bounded(start_live: Callable[..., Any], tmp_path: Path) -> None:

@@ -28,12 +28,12 @@ def number(name: str) -> model_pb2.Attribute:
     return model_pb2.Attribute(name=name, numeric=model_pb2.NumericAttribute(edges=[0.5]))
 
 
-@pytest.mark.parametrize("algorithm", ["active-forest", "abc45", "e2m", "c45", "averaging"])
+@pytest.mark.parametrize("learner", ["active-forest", "abc45", "e2m", "c45", "averaging"])
 def test_a_class_that_comes_later_is_possible_for_rows_of_which_nothing_was_known(
-    api: Any, tools: Any, algorithm: str
+    api: Any, tools: Any, learner: str
 ) -> None:
-    model = f"ext-{algorithm}"
-    api.create(model, algorithm=algorithm, strategy=None)
+    model = f"ext-{learner}"
+    api.create(model, learner=learner, strategy=None)
     labels = values_pb2.Labels(
         list=values_pb2.LabelList(
             labels=[

@@ -13,7 +13,7 @@ from support.command_line import quercus
 from support.processes import children, cpu_s, has_open
 
 from quercus.client import Client
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.app import GROWER_HEALTH
 from quercus.server.gate import access
 from quercus.server.growth.learner_pool import LEARNERS
@@ -30,7 +30,7 @@ def create_heavy(api: Any, tools: Any, model: str, *, known: float = 1.0, **fiel
     forest = to_proto({"name": "forest", "trees": 1000, "base": "total-uncertainty"})
     numbers = [tools.numeric(f"x{k}", bins=3) for k in range(4)]
     fields = {"budget": 0} | fields
-    api.create(model, attributes=numbers, algorithm=forest, **fields)
+    api.create(model, attributes=numbers, learner=forest, **fields)
     rng = np.random.default_rng(0)
     values = rng.normal(size=(ROWS, 4))
     push = tools.batch(model, values)
@@ -194,7 +194,7 @@ def test_a_model_that_takes_too_much_memory_stops_alone_and_goes_on_by_a_higher_
     limit = 20_000_000  # less than a process takes that holds nothing
     live = start_live(tmp_path / "store.db", max_model_memory_bytes=limit)
     api = live.api
-    api.create("large", attributes=[tools.numeric(f"x{k}") for k in range(20)], algorithm=None, strategy=None)
+    api.create("large", attributes=[tools.numeric(f"x{k}") for k in range(20)], learner=None, strategy=None)
     rng = np.random.default_rng(0)
 
     def push(rows: int) -> None:
@@ -242,7 +242,7 @@ def test_a_large_model_that_stands_still_holds_up_no_other(
     api, grower = live.api, live.server.supervisor.pid
     names = [f"c{k}" for k in range(64)]
     numbers = [tools.numeric(f"x{k}") for k in range(200)]
-    api.create("large", attributes=numbers, classes=names, algorithm=None, strategy=None)
+    api.create("large", attributes=numbers, classes=names, learner=None, strategy=None)
     rng = np.random.default_rng(0)
     batch = tools.batch("large", rng.normal(size=(1_000, 200)))
     batch.labels.sets.masks.extend(1 << int(k) for k in rng.integers(0, 64, 1_000))

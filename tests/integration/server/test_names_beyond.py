@@ -65,7 +65,7 @@ def test_batches_restarts_servers_and_imports_do_not_matter(
     live = start_live(url, grower=False)
     with Client(live.server.address) as client:
         for model in ("one", "many"):
-            client.create_model(model, Specification(attributes, CLASSES, algorithm="abc45"))
+            client.create_model(model, Specification(attributes, CLASSES, learner="abc45"))
         client.push("one", rows, labels, ids)
     cuts = [0, *sorted(rng.choice(np.arange(1, 300), 20, replace=False).tolist()), 300]
     second = start_live(url, grower=False) if kind == "postgresql" else live
@@ -108,7 +108,7 @@ def test_batches_restarts_servers_and_imports_do_not_matter(
 def test_a_tree_splits_at_the_bucket_and_a_name_never_seen_takes_its_branch(live: Any) -> None:
     with Client(live.server.address) as client:
         attributes = [Nominal("A", ["(other names)"], max_values=2)]
-        client.create_model("beyond", Specification(attributes, CLASSES, algorithm="abc45"))
+        client.create_model("beyond", Specification(attributes, CLASSES, learner="abc45"))
         rows = [["(other names)"], ["b"]] * 9
         client.push("beyond", [*rows, ["c"]], ["o"] * 18 + ["o"])
         client.wait_grown("beyond")
@@ -130,7 +130,7 @@ def test_a_tree_splits_at_the_bucket_and_a_name_never_seen_takes_its_branch(live
 
 def test_unknown_names_take_no_branch_while_there_is_room(live: Any) -> None:
     with Client(live.server.address) as client:
-        client.create_model("room", Specification([Nominal("A", max_values=9)], CLASSES, algorithm="abc45"))
+        client.create_model("room", Specification([Nominal("A", max_values=9)], CLASSES, learner="abc45"))
         report = client.push("room", [["a"], ["b"]] * 10, ["o", "s"] * 10)
         assert report.unseen == ()  # first names of the attribute
         client.wait_grown("room")

@@ -1,4 +1,4 @@
-"""Service = algorithm: a labeller who answers one query at a time is asked what the offline algorithm asks."""
+"""The service is the algorithm: a labeller who answers one query at a time is asked what the offline algorithm asks."""
 
 from typing import Any
 

@@ -125,17 +125,17 @@ def test_accuracy_counts_labels_that_came_after_their_prediction(growing: tuple[
         66,
         63 / 66,
     )
-    assert accuracy_line(found) == "95.5 % right of the last 66 labels that came after a prediction  █▇"
+    assert accuracy_line(found) == "95 % right of the last 66 labels that came after a prediction  █▇"
 
 
-@pytest.mark.parametrize("algorithm", ["active-forest", "abc45", "e2m", "c45"])
-def test_rows_with_names_beyond_the_bound_are_counted(growing: tuple[Any, int], algorithm: str) -> None:
+@pytest.mark.parametrize("learner", ["active-forest", "abc45", "e2m", "c45"])
+def test_rows_with_names_beyond_the_bound_are_counted(growing: tuple[Any, int], learner: str) -> None:
     """By attribute in `GetModel` and `models show`, together in the metrics; an attribute with room is not named."""
     live, port = growing
-    name = f"others-{algorithm}"
+    name = f"others-{learner}"
     with Client(live.server.address) as client:
         attributes = [Nominal("A", ["a", "b"], max_values=3), Nominal("B", max_values=2), Nominal("C")]
-        client.create_model(name, Specification(attributes, ["low", "high"], algorithm=algorithm))
+        client.create_model(name, Specification(attributes, ["low", "high"], learner=learner))
         rows = [[None, "x", f"c{i}"] for i in range(20)]
         client.push(name, rows, ["low", "high"] * 10)
         client.wait_grown(name)

@@ -30,7 +30,7 @@ RPCS = {
         *("GetLabellingPolicy", "UpdateLabellingPolicy", "ReleaseLease"),
     },
     "ClassifyService": {"Classify", "ClassifyStream"},
-    "TreeService": {"GetTree", "WatchTree", "RenderTree"},
+    "TreeService": {"GetTree", "WatchTree", "RenderTree", "ExplainRow"},
     "AdminService": {"GetStatus", "GetCaller", "SetLogLevel"},
 }  # fmt: skip
 

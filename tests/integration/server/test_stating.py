@@ -13,7 +13,7 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.client import Client
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.labelling.crowds import CrowdAnswers, estimate_crowd
 from quercus.server.transfer.stored_contents import StoredModel
 from quercus.specification.attributes import Nominal
@@ -389,7 +389,7 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("name", "wire", "algorithm"),
+    ("name", "wire", "learner"),
     [
         ("e2m", to_proto("e2m"), E2m()),
         (
@@ -401,15 +401,15 @@ def test_the_tree_is_that_of_batch_induction(seed: int, api: Any, tools: Any) ->
     ],
 )
 def test_other_learners_learn_what_all_say_together(
-    name: str, wire: model_pb2.Plugin, algorithm: Any, api: Any, tools: Any
+    name: str, wire: model_pb2.Plugin, learner: Any, api: Any, tools: Any
 ) -> None:
     crowd = Crowd(api, f"crowd-{name}", 11)
-    crowd.create(tools, algorithm=wire)
+    crowd.create(tools, learner=wire)
     crowd.live(40)
     assert len(crowd.answered) + sum(map(len, crowd.stated.values())) > 10
     attributes = [Nominal(f"A{k}", tuple(map(str, range(arity)))) for k, arity in enumerate(ARITIES)]
     table = Table.of_contours(crowd.codes.astype(float), attributes, crowd.contours())
-    wanted = fit(algorithm, table).predict(crowd.codes.astype(float))
+    wanted = fit(learner, table).predict(crowd.codes.astype(float))
     api.grown(crowd.model, api.get(crowd.model).sequence_committed)
     with Client(api.address) as client:
         served = client.classify(crowd.model, [[str(code) for code in row] for row in crowd.codes])

@@ -86,7 +86,7 @@ def test_laws(a: MassFunction, b: MassFunction, c: MassFunction) -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.floats(0.05, 0.95)), min_size=1, max_size=6))
 def test_who_says_the_same_counts_once(answers: list[tuple[int, float]]) -> None:
-    """Of discounted single classes: the most reliable answer for each, by Dempster's rule."""
+    """Discounted single classes: the most reliable answer for each is combined by Dempster's rule."""
     said = [discount(MassFunction(L, ((1 << c, 1.0),)), r) for c, r in answers]
     best = {c: max(r for k, r in answers if k == c) for c, _ in answers}
     expected = MassFunction.vacuous(L)

@@ -128,7 +128,7 @@ def test_keys_are_spoken(keys: tuple[str, ...], spoken: str) -> None:
 def test_a_class_has_the_same_key_in_every_model_whose_names_allow_it(
     letters: list[str], chance: Any
 ) -> None:
-    """Where no two classes begin with the same letter, neither their order nor the other classes matter."""
+    """Neither their order nor the other classes matter if no two classes begin with the same letter."""
     names = {f"{letter}{letter}xyz": letter for letter in letters}
     mixed = list(names)
     chance.shuffle(mixed)

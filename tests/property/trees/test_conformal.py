@@ -15,7 +15,7 @@ TINY = 1e-9
 
 
 def shares(prediction: list[float], label: list[float]) -> list[float]:
-    """What prediction and label together give to each class."""
+    """Return the shares that prediction and label together give to each class."""
     joint = [p * pl for p, pl in zip(prediction, label, strict=True)]
     if sum(joint) > 0:
         return [each / sum(joint) for each in joint]
@@ -111,7 +111,7 @@ def test_a_coverage_that_is_none(coverage: float) -> None:
 
 
 def test_asked_rows_weigh_like_all_rows() -> None:
-    """Of 10 scored rows 8 are hard; of all 110 rows 28 are: a hard one stands for 3.5 rows, an easy one for 41."""
+    """8 of 10 scored rows are hard, and 28 of all 110: a hard one stands for 3.5 rows, an easy one for 41."""
     scored = np.array([0.1] * 8 + [0.9] * 2)
     others = np.array([0.1] * 20 + [0.9] * 80)
     weights = like_all_rows(scored, others, 100)

@@ -8,8 +8,8 @@ from support.growing import abc45
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning
 from quercus.specification.model import Specification
 from quercus.trees.growth.stream import GrowthState, Observed, Respecified, grow
 from quercus.trees.learners.table import Table

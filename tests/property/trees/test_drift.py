@@ -83,7 +83,7 @@ def test_an_attribute_is_named_whose_values_changed() -> None:
 SPECIFICATION = Specification(
     (Numeric("x"), Numeric("y"), Nominal("z", ("a", "b"))),
     Frame(("no", "yes")),
-    algorithm=ActiveForest(trees=12),
+    learner=ActiveForest(trees=12),
 )
 
 

@@ -42,7 +42,7 @@ def stored(learner: str, attributes: Sequence[model_pb2.Attribute], classes: str
     message = published_message(
         attributes=attributes,
         classes=classes,
-        algorithm=learner,
+        learner=learner,
         alpha=0.9,
         budget=50,
         split_significance=10.0,

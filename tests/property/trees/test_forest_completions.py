@@ -126,7 +126,7 @@ def test_numbers_are_drawn_by_hand_too():
 
 
 def test_draws_follow_the_known_values():
-    """Of 300 rows before, nine of ten are 0: so are nine of ten draws of a cell that may be 0 or 1."""
+    """Nine of ten of the 300 rows before are 0: so are nine of ten draws of a cell that may be 0 or 1."""
     values = np.zeros((400, 1))
     values[:300:10] = 1.0
     values[300:] = np.nan

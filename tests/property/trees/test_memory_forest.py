@@ -664,7 +664,11 @@ def test_its_accuracy_is_that_of_forests_that_knew_only_the_blocks_before() -> N
         rows = informed[begin:end]
         before = forest(named, 3)
         before.observe(values[: informed[begin - 1] + 1], contours[: informed[begin - 1] + 1])
-        expected.append(AccuracyBlock.of(before.predict(values[rows]).klass, contours[rows]))
+        expected.append(
+            AccuracyBlock.of(
+                before.predict(values[rows]).klass, contours[rows], np.zeros(len(rows), np.bool_)
+            )
+        )
     expected[:4] = [in_all(expected[:4])]
     assert [block.rows for block in expected] == [40] + [50] * (len(expected) - 2) + [len(informed) % 50]
     assert list(found.accuracy) == expected

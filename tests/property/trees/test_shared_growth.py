@@ -13,8 +13,8 @@ from support.sameness import Tally, assert_flat, assert_same_tree
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning
 from quercus.trees.ask.query import QueryContext, QueryPosition
 from quercus.trees.growth.stream import (
     Answered,

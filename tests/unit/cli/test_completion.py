@@ -4,7 +4,7 @@ import pytest
 import typer.testing
 
 from quercus.cli.main import app
-from quercus.specification.algorithms import Declaration, declarations
+from quercus.specification.learners import Declaration, declarations
 from quercus.specification.plugins import STRATEGIES, plugin_names
 
 CREATE = "quercus models create m f.csv"
@@ -25,17 +25,17 @@ def offered(line: str, width: int = 400) -> dict[str, str]:
 @pytest.mark.parametrize("name", ["c45", "active-forest"])
 def test_strategies_are_those_of_the_learner_and_say_what_they_select(name: str) -> None:
     learner = next(each for each in declarations() if each.name == name)
-    assert offered(f"{CREATE} --algorithm {name} --strategy ") == {
+    assert offered(f"{CREATE} --learner {name} --strategy ") == {
         each.name: each.summary for each in learner.strategies
     }
     assert set(offered(f"{CREATE} --strategy ")) == set(plugin_names(STRATEGIES))
     assert set(offered("quercus models update m --strategy ")) == set(plugin_names(STRATEGIES))
-    assert offered(f"{CREATE} --algorithm {name[:2]}")[name] == learner.summary
+    assert offered(f"{CREATE} --learner {name[:2]}")[name] == learner.summary
 
 
 @pytest.mark.parametrize("learner", declarations(), ids=lambda each: each.name)
 def test_parameters_are_those_of_the_learner_with_their_descriptions(learner: Declaration) -> None:
-    words = offered(f"quercus induce f.csv --algorithm {learner.name} -p ")
+    words = offered(f"quercus induce f.csv --learner {learner.name} -p ")
     assert {word.rstrip("="): says.partition(";")[0] for word, says in words.items() if word != "base="} == {
         each.name: each.description.partition(";")[0] for each in learner.parameters
     }
@@ -43,7 +43,7 @@ def test_parameters_are_those_of_the_learner_with_their_descriptions(learner: De
 
 
 def test_words_that_parameters_take() -> None:
-    line = f"{CREATE} --algorithm"
+    line = f"{CREATE} --learner"
     assert list(offered(f"{line} forest -p vote=")) == ["vote=label", "vote=mass"]
     assert list(offered(f"{line} e2m -p informed_only=")) == ["informed_only=true", "informed_only=false"]
     assert offered(f"{line} c45 -p confidence=") == {"confidence=none": "no pruning"}
@@ -58,12 +58,12 @@ def test_words_that_parameters_take() -> None:
 @pytest.mark.parametrize("width", [40, 80])
 def test_a_description_is_one_line_however_narrow_the_terminal_is(width: int) -> None:
     """Shells take a further line for one more word; the helper of this test fails at it."""
-    assert list(offered(f"{CREATE} --algorithm c45 -p ", width)) == [
+    assert list(offered(f"{CREATE} --learner c45 -p ", width)) == [
         "max_cuts=",
         "min_branch=",
         "confidence=",
     ]
-    assert len(offered(f"{CREATE} --algorithm ", width)) == len(declarations())
+    assert len(offered(f"{CREATE} --learner ", width)) == len(declarations())
 
 
 def test_the_help_says_how_to_list_strategies() -> None:

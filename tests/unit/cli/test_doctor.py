@@ -63,6 +63,7 @@ def test_a_machine_that_is_fit(store: Path, certificate: Callable[[float], list[
         "python",
         "packages",
         "plug-ins",
+        "server",
         "kernels",
         "configuration",
         "store",
@@ -146,6 +147,38 @@ def test_a_port_that_a_server_has(shared_server: Any, store: Path) -> None:
     assert "in use by a gRPC server" in found["port"]["found"]
 
 
+def test_the_versions_of_client_and_server(
+    shared_server: Any, store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = ["--store", str(store), "--port", "0", "--server", f"127.0.0.1:{shared_server.port}"]
+    code, found = doctor(*at)
+    assert (code, found["server"]["state"]) == (0, "ok")
+    assert found["server"]["found"].endswith(f"runs quercus {checks.__version__}, as this machine does")
+    major, minor = map(int, checks.__version__.split(".")[:2])
+    for ours, state, older in (
+        (f"{major}.{minor}.99", "ok", ""),
+        (f"{major}.{minor + 1}.0", "note", "upgrade the server"),
+        (f"{major + 1}.{minor}.0", "warning", "upgrade the server"),
+        ("0.0.1", "note" if major == 0 else "warning", "upgrade Quercus on this machine"),
+    ):
+        monkeypatch.setattr(checks, "__version__", ours)
+        code, found = doctor(*at)
+        assert (code, found["server"]["state"]) == (0, state), ours
+        assert found["server"]["fix"].startswith(older)
+        assert ours in found["server"]["found"] or state == "ok"
+
+
+def test_a_server_that_does_not_answer(store: Path) -> None:
+    at = ["--store", str(store), "--port", "0", "--server", f"127.0.0.1:{free_port()}"]
+    code, found = doctor(*at)
+    assert (code, found["server"]["state"]) == (0, "warning")
+    assert "--server" in found["server"]["fix"]
+    assert doctor("--store", str(store), "--port", "0")[1]["server"]["state"] == "ok"
+    assert doctor(*at[:-1], "nowhere")[1]["server"]["found"].startswith(
+        "nowhere does not say its version: server: "
+    )
+
+
 def test_certificates_that_end(store: Path, certificate: Callable[[float], list[str]]) -> None:
     at = ["--store", str(store), "--port", "0"]
     code, found = doctor(*at, *certificate(20))
@@ -175,7 +208,7 @@ def test_a_store_that_cannot_be_opened_here_leaves_the_other_checks() -> None:
 def test_without_the_servers_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(checks, "has_server", lambda: False)
     _, found = doctor()
-    assert list(found) == ["python", "packages", "plug-ins", "clock", "files"]
+    assert list(found) == ["python", "packages", "plug-ins", "server", "clock", "files"]
 
 
 def test_a_low_limit_of_open_files_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,7 +5,7 @@ import typer.testing
 
 from quercus.cli import main
 from quercus.cli.main import app
-from quercus.specification.algorithms import DEFAULT
+from quercus.specification.learners import DEFAULT
 
 STORE = ("backup", "restore", "migrate", "check", "export", "import", "archive", "rebuild")
 LABELLING = ("label", "answers", "policy", "history")

@@ -7,7 +7,7 @@ import pytest
 from quercus.belief.errors import InvalidInput
 from quercus.client.results import Learner, Strategy
 from quercus.console.learner_form import LearnerForm, Setting
-from quercus.specification.algorithms import declarations
+from quercus.specification.learners import declarations
 from quercus.specification.parameter import Parameter
 
 NEAREST = Learner(
@@ -35,7 +35,7 @@ OTHER = Learner("other", "Without parameters.", ())
 
 def form(**given: str) -> LearnerForm:
     fields = {name.replace("__", "."): text for name, text in given.items()}
-    return LearnerForm((OTHER, NEAREST, FOREST), {"algorithm.name": "nearest"} | fields, {})
+    return LearnerForm((OTHER, NEAREST, FOREST), {"learner.name": "nearest"} | fields, {})
 
 
 @pytest.mark.parametrize(
@@ -49,16 +49,16 @@ def form(**given: str) -> LearnerForm:
 )  # fmt: skip
 def test_what_is_typed_is_of_the_declared_kind_or_stays_as_it_is(name: str, text: str, value: Any) -> None:
     """The last of these go to the server, whose error names the bound."""
-    fields = form(**{f"algorithm__{name}": text}).fields()
-    assert fields == {"algorithm": {"name": "nearest", name: value}, "strategy": None}
-    assert type(fields["algorithm"][name]) is type(value)
+    fields = form(**{f"learner__{name}": text}).fields()
+    assert fields == {"learner": {"name": "nearest", name: value}, "strategy": None}
+    assert type(fields["learner"][name]) is type(value)
 
 
 def test_empty_is_the_default() -> None:
-    empty = {f"algorithm__{each.name}": " " for each in NEAREST.parameters} | {"strategy.name": ""}
-    assert form(**empty).fields() == {"algorithm": {"name": "nearest"}, "strategy": None}
-    assert LearnerForm((OTHER,), {}, {}).fields() == {"algorithm": None, "strategy": None}
-    assert not LearnerForm((Learner("active-forest", "", ()),), {"algorithm.trees": ""}, {}).is_touched
+    empty = {f"learner__{each.name}": " " for each in NEAREST.parameters} | {"strategy.name": ""}
+    assert form(**empty).fields() == {"learner": {"name": "nearest"}, "strategy": None}
+    assert LearnerForm((OTHER,), {}, {}).fields() == {"learner": None, "strategy": None}
+    assert not LearnerForm((Learner("active-forest", "", ()),), {"learner.trees": ""}, {}).is_touched
     assert form(strategy__name="last").fields()["strategy"] == {"name": "last"}
 
 
@@ -76,16 +76,16 @@ def test_every_parameter_has_the_field_that_its_declaration_asks_for() -> None:
     assert (limit.words, limit.input_mode) == ((), "numeric")
     assert limit.hint == "Most rows; must be a whole number in [1, 9]. Default: no limit."
     chosen = Parameter("end", str, "a", "End", choices=("a", "b"), meaning_of_none="no end")
-    assert Setting("algorithm.end", chosen).options["none"] == "none: no end"
+    assert Setting("learner.end", chosen).options["none"] == "none: no end"
 
 
 def test_a_base_has_fields_once_it_is_chosen() -> None:
-    wood = form(algorithm__name="wood")
+    wood = form(learner__name="wood")
     assert (wood.base, wood.base_settings) == (None, [])
-    wood = form(algorithm__name="wood", algorithm__base__name="nearest", algorithm__base__rows="8")
-    assert [each.name for each in wood.base_settings][:2] == ["algorithm.base.rows", "algorithm.base.reach"]
-    assert wood.fields()["algorithm"] == {"name": "wood", "base": {"name": "nearest", "rows": 8}}
-    assert form(algorithm__name="wood", algorithm__base__name="wood").base is None
+    wood = form(learner__name="wood", learner__base__name="nearest", learner__base__rows="8")
+    assert [each.name for each in wood.base_settings][:2] == ["learner.base.rows", "learner.base.reach"]
+    assert wood.fields()["learner"] == {"name": "wood", "base": {"name": "nearest", "rows": 8}}
+    assert form(learner__name="wood", learner__base__name="wood").base is None
 
 
 def test_a_strategy_has_fields_once_it_is_chosen() -> None:
@@ -102,16 +102,16 @@ def test_a_strategy_has_fields_once_it_is_chosen() -> None:
 
 def test_a_choice_of_another_learner_is_not_shown_but_sent() -> None:
     """The server says that this learner has it not; nothing that was typed is dropped in silence."""
-    other = form(algorithm__name="other", algorithm__rows="8", strategy__name="last")
+    other = form(learner__name="other", learner__rows="8", strategy__name="last")
     assert (other.settings, other.strategy) == ([], None)
-    assert other.fields() == {"algorithm": {"name": "other", "rows": "8"}, "strategy": {"name": "last"}}
-    assert form(algorithm__name="gone").learner is OTHER  # the first, where the default is not installed
-    assert form(algorithm__name="gone").fields()["algorithm"] == {"name": "gone"}
+    assert other.fields() == {"learner": {"name": "other", "rows": "8"}, "strategy": {"name": "last"}}
+    assert form(learner__name="gone").learner is OTHER  # the first, where the default is not installed
+    assert form(learner__name="gone").fields()["learner"] == {"name": "gone"}
 
 
 def test_the_default_comes_first_and_faults_stand_beside_their_fields() -> None:
     learners = declarations()
-    found = LearnerForm(learners, {}, {"algorithm.trees": "is 0", "budget": "is -1"})
+    found = LearnerForm(learners, {}, {"learner.trees": "is 0", "budget": "is -1"})
     assert found.choices[0].name == found.learner.name == "active-forest"
     assert {each.name for each in found.choices} == {each.name for each in learners}
     assert [each.fault for each in found.settings if each.parameter.name == "trees"] == ["is 0"]
@@ -122,7 +122,7 @@ def test_the_default_comes_first_and_faults_stand_beside_their_fields() -> None:
 
 def test_a_number_that_no_message_can_hold_is_refused_with_its_bound() -> None:
     with pytest.raises(
-        InvalidInput, match=r"^algorithm\.rows: is 9{30}, must be one of all, or a whole number in"
+        InvalidInput, match=r"^learner\.rows: is 9{30}, must be one of all, or a whole number in"
     ):
-        form(algorithm__rows="9" * 30).check()
-    form(algorithm__rows="100", algorithm__reach="none").check()
+        form(learner__rows="9" * 30).check()
+    form(learner__rows="100", learner__reach="none").check()

@@ -25,7 +25,7 @@ from quercus.estimators.generate import (
     generated_module,
     main,
 )
-from quercus.specification.algorithms import algorithm_classes
+from quercus.specification.learners import learner_classes
 from quercus.trees import C45, Learner
 from quercus.trees.ask.strategies.committee import Committee
 
@@ -63,8 +63,8 @@ def test_the_estimators_are_current() -> None:
 
 
 def test_every_learner_has_an_estimator() -> None:
-    made = {type(getattr(estimators, each.name)()._make_algorithm()) for each in OURS}
-    assert made == set(algorithm_classes().values())
+    made = {type(getattr(estimators, each.name)()._make_learner()) for each in OURS}
+    assert made == set(learner_classes().values())
     assert {each.name for each in OURS} == set(estimators.__all__)
 
 
@@ -85,17 +85,17 @@ def test_a_strategy_is_named_or_given_and_survives_a_clone() -> None:
 
 def test_the_base_of_a_forest_is_an_estimator_of_a_tree() -> None:
     forest = clone(estimators.EvidentialForestClassifier(estimators.C45Classifier(min_branch=3)))
-    assert forest.set_params(base__min_branch=4)._make_algorithm().base == C45(min_branch=4)
+    assert forest.set_params(base__min_branch=4)._make_learner().base == C45(min_branch=4)
     for base in (forest, estimators.ActiveBeliefTreeClassifier(), "c45"):
         with pytest.raises(InvalidInput, match=r"base: is .*, must be an estimator of a tree"):
-            estimators.EvidentialForestClassifier(base)._make_algorithm()
+            estimators.EvidentialForestClassifier(base)._make_learner()
 
 
 @pytest.mark.parametrize("name", [each.name for each in OURS])
 def test_every_parameter_reaches_the_learner(name: str) -> None:
     """Each is set alone, to a value that is not its default, and is found in the learner."""
     kind = getattr(estimators, name)
-    default = kind()._make_algorithm()
+    default = kind()._make_learner()
     for field in fields(default):
         declared = field.metadata.get("parameter")
         if declared is None or field.name == "seed":
@@ -110,7 +110,7 @@ def test_every_parameter_reaches_the_learner(name: str) -> None:
                 break
         name = RENAMED.get(field.name, field.name)
         chosen = clone(kind(**{name: value}))
-        assert getattr(chosen._make_algorithm(), field.name) == value != getattr(default, field.name)
+        assert getattr(chosen._make_learner(), field.name) == value != getattr(default, field.name)
         assert chosen.get_params()[name] == value
 
 
@@ -141,10 +141,10 @@ def test_the_learner_of_another_package_gets_one(package: Path) -> None:
         "rows": 3, "n_estimators": 4, "norm": "city", "reach": None, "scaled": True, "random_state": None,
         "classes": None, "categorical_features": "from_dtype",
     }  # fmt: skip
-    learner = clone(kind(n_estimators=7, reach=0.5, random_state=1))._make_algorithm()
+    learner = clone(kind(n_estimators=7, reach=0.5, random_state=1))._make_learner()
     assert isinstance(learner, Learner)
     assert (learner.trees, learner.reach, learner.rows) == (7, 0.5, 3)  # type: ignore[attr-defined]
-    assert learner.seed == clone(kind(random_state=1))._make_algorithm().seed
+    assert learner.seed == clone(kind(random_state=1))._make_learner().seed
     said = inspect.cleandoc(kind.__doc__)
     assert said.startswith(
         "Classes of the nearest rows.\n\nRows are near if {their} values are.\n\nParameters\n"

@@ -30,7 +30,7 @@ from quercus.estimators import (
     TotalUncertaintyTreeClassifier,
 )
 from quercus.estimators.base import BeliefClassifier
-from quercus.specification import algorithms
+from quercus.specification import learners
 from quercus.specification.attributes import Numeric
 from quercus.trees import C45, Averaging, BeliefEntropy, E2m, Id3, TotalUncertainty
 from quercus.trees.learners.cells import Between
@@ -47,7 +47,7 @@ PAIRS = [
     (ID3Classifier(significance=0.05), Id3(significance=0.05)),
     (C45Classifier(confidence=None, min_branch=1), C45(confidence=None, min_branch=1)),
     (E2MTreeClassifier(pruning="likelihood", level=0.01, max_cuts=8),
-     E2m(max_cuts=8, pruning=algorithms.Pruning("likelihood", 0.01))),
+     E2m(max_cuts=8, pruning=learners.Pruning("likelihood", 0.01))),
     (BeliefTreeClassifier(max_depth=3), Averaging(max_depth=3)),
     (TotalUncertaintyTreeClassifier(lam=0.4, combine="mean"), TotalUncertainty(0.4, "mean")),
     (BeliefEntropyTreeClassifier(leaf="OBE", min_instances=9), BeliefEntropy("OBE", 9)),
@@ -71,9 +71,9 @@ def said(n: int = 150, seed: int = 3) -> list[Any]:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("estimator", "algorithm"), PAIRS, ids=lambda value: type(value).__name__)
-def test_the_model_is_the_algorithms(estimator: BeliefClassifier, algorithm: algorithms.Algorithm) -> None:
-    model = fit(algorithm, Table.of_classes(X, ATTRIBUTES, TARGETS, 3))
+@pytest.mark.parametrize(("estimator", "learner"), PAIRS, ids=lambda value: type(value).__name__)
+def test_the_model_is_the_learners(estimator: BeliefClassifier, learner: learners.SpecifiedLearner) -> None:
+    model = fit(learner, Table.of_classes(X, ATTRIBUTES, TARGETS, 3))
     expected = model.predict(X)
     found = clone(estimator).fit(X, Y)
     assert found.model_.trees == model.trees

@@ -33,7 +33,7 @@ def test_sets_and_ranges_are_fitted(kind: type) -> None:
 
 
 def test_a_set_in_parts_is_worked_by_hand() -> None:
-    """Of two suns and one rain, a row of either is two thirds sun."""
+    """After two suns and one rain, a row of either is two thirds sun."""
     sky = [["sun"], ["sun"], ["rain"], [{"sun", "rain"}]]
     model = ID3Classifier(min_instances=1).fit(sky, ["up", "up", "down", "down"])
     assert model.predict_proba([["sun"], ["rain"]]) == pytest.approx(

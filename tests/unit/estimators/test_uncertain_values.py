@@ -10,7 +10,7 @@ from quercus import estimators
 from quercus.client import Between as GivenBetween
 from quercus.estimators import ActiveBeliefTreeClassifier, ActiveForestClassifier
 from quercus.estimators.base import BeliefClassifier, TableClassifier, seed_of
-from quercus.specification.algorithms import algorithm_classes
+from quercus.specification.learners import learner_classes
 from quercus.trees import ActiveForest
 from quercus.trees.learners.cells import Between
 from quercus.trees.learners.learner import fit
@@ -52,12 +52,12 @@ def made(kind: type[BeliefClassifier]) -> BeliefClassifier:
 def learner_of(kind: type[BeliefClassifier]) -> str:
     estimator = made(kind)
     if isinstance(estimator, TableClassifier):
-        return estimator._make_algorithm().name
+        return estimator._make_learner().name
     return {ActiveBeliefTreeClassifier: "abc45", ActiveForestClassifier: "active-forest"}[kind]
 
 
 def test_there_is_an_estimator_of_every_learner() -> None:
-    assert {learner_of(kind) for kind in KINDS} == set(algorithm_classes())
+    assert {learner_of(kind) for kind in KINDS} == set(learner_classes())
 
 
 def served_model(fitted: BeliefClassifier) -> LearnedModel:

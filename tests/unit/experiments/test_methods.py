@@ -13,7 +13,7 @@ from quercus.experiments.datasets import BUILT_IN
 from quercus.experiments.folds import seed_of
 from quercus.experiments.problem import Problem, fold_of
 from quercus.experiments.strategies import STRATEGIES
-from quercus.specification.algorithms import algorithm_classes
+from quercus.specification.learners import learner_classes
 from quercus.specification.model import Specification
 from quercus.specification.parameter import parametric
 from quercus.specification.strategies import strategies
@@ -28,12 +28,10 @@ class Tomorrow(Id3):
 
 
 def test_every_learner_and_strategy_is_there() -> None:
-    compared = {
-        type(algorithm) for _, algorithm in learners.compared_algorithms(algorithm_classes()).values()
-    }
-    assert compared == set(algorithm_classes().values())
-    assert set(learners.compared_algorithms(algorithm_classes())) <= set(learners.LEARNERS)
-    more = learners.compared_algorithms({**algorithm_classes(), Tomorrow.name: Tomorrow})
+    compared = {type(learner) for _, learner in learners.compared_learners(learner_classes()).values()}
+    assert compared == set(learner_classes().values())
+    assert set(learners.compared_learners(learner_classes())) <= set(learners.LEARNERS)
+    more = learners.compared_learners({**learner_classes(), Tomorrow.name: Tomorrow})
     assert more[Tomorrow.name] == (Tomorrow.name, Tomorrow())
     assert {*strategies("tree"), *strategies("forest")} <= set(STRATEGIES)
     asking = {learners.ASKING_PREFIX + name for name in (*strategies("tree"), *strategies("forest"))}
@@ -62,7 +60,7 @@ def test_the_forest_asks_and_predicts_as_it_is_served(strategy: str) -> None:
         Frame(("a", "b", "c")),
         budget=answers,
         strategy=strategy,
-        algorithm=ActiveForest(seed=problem.integer_seed),
+        learner=ActiveForest(seed=problem.integer_seed),
     )
     served = grow_offline(
         specification,

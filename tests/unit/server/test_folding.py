@@ -15,7 +15,7 @@ from support.said import said
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.labelling.history import known_contour
 from quercus.server.growth import folding
 from quercus.server.growth.grower import Grower
@@ -279,7 +279,7 @@ def learns_again(**parameters: int) -> bytes:
             for name in ("X", "Y")
         ],
         classes=["p", "q"],
-        algorithm=to_proto({"name": "c45", **parameters}),
+        learner=to_proto({"name": "c45", **parameters}),
     )
     return complete_specification(specification).SerializeToString(deterministic=True)
 

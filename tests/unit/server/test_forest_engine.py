@@ -12,7 +12,7 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.belief.label import Label, precise, vacuous
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.labelling.event import Event, EventKind
 from quercus.server.growth.engines import ForestEngine, learns_again, tree_engine
 from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
@@ -35,7 +35,7 @@ from quercus.v1 import model_pb2, query_pb2
 FRAME = Frame(("a", "b", "c"))
 ATTRIBUTES = (Numeric("x"), Numeric("y"), Nominal("z", ("red", "green")))
 SPECIFICATION = Specification(
-    ATTRIBUTES, FRAME, budget=500, algorithm=ActiveForest(trees=8, seed=3), prediction_level=0.75
+    ATTRIBUTES, FRAME, budget=500, learner=ActiveForest(trees=8, seed=3), prediction_level=0.75
 )
 ROWS = 240
 ENTROPY = "entropy of the leaf, in bits"
@@ -205,7 +205,7 @@ def test_nothing_is_asked_without_a_budget_nor_of_who_refused() -> None:
     refusals = [event(6 + i, EventKind.REFUSAL, i + 1, None, 1.0, asked) for i in range(4)]
     engine = grown_of([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5), *refusals])
     assert [instance for instance, _ in engine.choose_queries(9)] == [5]
-    poor = tree_engine(Specification(ATTRIBUTES, FRAME, budget=0, algorithm=ActiveForest()))
+    poor = tree_engine(Specification(ATTRIBUTES, FRAME, budget=0, learner=ActiveForest()))
     poor.fold_events([InstanceColumns(1, values[:5], [said(vacuous(FRAME))] * 5)])
     assert poor.choose_queries(9) == ()
 
@@ -264,7 +264,7 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
             classes=FRAME.classes,
             budget=500,
             strategy=to_proto("memory-disagreement", "strategy"),
-            algorithm=to_proto({"name": "active-forest", "trees": 8, "seed": 3}),
+            learner=to_proto({"name": "active-forest", "trees": 8, "seed": 3}),
         )
     )
     respecified = replace(

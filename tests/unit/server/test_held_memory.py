@@ -17,7 +17,7 @@ from quercus.trees.likelihood import cell_cache
 ATTRIBUTES = tuple(Nominal(f"x{k}", ("a", "b", "c")) for k in range(4))
 FRAME = Frame(("o", "s", "x"))
 MODELS = {
-    "forest": Specification(ATTRIBUTES, FRAME, alpha=0.9, min_instances=20, algorithm=ActiveForest(trees=12)),
+    "forest": Specification(ATTRIBUTES, FRAME, alpha=0.9, min_instances=20, learner=ActiveForest(trees=12)),
     "tree": published_tree(ATTRIBUTES, FRAME, alpha=0.9, min_instances=20),
 }
 BATCH_ROWS, WARM_UP, MORE = 5, 300, 700

@@ -47,7 +47,7 @@ def test_alpha_by_counting_pairs(seed: int) -> None:
 
 
 def test_nothing_is_no_agreement() -> None:
-    """Where only one class was named, or nothing, chance explains all: there is no figure."""
+    """There is no figure where only one class was named, or nothing: chance explains all."""
     assert krippendorff_alpha(np.zeros((0, 2), np.int64)) is None
     assert krippendorff_alpha(np.array([[3, 0], [2, 0]])) is None
     assert cohen_kappa(np.zeros((2, 2), np.int64)) is None

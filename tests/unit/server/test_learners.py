@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.growth import learner_pool
 from quercus.server.growth.learner_pool import LearnerPool, LearningFailedError, RunningTask
 from quercus.server.growth.relearning import LearningTask
@@ -39,10 +39,10 @@ def learners(store: Store) -> Iterator[LearnerPool]:
     assert not any(Path(f"/proc/{pid}").exists() for pid in made.pids)
 
 
-def task(store: Store, model: str, algorithm: model_pb2.Plugin) -> LearningTask:
+def task(store: Store, model: str, learner: model_pb2.Plugin) -> LearningTask:
     """Make a model, with rows; the task to learn all but the last of them."""
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(3)]
-    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], learner=learner)
     store.create_model(model, complete_specification(message).SerializeToString(deterministic=True), budget=0)
     values = np.random.default_rng(1).normal(size=(ROWS, 3))
     labels = encode_sets((1 << (values[:, 0] > 0)).astype(np.uint64))

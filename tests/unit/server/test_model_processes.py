@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.growth import grower, model_processes
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.model_processes import ModelProcesses
@@ -56,9 +56,9 @@ def growing(store: Store, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 FOREST = to_proto({"name": "active-forest", "trees": 6})
 
 
-def create(store: Store, model: str, algorithm: model_pb2.Plugin = FOREST) -> None:
+def create(store: Store, model: str, learner: model_pb2.Plugin = FOREST) -> None:
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=model_pb2.NumericAttribute()) for k in range(4)]
-    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], learner=learner)
     store.create_model(model, complete_specification(message).SerializeToString(deterministic=True), budget=0)
 
 

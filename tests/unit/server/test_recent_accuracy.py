@@ -10,14 +10,24 @@ from support.published import published_tree
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.growth.engines import tree_engine
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.relearning import LearningTask, learn_model
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.reports import accuracy_in
 from quercus.specification.attributes import Numeric
-from quercus.storage import Event, EventKind, InstanceColumns, Store
+from quercus.storage import (
+    AgendaEntry,
+    Event,
+    EventKind,
+    InstanceColumns,
+    KnownModel,
+    Statement,
+    StatementBatch,
+    Store,
+    Words,
+)
 from quercus.trees import AccuracyBlock
 from quercus.v1 import model_pb2
 
@@ -31,10 +41,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def create(store: Store, kind: model_pb2.NumericAttribute, algorithm: model_pb2.Plugin) -> None:
+def create(
+    store: Store, kind: model_pb2.NumericAttribute, learner: model_pb2.Plugin, budget: int = 0
+) -> None:
     attributes = [model_pb2.Attribute(name=f"x{k}", numeric=kind) for k in range(2)]
-    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], algorithm=algorithm)
-    store.create_model("m", complete_specification(message).SerializeToString(deterministic=True), budget=0)
+    message = model_pb2.Specification(attributes=attributes, classes=["p", "q"], learner=learner)
+    store.create_model(
+        "m", complete_specification(message).SerializeToString(deterministic=True), budget=budget
+    )
 
 
 def push(store: Store, rows: int, *, told: bool = True, lie: bool = False) -> None:
@@ -87,7 +101,7 @@ def test_an_answer_counts_once_for_its_row() -> None:
     for sequence, mask in ((22, 3), (23, 2), (24, 1), (25, None), (26, 2)):
         engine.fold_events([correction(sequence, mask)])
         engine.grown_trees({})
-    assert engine.accuracy == (AccuracyBlock(2, 2, 2, 2.0),)
+    assert engine.accuracy == (AccuracyBlock(2, 2, 2, 2.0, 2, 2.0, ((1, 1, 2),)),)
 
 
 def correction(sequence: int, mask: int | None) -> Event:
@@ -139,3 +153,42 @@ def test_a_model_that_learns_again_judges_the_trees_before(store: Store) -> None
         found = sum(accuracy_in(store.get_model("m").report), AccuracyBlock())
         assert found.rows == expected
     assert found.right > 85
+
+
+@pytest.mark.parametrize("learner", ["c45"])
+def test_answers_to_queries_and_other_labels_are_told_apart(store: Store, learner: str) -> None:
+    """120 rows come labelled, of 20 a query is answered, and of 30 the label is stated unasked."""
+    create(store, BINS, to_proto(learner), budget=30)
+    key = store.get_model("m").key
+    grower = Grower(store, interval_s=0.0)
+
+    def grown() -> AccuracyBlock:
+        if learner != "c45":
+            return grow(grower, store)
+        committed = store.get_model("m").sequence_committed
+        learned = learn_model(store, LearningTask("m", key, committed))
+        store.publish("m", as_of=committed, snapshot=learned.snapshot, agenda=None, report=learned.report)
+        return sum(accuracy_in(learned.report), AccuracyBlock())
+
+    push(store, 60)
+    grown()
+    push(store, 60)
+    first = grown()
+    assert first.rows == first.unasked_rows >= 60
+    assert first.unasked_expected == pytest.approx(first.expected)
+    push(store, 60, told=False)
+    grown()
+    waiting = list(store.page_details("m", 0, 200).histories)[120:]
+    agenda = [AgendaEntry(instance, b"[[],null,null,[]]", b"") for instance in waiting[:20]]
+    store.publish_agenda("m", as_of=store.get_model("m").sequence_committed, agenda=agenda, key=key)
+    for query in store.lease("m", "ann", 20, 60.0).queries:
+        store.answer("m", query.number, query.token, Words(encode(ClassSet(1))), KnownModel(2))
+    said = [Statement(f"i{150 + k}", "ann", encode(ClassSet(1))) for k in range(30)]
+    store.state("m", StatementBatch("r", said), KnownModel(2))
+    found = grown()
+    assert (found.rows, found.unasked_rows) == (first.rows + 50, first.unasked_rows + 30)
+    assert found.unasked_expected < found.expected
+    assert sum(count for _, _, count in found.confusion) == found.precise_rows
+    assert sum(count for predicted, holds, count in found.confusion if predicted == holds) == found.right
+    assert sum(count for _, holds, count in found.confusion if holds == 0) >= 50
+    assert model_pb2.GrowthReport.FromString(store.get_model("m").report).accuracy.labelled_rows == 170

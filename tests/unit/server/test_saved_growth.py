@@ -19,7 +19,7 @@ from support.published import published_message
 
 from quercus.belief.codec import encode, encode_sets
 from quercus.belief.label import ClassSet
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.growth import saved_growth
 from quercus.server.growth.engines import TreeEngine, tree_engine
 from quercus.server.growth.folding import LogFolder
@@ -128,14 +128,14 @@ def folded(store: Store, engine: TreeEngine, after: int, until: int) -> None:
     assert segment.last == until
 
 
-@pytest.mark.parametrize("algorithm", ["abc45", "e2m"])
-def test_the_tree_is_the_same_wherever_the_log_was_cut(store: Store, algorithm: str) -> None:
+@pytest.mark.parametrize("learner", ["abc45", "e2m"])
+def test_the_tree_is_the_same_wherever_the_log_was_cut(store: Store, learner: str) -> None:
     spoken(store)
     push(store, 20)
     stored = specification()
-    if algorithm == "e2m":
+    if learner == "e2m":
         message = model_pb2.Specification.FromString(stored)
-        message.algorithm.name = "e2m"
+        message.learner.name = "e2m"
         stored = message.SerializeToString()
     given_, end = specification_of(stored), store.get_model("m").sequence_committed
     whole = tree_engine(given_)
@@ -360,7 +360,7 @@ def test_a_forest_whose_grower_was_killed_goes_on_as_that_of_the_whole_log(
 ) -> None:
     message = model_pb2.Specification.FromString(specification(budget=40))
     message.ClearField("strategy")
-    message.algorithm.CopyFrom(to_proto({"name": "active-forest", "trees": 7}))
+    message.learner.CopyFrom(to_proto({"name": "active-forest", "trees": 7}))
     stored = complete_specification(message).SerializeToString(deterministic=True)
     url = f"sqlite:///{tmp_path / 'forest.db'}"
     with Store.open(url) as store:

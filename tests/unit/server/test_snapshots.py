@@ -10,8 +10,8 @@ from quercus.belief.frame import Frame
 from quercus.belief.mass import MassFunction
 from quercus.server.wire import snapshots
 from quercus.server.wire.trees import TreeClassifier, decode_snapshot, encode_head
-from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import SpecifiedLearner
 from quercus.storage.records import Snapshot
 from quercus.trees import C45, ActiveForest, Averaging, BeliefEntropy, E2m, Forest, TotalUncertainty
 from quercus.trees.learners.cells import Between, UncertainValues, Value
@@ -98,7 +98,7 @@ def test_every_column_comes_back(flat: FlatTree) -> None:
     assert columns(found) == columns(flat)
     message = decode_snapshot("m", Snapshot(3, 9, data, 0.0))
     assert (message.name, message.version, message.as_of) == ("models/m/trees/3", 3, 9)
-    assert (message.algorithm, message.member, len(message.members)) == ("abc45", 0, 1)
+    assert (message.learner, message.member, len(message.members)) == ("abc45", 0, 1)
     assert (message.members[0].nodes, message.members[0].leaves) == (flat.size, flat.leaf_count)
     assert list(message.nodes.counts) == flat.count.tolist()
     assert (list(message.nodes.thresholds), list(message.nodes.masses)) == ([], [])
@@ -139,7 +139,7 @@ def test_a_format_of_another_version_is_refused() -> None:
             read(other)
 
 
-ALGORITHMS: dict[str, Algorithm] = {
+LEARNERS: dict[str, SpecifiedLearner] = {
     "e2m": E2m(),
     "c45": C45(),
     "averaging": Averaging(),
@@ -158,7 +158,7 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
-def learned(algorithm: Algorithm) -> LearnedModel:
+def learned(learner: SpecifiedLearner) -> LearnedModel:
     rng = np.random.default_rng(0)
     classes = rng.integers(0, 3, 60)
     colour = np.where(rng.random(60) < 0.3, rng.integers(0, 3, 60), classes)
@@ -167,13 +167,13 @@ def learned(algorithm: Algorithm) -> LearnedModel:
     masses = [
         MassFunction.of(3, {1 << c: 0.7, 7: 0.3} if i % 3 else {1 << c: 1.0}) for i, c in enumerate(classes)
     ]
-    return fit(algorithm, Table.of_masses(values, ATTRIBUTES, masses))
+    return fit(learner, Table.of_masses(values, ATTRIBUTES, masses))
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> None:
-    whole_model = learned(algorithm)
-    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_a_stored_model_predicts_as_the_learned_one(learner: SpecifiedLearner) -> None:
+    whole_model = learned(learner)
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), learner=learner)
     data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
     stored = snapshots.read_snapshot(data)
     back = restore_model(stored.form, stored.columns, ATTRIBUTES, 3, ((), ()))
@@ -191,10 +191,10 @@ def test_a_stored_model_predicts_as_the_learned_one(algorithm: Algorithm) -> Non
             assert list(mine.masses or ()) == list(theirs.masses or ())
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS.values(), ids=ALGORITHMS)
-def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None:
-    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    for whole_model in (learned(algorithm), algorithm.vacuous_model(ATTRIBUTES, 3)):
+@pytest.mark.parametrize("learner", LEARNERS.values(), ids=LEARNERS)
+def test_answers_carry_masses_and_sets_when_wanted(learner: SpecifiedLearner) -> None:
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), learner=learner)
+    for whole_model in (learned(learner), learner.vacuous_model(ATTRIBUTES, 3)):
         data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), whole_model)
         classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
         cells = UncertainValues.of_rows([[0, 0.1], [None, Between(0.2, 1.8)], [0, 0.1]], ATTRIBUTES)
@@ -207,11 +207,11 @@ def test_answers_carry_masses_and_sets_when_wanted(algorithm: Algorithm) -> None
         assert not classifier.classify(cells).masses
 
 
-@pytest.mark.parametrize("name", [name for name in ALGORITHMS if " of " not in name])  # of one tree
+@pytest.mark.parametrize("name", [name for name in LEARNERS if " of " not in name])  # of one tree
 def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
-    algorithm = ALGORITHMS[name]
-    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(algorithm))
+    learner = LEARNERS[name]
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), learner=learner)
+    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(learner))
     classifier = TreeClassifier.of(1, Snapshot(1, 1, data, 0.0), specification)
     rows: list[list[Value]] = [[k % 4, x] for k in range(4) for x in (-1.0, 0.4, 1.6, None)]
     rows += [[None, Between(0.2, 1.8)], [frozenset({0, 2}), 1.0]]
@@ -229,9 +229,9 @@ def test_a_row_alone_is_answered_as_among_others(name: str) -> None:
 
 
 def test_the_tree_of_one_class_against_the_rest_names_both() -> None:
-    algorithm = ALGORITHMS["forest of total uncertainty"]
-    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), algorithm=algorithm)
-    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(algorithm))
+    learner = LEARNERS["forest of total uncertainty"]
+    specification = published_tree(ATTRIBUTES, Frame(("p", "q", "r")), learner=learner)
+    data = snapshots.encode_snapshot(encode_head(specification, ((), ()), NAMES), learned(learner))
     message = decode_snapshot("m", Snapshot(1, 1, data, 0.0), 4)
     assert [list(member.classes) for member in message.members] == 2 * [
         ["p", "not p"],

@@ -3,14 +3,14 @@
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.client.algorithms import to_proto
+from quercus.client.plugins import to_proto
 from quercus.server.wire.models import (
     complete_specification,
     decode_specification,
     stored_specification,
     updated_specification,
 )
-from quercus.specification.algorithms import algorithm_classes, has_base
+from quercus.specification.learners import has_base, learner_classes
 from quercus.specification.plugins import served_parameters
 from quercus.specification.strategies import MARGIN, RECOMMENDED, strategies
 from quercus.trees import ActiveForest
@@ -25,13 +25,13 @@ def specification() -> model_pb2.Specification:
 
 def test_a_new_model_is_a_forest_with_its_strategy() -> None:
     new = specification()
-    assert (new.algorithm.name, new.strategy.name) == ("active-forest", MARGIN)
-    assert decode_specification(new).algorithm == ActiveForest()
+    assert (new.learner.name, new.strategy.name) == ("active-forest", MARGIN)
+    assert decode_specification(new).learner == ActiveForest()
 
 
 def test_parameters_of_a_strategy_are_checked_and_kept_as_they_are_declared() -> None:
     new = specification()
-    new.algorithm.CopyFrom(model_pb2.Plugin(name="abc45"))
+    new.learner.CopyFrom(model_pb2.Plugin(name="abc45"))
     new.strategy.CopyFrom(model_pb2.Plugin(name="committee"))
     new.strategy.parameters["cover"].integer = 1
     new.strategy.parameters["explore"].integer = 4
@@ -52,22 +52,22 @@ def test_parameters_of_a_strategy_are_checked_and_kept_as_they_are_declared() ->
         complete_specification(new)
 
 
-@pytest.mark.parametrize("name", sorted(algorithm_classes()))
+@pytest.mark.parametrize("name", sorted(learner_classes()))
 def test_every_parameter_is_written_down_so_that_a_model_means_the_same_for_ever(name: str) -> None:
-    kind = algorithm_classes()[name]
+    kind = learner_classes()[name]
     new = specification()
-    new.algorithm.CopyFrom(model_pb2.Plugin(name=name))
+    new.learner.CopyFrom(model_pb2.Plugin(name=name))
     new.ClearField("prediction_level")
     new.ClearField("min_instances")
     for strategy in strategies(kind.asks).values():
         new.strategy.CopyFrom(model_pb2.Plugin(name=strategy.name))
         told = complete_specification(new)
-        assert set(told.algorithm.parameters) == {each.name for each in served_parameters(kind)}
+        assert set(told.learner.parameters) == {each.name for each in served_parameters(kind)}
         assert set(told.strategy.parameters) == {each.name for each in served_parameters(strategy)}
-        assert told.algorithm.HasField("base") == has_base(kind)
+        assert told.learner.HasField("base") == has_base(kind)
         without = model_pb2.Specification()
         without.CopyFrom(told)
-        without.algorithm.CopyFrom(new.algorithm)
+        without.learner.CopyFrom(new.learner)
         without.strategy.CopyFrom(new.strategy)
         assert decode_specification(told) == decode_specification(without)
         assert complete_specification(told) == told
@@ -77,7 +77,7 @@ def test_a_specification_stored_without_defaults_is_read_with_those_of_today() -
     new = specification()
     earlier = model_pb2.Specification()
     earlier.CopyFrom(new)
-    earlier.algorithm.CopyFrom(model_pb2.Plugin(name=new.algorithm.name))
+    earlier.learner.CopyFrom(model_pb2.Plugin(name=new.learner.name))
     earlier.strategy.CopyFrom(model_pb2.Plugin(name=new.strategy.name))
     assert stored_specification(earlier.SerializeToString()) == new
     earlier.strategy.CopyFrom(model_pb2.Plugin(name="gone", package="acme 2.1"))
@@ -86,7 +86,7 @@ def test_a_specification_stored_without_defaults_is_read_with_those_of_today() -
 
 def test_the_parameters_of_a_strategy_change_with_it() -> None:
     current = specification()
-    current.algorithm.CopyFrom(model_pb2.Plugin(name="abc45"))
+    current.learner.CopyFrom(model_pb2.Plugin(name="abc45"))
     current.strategy.CopyFrom(to_proto({"name": "committee", "cover": 0.1, "explore": 3}, "strategy"))
     request = model_pb2.UpdateModelRequest()
     request.update_mask.paths.append("strategy")
@@ -132,26 +132,22 @@ def test_values_have_their_declared_types_whatever_was_sent() -> None:
     """Specifications are compared as bytes."""
     sent = model_pb2.Plugin(name="id3")
     sent.parameters["significance"].integer = 1
-    with pytest.raises(
-        InvalidInput, match=r"specification.algorithm.significance: is 1, must lie in \(0, 1\)"
-    ):
-        complete_specification(model_pb2.Specification(algorithm=sent))
+    with pytest.raises(InvalidInput, match=r"specification.learner.significance: is 1, must lie in \(0, 1\)"):
+        complete_specification(model_pb2.Specification(learner=sent))
     sent = model_pb2.Plugin(name="total-uncertainty")
     sent.parameters["lam"].integer = 1
     new = specification()
-    new.algorithm.CopyFrom(sent)
+    new.learner.CopyFrom(sent)
     new.ClearField("strategy")
     new.ClearField("prediction_level")
-    assert complete_specification(new).algorithm.parameters["lam"].number == 1.0
+    assert complete_specification(new).learner.parameters["lam"].number == 1.0
     sent.parameters["lame"].number = 1.0
-    new.algorithm.CopyFrom(sent)
+    new.learner.CopyFrom(sent)
     with pytest.raises(
-        InvalidInput, match=r"specification.algorithm.lame: is not a parameter of total-uncertainty"
+        InvalidInput, match=r"specification.learner.lame: is not a parameter of total-uncertainty"
     ):
         complete_specification(new)
     sent = model_pb2.Plugin(name="c45", base=model_pb2.Plugin(name="id3"))
-    new.algorithm.CopyFrom(sent)
-    with pytest.raises(
-        InvalidInput, match=r"specification.algorithm.base.name: is 'id3', but c45 has no base"
-    ):
+    new.learner.CopyFrom(sent)
+    with pytest.raises(InvalidInput, match=r"specification.learner.base.name: is 'id3', but c45 has no base"):
         complete_specification(new)

@@ -4,8 +4,8 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Algorithm, Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning, SpecifiedLearner
 from quercus.specification.model import Specification
 from quercus.specification.strategies import MARGIN, RECOMMENDED
 from quercus.trees import C45, Abc45, ActiveForest, BeliefEntropy, E2m, Forest
@@ -24,13 +24,13 @@ def test_defaults() -> None:
         100,
     )
     assert spec.strategy.name == MARGIN
-    assert spec.algorithm == ActiveForest()
+    assert spec.learner == ActiveForest()
     assert (spec.prediction_level, spec.split_significance) == (0.75, 10.0)
     assert (SIZE.bins, SIZE.edges, SIZE.missing) == (4, (), "branch")
 
 
 @pytest.mark.parametrize(
-    ("algorithm", "least", "level"),
+    ("learner", "least", "level"),
     [
         (Abc45(), 2, 0.15),
         (C45(min_instances=7), 7, 0.15),
@@ -39,26 +39,26 @@ def test_defaults() -> None:
         (ActiveForest(prediction_level=0.6), 2, 0.6),
     ],
 )
-def test_what_is_not_given_is_the_default_of_the_algorithm(
-    algorithm: Algorithm, least: int, level: float
+def test_what_is_not_given_is_the_default_of_the_learner(
+    learner: SpecifiedLearner, least: int, level: float
 ) -> None:
-    spec = Specification((SIZE,), FRAME, algorithm=algorithm)
+    spec = Specification((SIZE,), FRAME, learner=learner)
     assert (spec.min_instances, spec.prediction_level) == (least, level)
-    again = Specification((SIZE,), FRAME, min_instances=3, prediction_level=0.4, algorithm=algorithm)
+    again = Specification((SIZE,), FRAME, min_instances=3, prediction_level=0.4, learner=learner)
     assert (again.min_instances, again.prediction_level) == (3, 0.4)
 
 
 def test_the_splits_of_a_model_are_tested_and_those_of_the_library_are_not() -> None:
     """The tree of the papers is the library's; what the service grows is what measures best."""
     assert (Abc45().split_significance, E2m().split_significance) == (0.0, 0.0)
-    assert Specification((SIZE,), FRAME, algorithm=Abc45()).algorithm == Abc45(split_significance=10.0)
+    assert Specification((SIZE,), FRAME, learner=Abc45()).learner == Abc45(split_significance=10.0)
 
 
 def test_the_tree_beside_a_forest_may_be_pruned() -> None:
     pruning = Pruning("likelihood")
     assert Specification((SIZE,), FRAME, pruning=pruning).pruning == pruning
     with pytest.raises(InvalidInput, match="pruning: is given, but c45 is pruned by parameters of its own"):
-        Specification((SIZE,), FRAME, pruning=pruning, algorithm=C45())
+        Specification((SIZE,), FRAME, pruning=pruning, learner=C45())
 
 
 def test_a_strategy_is_of_the_forest_that_asks_or_of_a_tree() -> None:
@@ -66,19 +66,19 @@ def test_a_strategy_is_of_the_forest_that_asks_or_of_a_tree() -> None:
     assert (
         Specification((SIZE,), FRAME, strategy="memory-disagreement").strategy.name == "memory-disagreement"
     )
-    assert Specification((SIZE,), FRAME, algorithm=C45()).strategy.name == RECOMMENDED
+    assert Specification((SIZE,), FRAME, learner=C45()).strategy.name == RECOMMENDED
     reason = "is 'published', must be one of margin, memory-disagreement; 'published' is for models"
     with pytest.raises(InvalidInput, match=f"strategy: {reason} whose tree asks"):
         Specification((SIZE,), FRAME, strategy="published")
     reason = "is 'margin', must be one of .*published, .*; 'margin' is for models whose forest asks"
     with pytest.raises(InvalidInput, match=f"strategy: {reason}"):
-        Specification((SIZE,), FRAME, strategy="margin", algorithm=E2m())
+        Specification((SIZE,), FRAME, strategy="margin", learner=E2m())
 
 
 def test_a_learner_that_learns_from_all_rows_has_no_memory() -> None:
     assert Specification((SIZE,), FRAME, memory_rows=500).memory_rows == 500
     with pytest.raises(InvalidInput, match="memory_rows: is 500, but c45 learns from all rows"):
-        Specification((SIZE,), FRAME, memory_rows=500, algorithm=C45())
+        Specification((SIZE,), FRAME, memory_rows=500, learner=C45())
     with pytest.raises(InvalidInput, match=r"memory_rows: is 0, must be a whole number in \[1, 1000000\]"):
         Specification((SIZE,), FRAME, memory_rows=0)
 

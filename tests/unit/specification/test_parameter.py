@@ -8,13 +8,13 @@ import pytest
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification import parameters
-from quercus.specification.algorithms import algorithm_classes
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import learner_classes
 from quercus.specification.model import Specification
 from quercus.specification.parameter import Parameter, parameters_of
 
 DECLARED = [value for value in vars(parameters).values() if isinstance(value, Parameter)]
-CLASSES = [*algorithm_classes().values(), Nominal, Numeric, Specification]
+CLASSES = [*learner_classes().values(), Nominal, Numeric, Specification]
 
 
 @pytest.mark.parametrize("parameter", DECLARED, ids=lambda parameter: parameter.name)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from quercus.belief.errors import InvalidInput
-from quercus.specification.algorithms import ACTIVE_FOREST, Algorithm, algorithm_classes, declarations
+from quercus.specification.learners import ACTIVE_FOREST, SpecifiedLearner, declarations, learner_classes
 from quercus.specification.plugins import (
     GROUPS,
     LEARNERS,
@@ -63,7 +63,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 def test_ours_are_installed_under_their_own_names() -> None:
     for group in GROUPS:
         assert {package_of(each) for each in plugins(group)} == {OURS}
-    for name, each in algorithm_classes().items():
+    for name, each in learner_classes().items():
         assert each.name == name
     assert {*strategies("tree"), *strategies("forest")} == set(plugin_names(STRATEGIES))
 
@@ -79,18 +79,18 @@ def test_one_of_another_package_is_there_like_ours(install: Install) -> None:
         "mine" in declarations()[-2].bases
         or "mine" in next(each for each in declarations() if each.bases).bases
     )
-    assert plugin_class(Algorithm, "mine")(min_instances=3).min_instances == 3
+    assert plugin_class(SpecifiedLearner, "mine")(min_instances=3).min_instances == 3
 
 
 def test_a_package_that_is_not_chosen_is_not_used(install: Install) -> None:
     install("acme", LEARNERS, "mine = acme_learner:Mine", PARAMETRIC)
     use_packages(["quercus"])
     with pytest.raises(InvalidInput, match=r"name: is 'mine', must be one of abc45, .*total-uncertainty$"):
-        plugin_class(Algorithm, "mine")
+        plugin_class(SpecifiedLearner, "mine")
     assert "acme_learner" not in sys.modules
     use_packages(["acme"])
-    assert plugin_class(Algorithm, "mine").name == "mine"
-    assert plugin_class(Algorithm, ACTIVE_FOREST).name == ACTIVE_FOREST
+    assert plugin_class(SpecifiedLearner, "mine").name == "mine"
+    assert plugin_class(SpecifiedLearner, ACTIVE_FOREST).name == ACTIVE_FOREST
     with pytest.raises(
         PluginError, match="'nobody' is no installed package with plug-ins; installed are: acme"
     ):
@@ -104,16 +104,16 @@ def test_a_model_of_a_package_that_is_not_chosen_says_what_to_do(install: Instal
         "a learner of the package acme 1.0, which this server does not use. Add acme to its setting plugins"
     )
     with pytest.raises(InvalidInput, match=f"name: is 'mine', {said} and restart the server"):
-        plugin_class(Algorithm, "mine", "acme 1.0")
+        plugin_class(SpecifiedLearner, "mine", "acme 1.0")
 
 
 def test_of_two_packages_with_one_name_neither_is_chosen(install: Install) -> None:
     install("acme", LEARNERS, "id3 = acme_learner:Mine", PARAMETRIC)
     said = "is brought by quercus.trees.learners.id3:Id3 of quercus .* and acme_learner:Mine of acme 1.0: uninstall one"
     with pytest.raises(InvalidInput, match=f"name: is 'id3', {said}"):
-        plugin_class(Algorithm, "id3")
-    assert "id3" not in algorithm_classes()
-    assert "c45" in algorithm_classes()
+        plugin_class(SpecifiedLearner, "id3")
+    assert "id3" not in learner_classes()
+    assert "c45" in learner_classes()
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_of_two_packages_with_one_name_neither_is_chosen(install: Install) -> No
         ("import no_such_thing", "cannot be imported: No module named 'no_such_thing'"),
         ("Other = 1", "cannot be imported: module 'broken' has no attribute 'Mine'"),
         ("1 / 0", "cannot be imported: division by zero"),
-        ("Mine = 7", "which is not derived from quercus.specification.algorithms.Algorithm"),
-        ("class Mine: pass", "which is not derived from quercus.specification.algorithms.Algorithm"),
+        ("Mine = 7", "which is not derived from quercus.specification.learners.SpecifiedLearner"),
+        ("class Mine: pass", "which is not derived from quercus.specification.learners.SpecifiedLearner"),
         (LEARNER, "which is not decorated with quercus.specification.parameter.parametric"),
         (PARAMETRIC.replace("mine", "theirs"), "which calls itself 'theirs'"),
     ],
@@ -133,10 +133,10 @@ def test_a_broken_one_says_so_and_harms_no_other(install: Install, source: str, 
     with pytest.raises(
         InvalidInput, match=r"name: is 'mine', is brought by broken:Mine of acme 1\.0, which "
     ) as caught:
-        plugin_class(Algorithm, "mine")
+        plugin_class(SpecifiedLearner, "mine")
     assert caught.value.reason.endswith(said)
-    assert "mine" not in algorithm_classes()
-    assert "id3" in algorithm_classes()
+    assert "mine" not in learner_classes()
+    assert "id3" in learner_classes()
 
 
 @pytest.mark.parametrize("name", ["my_rule", "My-Rule", "my rule", "my--rule", "-rule", "règle"])
@@ -146,9 +146,9 @@ def test_a_name_that_nobody_can_ask_for_is_refused(install: Install, name: str) 
     said = f"is brought by acme_learner:Mine of acme 1.0 as '{name}', which is no name of lower-case letters, digits"
     for asked in (name, name.replace("_", "-")):
         with pytest.raises(InvalidInput, match=f"name: is '{asked}', {said}"):
-            plugin_class(Algorithm, asked)
-    assert name not in algorithm_classes()
-    assert "id3" in algorithm_classes()
+            plugin_class(SpecifiedLearner, asked)
+    assert name not in learner_classes()
+    assert "id3" in learner_classes()
 
 
 def test_a_strategy_with_such_a_name_is_refused_too(install: Install) -> None:
@@ -166,7 +166,7 @@ def test_the_package_of_a_model_is_named_where_it_is_missing() -> None:
         r"Install it \(pip install acme\) and restart the server\.$"
     )
     with pytest.raises(InvalidInput, match=f"name: is 'mine', a learner {absent}"):
-        plugin_class(Algorithm, "mine", "acme 2.1")
+        plugin_class(SpecifiedLearner, "mine", "acme 2.1")
     with pytest.raises(InvalidInput, match=f"name: is 'mine', a strategy {absent}"):
         strategy_class("mine", "tree", "acme 2.1")
-    assert load_plugin(LEARNERS, "c45") is plugin_class(Algorithm, "c45", "acme 2.1")
+    assert load_plugin(LEARNERS, "c45") is plugin_class(SpecifiedLearner, "c45", "acme 2.1")

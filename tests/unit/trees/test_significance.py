@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 from support.growing import abc45, id3
 
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning
 from quercus.trees.learners.pruning import prune_chi_square
 from quercus.trees.learners.table import Table
 from quercus.trees.likelihood.cells import Cells

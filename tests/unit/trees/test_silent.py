@@ -6,8 +6,8 @@ from support.growing import abc45, e2m
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal
+from quercus.specification.learners import Pruning
 from quercus.trees import Abc45, E2m, Forest
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.growth.abc45 import induce
@@ -128,8 +128,8 @@ def test_pruning_keeps_it(kind: str) -> None:
 
 
 def test_every_prediction_says_so() -> None:
-    for algorithm in (Abc45(alpha=0.9), E2m()):
-        model = fit(algorithm, table(CODES, LABELS))
+    for learner in (Abc45(alpha=0.9), E2m()):
+        model = fit(learner, table(CODES, LABELS))
         said = model.predict([[2.0]])
         assert (said.klass[0], said.theta[0].tolist()) == (1, pytest.approx(ROOT))
         open_: list[list[Value]] = [[frozenset({0, 2})], [None]]

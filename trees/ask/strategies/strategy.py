@@ -7,7 +7,7 @@ random it draws from a seed that the evidence sets.
 The service asks the strategy that a specification names through `quercus.trees.growth.stream.GrowthState.agenda`.
 An offline loop does the same, with the same objects::
 
-    specification = Specification(attributes, frame, alpha, 60, strategy=Committee(cover=0.1), algorithm=Abc45())
+    specification = Specification(attributes, frame, alpha, 60, strategy=Committee(cover=0.1), learner=Abc45())
     state = grow(GrowthState.initial(specification), [Observed(values, contours)])
     while queries := state.agenda(1):
         (query,) = queries

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
 from quercus.kernels.growth import NONE
-from quercus.specification.algorithms import Pruning
+from quercus.specification.learners import Pruning
 from quercus.trees.ask.query import QueryContext
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.incremental.evidence import RowEvidence

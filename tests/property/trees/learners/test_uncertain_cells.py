@@ -81,7 +81,7 @@ def test_an_id3_tree_is_the_plain_one(seed: int):
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda each: type(each).__name__)
 @pytest.mark.parametrize("attribute", [0, 1])
 def test_the_gains_of_a_root_are_those_of_rows_divided_by_hand(learner: Learner, attribute: int):
-    """Of one attribute, an uncertain row is one of several rows with known values, whose weights sum to its own."""
+    """An uncertain row of one attribute is one of several rows with known values, whose weights sum to its own."""
     rows = [[row[attribute]] for row in random_rows(3)]
     if attribute == 1:  # at one threshold
         rows = [[row[0] if is_open(row[0]) else float(row[0] >= 4) * 8.0] for row in rows]

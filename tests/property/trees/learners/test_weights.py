@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from support.growing import abc45, e2m
 
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning
 from quercus.trees.learners.table import Table
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node

@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 from support.growing import abc45, e2m, grow_forest
 
 from quercus.belief.errors import InvalidInput
-from quercus.specification.algorithms import Pruning
 from quercus.specification.attributes import Nominal, Numeric
+from quercus.specification.learners import Pruning
 from quercus.specification.parameters import CANDIDATE_CUTS
 from quercus.trees import Abc45, E2m
 from quercus.trees.growth.batch import OpenNode

@@ -7,8 +7,8 @@ from quercus.belief.evidence import ReportedLabel
 from quercus.belief.frame import Frame
 from quercus.belief.label import ClassSet, Label, Masses, Plausibilities
 from quercus.belief.mass import MassFunction
-from quercus.specification.algorithms import Algorithm
 from quercus.specification.attributes import Numeric
+from quercus.specification.learners import SpecifiedLearner
 from quercus.specification.model import Specification
 from quercus.trees import Averaging, BeliefEntropy, TotalUncertainty
 from quercus.trees.learners.learner import fit
@@ -28,8 +28,8 @@ LOW: list[Label] = [  # none of which has a class of plausibility 1
 ]
 
 
-def evidence_of(algorithm: Algorithm, labels: list[Label]) -> LoggedEvidence:
-    evidence = LoggedEvidence(Specification(ATTRIBUTES, Frame(("a", "b", "c")), algorithm=algorithm))
+def evidence_of(learner: SpecifiedLearner, labels: list[Label]) -> LoggedEvidence:
+    evidence = LoggedEvidence(Specification(ATTRIBUTES, Frame(("a", "b", "c")), learner=learner))
     evidence.observe(VALUES, labels)
     evidence.add_label(2, ReportedLabel(ClassSet(1), 0.5))
     return evidence
@@ -49,12 +49,12 @@ def test_what_a_class_and_the_others_share_is_that_of_the_mass_functions() -> No
 
 
 @pytest.mark.parametrize(
-    "algorithm", [Averaging(), TotalUncertainty(0.5), BeliefEntropy("OBE"), BeliefEntropy("LBE")]
+    "learner", [Averaging(), TotalUncertainty(0.5), BeliefEntropy("OBE"), BeliefEntropy("LBE")]
 )
-def test_a_model_of_the_log_is_that_of_its_mass_functions(algorithm: Algorithm) -> None:
-    evidence = evidence_of(algorithm, LOW)
+def test_a_model_of_the_log_is_that_of_its_mass_functions(learner: SpecifiedLearner) -> None:
+    evidence = evidence_of(learner, LOW)
     masses = [evidence.known_label(row).mass for row in range(6)]
-    expected = fit(evidence.specification.algorithm, Table.of_masses(VALUES, ATTRIBUTES, masses))
+    expected = fit(evidence.specification.learner, Table.of_masses(VALUES, ATTRIBUTES, masses))
     found, wanted = evidence.learn_model().predict(VALUES), expected.predict(VALUES)
     for name in ("theta", "belief", "plausibility"):
         np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=1e-9, err_msg=name)

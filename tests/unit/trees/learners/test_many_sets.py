@@ -24,7 +24,7 @@ def many(seed: int, sets: int, least: int = 1) -> MassFunction:
 
 
 def test_a_model_learns_from_answers_of_thousands_of_sets() -> None:
-    specification = Specification((Numeric("x"),), FRAME, algorithm=Averaging())
+    specification = Specification((Numeric("x"),), FRAME, learner=Averaging())
     evidence = LoggedEvidence(specification)
     labels: list[Label] = [Masses(many(0, 3_000)), vacuous(FRAME)]
     evidence.observe(np.array([[0.0], [1.0]]), labels)

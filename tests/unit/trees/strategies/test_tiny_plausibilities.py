@@ -25,7 +25,7 @@ def asked(strategy: str, factor: float) -> list[tuple[int, float]]:
     contours[np.arange(0, ROWS, 2), other] = np.where(np.arange(ROWS // 2) % 3, 1.0, 0.0)
     attributes = (Nominal("X", ("a", "b")), Nominal("Y", ("a", "b", "c")))
     specification = Specification(
-        attributes=attributes, frame=Frame(("p", "q")), budget=50, algorithm=Abc45(), strategy=strategy
+        attributes=attributes, frame=Frame(("p", "q")), budget=50, learner=Abc45(), strategy=strategy
     )
     state = grow(GrowthState.initial(specification), [Observed(values, contours * factor)])
     return [(query.instance, query.score) for query in state.agenda(6)]

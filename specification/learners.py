@@ -46,7 +46,7 @@ OF_THE_MODEL = frozenset(
 """Parameters that a model's specification has, for all learners alike."""
 
 
-class Algorithm(Plugin):
+class SpecifiedLearner(Plugin):
     """A learner as far as the specification of a model needs to know it.
 
     Parameters that a specification has too, such as ``min_instances``, are the model's.
@@ -118,14 +118,14 @@ class Algorithm(Plugin):
         return replace(self, **given)  # type: ignore[type-var]
 
 
-def algorithm_classes() -> dict[str, type[Algorithm]]:
+def learner_classes() -> dict[str, type[SpecifiedLearner]]:
     """Return the classes of all learners by name; one that cannot be imported is left out."""
-    return plugin_classes(Algorithm)
+    return plugin_classes(SpecifiedLearner)
 
 
-def default_algorithm() -> Algorithm:
+def default_learner() -> SpecifiedLearner:
     """Return the learner of a specification that names none."""
-    return plugin_class(Algorithm, DEFAULT)()
+    return plugin_class(SpecifiedLearner, DEFAULT)()
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def declaration_of(kind: type[Plugin]) -> Declaration:
 
 def declarations() -> tuple[Declaration, ...]:
     """Return the declarations of all learners."""
-    classes = algorithm_classes()
+    classes = learner_classes()
     bases = tuple(name for name, each in classes.items() if each.is_base)
     return tuple(
         replace(
@@ -177,6 +177,6 @@ def declarations() -> tuple[Declaration, ...]:
     )
 
 
-def has_base(kind: type[Algorithm]) -> bool:
+def has_base(kind: type[SpecifiedLearner]) -> bool:
     """Return whether a learner makes a model of those of another, its ``base``."""
     return any(each.name == "base" for each in fields(kind))  # type: ignore[arg-type]

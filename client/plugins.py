@@ -12,7 +12,7 @@ from typing import Any
 
 from quercus.belief.errors import shown
 from quercus.client.errors import invalid
-from quercus.specification.algorithms import ACTIVE_FOREST, DEFAULT
+from quercus.specification.learners import ACTIVE_FOREST, DEFAULT
 from quercus.specification.parameter import Parameter
 from quercus.v1 import model_pb2
 from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_value
@@ -20,7 +20,7 @@ from quercus.v1.parameters import NUMBER_OF_KIND, parameter_message, parameter_v
 PluginLike = str | Mapping[str, Any]
 
 
-def to_proto(given: PluginLike, field: str = "algorithm", *, is_base: bool = False) -> model_pb2.Plugin:
+def to_proto(given: PluginLike, field: str = "learner", *, is_base: bool = False) -> model_pb2.Plugin:
     """Return the message for CreateModel; raise for what no learner can be. A base without a name is the default one.
 
     Examples
@@ -96,16 +96,16 @@ def plugin_text(given: PluginLike | None) -> str:
     return f"{given['name']} ({', '.join(own)})" if own else str(given["name"])
 
 
-def name_of(algorithm: PluginLike | None) -> str:
-    """Return the name of a specification's algorithm."""
-    if isinstance(algorithm, Mapping):
-        return str(algorithm["name"])
-    return algorithm or DEFAULT
+def name_of(learner: PluginLike | None) -> str:
+    """Return the name of a specification's learner."""
+    if isinstance(learner, Mapping):
+        return str(learner["name"])
+    return learner or DEFAULT
 
 
-def asks_with_forest(algorithm: PluginLike | None) -> bool:
-    """Return whether a forest predicts and asks for a specification's algorithm, with a tree beside it to read.
+def asks_with_forest(learner: PluginLike | None) -> bool:
+    """Return whether a forest predicts and asks for a specification's learner, with a tree beside it to read.
 
-    On the server `Algorithm.asks` says so. A client has no classes of learners, so it goes by the name.
+    On the server `SpecifiedLearner.asks` says so. A client has no classes of learners, so it goes by the name.
     """
-    return name_of(algorithm) == ACTIVE_FOREST
+    return name_of(learner) == ACTIVE_FOREST

@@ -1,0 +1,111 @@
+"""``quercus why``: what a model said of a row, what it says now, and which answers changed that."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    JsonOption,
+    ModelArgument,
+    ServerOption,
+    parse_time,
+    report,
+)
+from quercus.client.client import Client
+from quercus.client.results import Answer, RowExplanation, RowPrediction
+from quercus.view.models import nominal_names
+from quercus.view.terminal.explanations import explanation_page
+
+
+def why(
+    *,
+    model: ModelArgument,
+    row: Annotated[str, typer.Argument(metavar="ROW", help="Id of the row.", show_default=False)],
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            metavar="TIME|EVENT",
+            help="Then: a time (2026-11-22, 2026-11-22T09:30, 2h, 3d) or the number of an event of the log "
+            "(default: when the row came).",
+        ),
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a model said of a row then, what it says now, and which answers changed that.
+
+    The server grows the model again from its log. An answer changed the prediction if with it the model has another
+    first class, or puts the row at another path, than without it. Times are UTC.
+
+    Try:
+
+        quercus why wine bottle-7
+        quercus why wine bottle-7 --at 2d
+        quercus why wine bottle-7 --at 214 --json
+    """
+    then = None if at is None else int(at) if at.isascii() and at.isdigit() else parse_time(at, "--at")
+    with Client(server) as client:
+        found = client.explain_row(model, row, then)
+        nominal = nominal_names(client.get_model(model))
+        report(as_json, {"item": row} | _explanation_json(found), explanation_page(found, nominal))
+
+
+def _explanation_json(found: RowExplanation) -> dict[str, Any]:
+    return {
+        "then": _prediction_json(found.then, found.classes),
+        "now": _prediction_json(found.now, found.classes),
+        "changes": [
+            {
+                "first_event": each.first_sequence,
+                "event": each.sequence,
+                "answer": _answer_json(each.answer),
+                "specification": each.specification,
+                "after": _prediction_json(each.after, found.classes),
+            }
+            for each in found.changes
+        ],
+        "change_count": found.change_count,
+        "answers": [
+            {**(_answer_json(each.answer) or {}), "before": _prediction_json(each.before, found.classes)}
+            for each in found.answers
+        ],
+        "complete": found.complete,
+        "path_beside_forest": found.beside,
+    }
+
+
+def _prediction_json(said: RowPrediction | None, classes: Any) -> dict[str, Any] | None:
+    if said is None:
+        return None
+    return {
+        "event": said.as_of,
+        "time": _moment(said.at),
+        "class": said.class_name,
+        "theta": dict(zip(classes, said.theta, strict=True)),
+        "set": list(said.class_set),
+        "path": [[step.attribute, step.value] for step in said.path],
+    }
+
+
+def _answer_json(answer: Answer | None) -> dict[str, Any] | None:
+    if answer is None:
+        return None
+    return {
+        "number": answer.number,
+        "item": answer.instance,
+        "labeller": answer.labeller,
+        "time": _moment(answer.at),
+        "answer": answer.text,
+        "kind": answer.kind,
+        "state": answer.state,
+        "comment": answer.comment or None,
+        "shown": answer.shown or None,
+    }
+
+
+def _moment(at: Any) -> str:
+    return str(at.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

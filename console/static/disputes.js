@@ -1,0 +1,53 @@
+// The page of disputes: a key presses the button or follows the link that shows it.
+
+import { isSingle, keysAreOn, keysOf } from "./keys.js";
+
+const UNSEEN_MS = 250; // a press before that was meant for the row before
+
+let readableAt = Infinity;
+let isSent = false;
+
+requestAnimationFrame(() =>
+  setTimeout(() => {
+    readableAt = performance.now() + UNSEEN_MS;
+  }),
+);
+
+/** Whether a press counts; one that comes too early delays those behind it, as a double click or a held key. */
+function counts(event) {
+  if (isSent) return false;
+  if (event.timeStamp >= readableAt) return true;
+  if (readableAt !== Infinity) readableAt = event.timeStamp + UNSEEN_MS;
+  return false;
+}
+
+function target(key) {
+  return [...document.querySelectorAll("[data-keys]")].find((each) => each.dataset.keys.split(" ").includes(key));
+}
+
+addEventListener("keydown", (event) => {
+  if (!isSingle(event) || !keysAreOn()) return;
+  const found = keysOf(event).map(target).find(Boolean);
+  if (!found) return;
+  event.preventDefault();
+  if (!counts(event)) return;
+  found.click();
+});
+
+addEventListener(
+  "click",
+  (event) => {
+    if (event.detail === 0 || !event.target.closest("[data-keys]")) return; // a key, or nothing of a row
+    if (!counts(event)) event.preventDefault();
+  },
+  true,
+);
+
+addEventListener("submit", (event) => {
+  if (isSent) event.preventDefault();
+  isSent = true;
+});
+
+addEventListener("pageshow", () => {
+  isSent = false; // also when the browser goes back to the page
+});

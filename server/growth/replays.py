@@ -1,0 +1,98 @@
+"""The replays of a server, each in a process of its own: few at once, each for a limited time."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import Callable
+from dataclasses import asdict
+from typing import Final
+
+from quercus.server.growth.replaying import ReplayTask
+from quercus.server.telemetry import logs
+from quercus.server.wire.errors import ResourceExhausted, Unavailable
+from quercus.storage import FailedPrecondition, NotFound
+from quercus.v1 import tree_pb2 as pb
+
+MOST: Final = 2
+"""Replays at once: each holds a log in memory."""
+LONGEST_S: Final = 120.0
+"""Time after which a replay is ended."""
+RETRY_S: Final = 2.0
+
+
+class Replays:
+    """Starts replays, and ends them with the call that wants them.
+
+    Parameters
+    ----------
+    url : address of the store.
+    log_format : format of the processes' logs.
+    most, longest_s : replays at once, and the time after which one is ended, in seconds.
+    """
+
+    def __init__(
+        self, url: str, log_format: str = "human", most: int = MOST, longest_s: float = LONGEST_S
+    ) -> None:
+        self._command: Callable[[], list[str]] = lambda: [
+            sys.executable, "-m", "quercus.server.growth.replay_process", url,
+            "--log-level", logs.current_level(), "--log-format", log_format,
+        ]  # fmt: skip
+        self._most = most
+        self._longest_s = longest_s
+        self.running = 0
+        """Replays that are running."""
+
+    async def explain_row(self, task: ReplayTask) -> pb.ExplainRowResponse:
+        """Replay a log for a row; a cancelled call kills the process.
+
+        Raises
+        ------
+        ResourceExhausted
+            When as many replays as allowed are running.
+        FailedPrecondition
+            When there is too much to replay, or it takes too long.
+        NotFound
+            When the model is gone.
+        Unavailable
+            When the process failed.
+        """
+        if self.running >= self._most:
+            raise ResourceExhausted(
+                f"{self._most} replays are running, as many as this server allows at once", RETRY_S
+            )
+        self.running += 1
+        process = None
+        try:
+            pipe = asyncio.subprocess.PIPE
+            process = await asyncio.create_subprocess_exec(*self._command(), stdin=pipe, stdout=pipe)
+            async with asyncio.timeout(self._longest_s):
+                return await _outcome(process, task)
+        except TimeoutError:
+            raise FailedPrecondition(
+                f"the replay took longer than {self._longest_s:g} s: ask about a later event"
+            ) from None
+        finally:
+            if process is not None and process.returncode is None:
+                process.kill()
+                await asyncio.shield(process.wait())
+            self.running -= 1
+
+
+async def _outcome(process: asyncio.subprocess.Process, task: ReplayTask) -> pb.ExplainRowResponse:
+    if process.stdin is None or process.stdout is None:
+        raise TypeError("a replay needs pipes")
+    process.stdin.write(json.dumps(asdict(task)).encode() + b"\n")
+    try:
+        said = json.loads(await process.stdout.readline())
+        data = await process.stdout.readexactly(said["bytes"])
+    except (ValueError, asyncio.IncompleteReadError, ConnectionError):
+        raise Unavailable(f"the replay of model {task.model} ended early: send it again") from None
+    if "gone" in said:
+        raise NotFound("model", task.model, "any more: it was deleted, replaced or extended meanwhile")
+    if "refused" in said:
+        raise FailedPrecondition(said["refused"])
+    if "trouble" in said:
+        raise RuntimeError(f"model {task.model} cannot be replayed: {said['trouble'][:200]}")
+    return pb.ExplainRowResponse.FromString(data)
