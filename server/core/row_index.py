@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import contour
 from quercus.labelling.disputes import is_disputed
+from quercus.labelling.errors import UnreadableLabel
 from quercus.labelling.event import Event
 from quercus.labelling.history import (
     LabelState,
@@ -32,7 +33,7 @@ from quercus.server.wire.errors import Unavailable
 from quercus.server.wire.row_filter import RowOrder, RowSelection, Term
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
-from quercus.storage import FailedPrecondition, InstanceColumns, NotFound, Store
+from quercus.storage import FailedPrecondition, InstanceColumns, ModelRecord, NotFound, Store
 from quercus.trees import UncertainValues
 
 _log = logging.getLogger(__name__)
@@ -155,7 +156,11 @@ class RowIndex:
         FailedPrecondition
             When the model has too many rows, or no tree yet where one is needed.
         """
-        self._catch_up()
+        try:
+            self._catch_up()
+        except UnreadableLabel:
+            self._check_same()  # a label of a class that the model has since this moment
+            raise
         if classifier is None and wanted.needs_guesses:
             raise FailedPrecondition(
                 f"model {self._model} has no tree yet, so that it has no guess and no doubt: try again in a moment"
@@ -192,13 +197,18 @@ class RowIndex:
 
     # The log
 
+    def _check_same(self) -> ModelRecord:
+        """Return the model, unless another has its name or it was extended: that one has an index of its own."""
+        found = self._store.get_model(self._model)
+        if found.key != self.key:
+            raise NotFound("model", self._model, "any more: another has its name")
+        if found.shapes.extensions != self._extensions:
+            raise Unavailable(f"model {self._model} was just extended: send it again")
+        return found
+
     def _catch_up(self) -> None:
         """Read the events since the last time."""
-        end = self._store.get_model(self._model)
-        if end.key != self.key:
-            raise NotFound("model", self._model, "any more: another has its name")
-        if end.shapes.extensions != self._extensions:  # the next request has an index of its own
-            raise Unavailable(f"model {self._model} was just extended: send it again")
+        end = self._check_same()
         if end.instance_count > MAX_ROWS:
             raise FailedPrecondition(
                 f"model {self._model} has {end.instance_count:,} rows; at most {MAX_ROWS:,} can be filtered or "

@@ -119,7 +119,7 @@ async def with_schema(core: ServiceCore, model: str, attempt: Callable[[ModelSch
             done = await attempt(schema)
         except ModelReplaced:
             raise Unavailable(
-                f"model {model} was just replaced by another of its name: send it again"
+                f"model {model} was just extended, or replaced by another of its name: send it again"
             ) from None
     done.model_uid = schema.uid
     return done

@@ -217,7 +217,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
                 classifier, schema = await core.catalogue.classifier_and_schema(model)
         found = await core.row_indexes.find(wanted, schema, classifier, begin, size)
         token = "" if found.after is None else make_page_token(kind, "{!r}:{}".format(*found.after))
-        return await core.read(_found_page, core.store, model, found, token, classifier)
+        return await core.read(_found_page, core.store, schema, found, token, classifier)
 
     async def StateEvidence(self, request: pb.StateEvidenceRequest, context: Any) -> pb.StateEvidenceResponse:
         """Store what labellers say unasked."""
@@ -428,9 +428,11 @@ def _list_page(store: Store, model: str, after: int, size: int) -> pb.ListInstan
 
 
 def _found_page(
-    store: Store, model: str, found: Found, token: str, classifier: TreeClassifier | None
+    store: Store, known: ModelSchema, found: Found, token: str, classifier: TreeClassifier | None
 ) -> pb.ListInstancesResponse:
-    details = store.query_details(model, found.sequences)
+    details = store.query_details(known.model, found.sequences)
+    if details.model.key != known.key:  # the rows were of the model before
+        raise NotFound("model", known.model, "any more: another has its name")
     schema = ModelSchema.of(details.model, details.vocabulary)
     page = pb.ListInstancesResponse(next_page_token=token, total_size=found.total)
     histories = [details.histories[sequence] for sequence in found.sequences]

@@ -106,8 +106,8 @@ class Calibration:
         (0.8, 0.9, inf)
         """
         check_coverage(coverage)
-        k = math.ceil((len(self.scores) + 1) * coverage - TIE)
-        return float(self.scores[max(k, 1) - 1]) if k <= len(self.scores) else math.inf
+        k = max(1, math.ceil((len(self.scores) + 1) * coverage - TIE))
+        return float(self.scores[k - 1]) if k <= len(self.scores) else math.inf
 
     def sets(self, theta: Floats, coverage: float) -> Bools:
         """Return the classes (n, l) in the set of each row, its likeliest classes always among them.

@@ -252,7 +252,7 @@ def _at_thresholds(values: Floats, attributes: Ints, statistics: Floats, max_cut
 def sums_by_code(codes: Codes, branches: int, statistics: Floats) -> Floats:
     """Return the sums of the statistics (n, d) of the rows with each code: (branches, d)."""
     columns = [np.bincount(codes, weights=column, minlength=branches) for column in statistics.T]
-    return np.stack(columns, axis=1)
+    return np.stack(columns, axis=1).astype(np.float64, copy=False)  # NumPy counts no rows by integers
 
 
 def share_entropy(sums: Floats) -> Floats:

@@ -108,7 +108,10 @@ def _draw(keys: Keys, before: Floats, ranges: tuple[Range, ...]) -> Floats:
     ends, place = np.array(ranges), chance * len(ranges)
     which = place.astype(np.int64)
     low, high = ends[which, 0], ends[which, 1]
-    anywhere: Floats = np.minimum(low + (place - which) * (high - low), high)
+    half: Floats = low / 2 + (place - which) * (
+        high / 2 - low / 2
+    )  # high - low may be beyond the largest number
+    anywhere: Floats = np.clip(2 * half, low, high)
     return anywhere
 
 

@@ -117,3 +117,8 @@ def test_asked_rows_weigh_like_all_rows() -> None:
     weights = like_all_rows(scored, others, 100)
     np.testing.assert_allclose(weights, [3.5] * 8 + [41.0] * 2)
     np.testing.assert_array_equal(like_all_rows(scored, others[:0], 0), np.ones(10))
+
+
+@pytest.mark.parametrize("coverage", [5e-324, 1e-12, 0.5, 1 - 2**-53])
+def test_without_scored_rows_every_set_has_all_classes(coverage: float) -> None:
+    assert UNKNOWN.sets(np.array([[0.9, 0.1]]), coverage).tolist() == [[True, True]]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees import Table, UncertainValues, fit
-from quercus.trees.memory_forest.completions import WINDOW
+from quercus.trees.memory_forest.completions import WINDOW, _draw
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.learner import ActiveForest
 from quercus.trees.memory_forest.saved import saved_forest
@@ -162,3 +162,11 @@ def test_the_learner_takes_a_table():
     known = ~np.isnan(values).any(axis=1) & (contours.min(axis=1) == 0)
     said = model.predict(values[known]).klass
     assert (said == contours[known].argmax(axis=1)).mean() > 0.8
+
+
+def test_a_draw_of_all_numbers_is_a_number() -> None:
+    """The length of such a range is beyond the largest number."""
+    ends = (-1.7e308, 1.7e308)
+    drawn = _draw(np.arange(64, dtype=np.uint64) << np.uint64(58), np.empty(0), (ends,))
+    assert drawn.tolist() == sorted(drawn.tolist())
+    assert (drawn[0], drawn[32], drawn[-1]) == (ends[0], 0.0, pytest.approx(ends[1] / 32 * 31))

@@ -1,6 +1,7 @@
 """A model is replaced between any two statements that read a page: the page is of one of the models, or of none."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,12 +10,26 @@ from sqlalchemy import event
 from support import words
 
 from quercus.belief.codec import encode_sets
-from quercus.server.labelling import answer_pages
+from quercus.server.config import Config
+from quercus.server.core.row_index import Found, RowIndex
+from quercus.server.labelling import answer_pages, disputes
 from quercus.server.labelling.answer_pages import AnswerSelection
 from quercus.server.services import instances
 from quercus.server.transfer.exporting import export_table
+from quercus.server.wire.errors import Unavailable
+from quercus.server.wire.models import extension_of
+from quercus.server.wire.row_filter import read_selection
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import AgendaEntry, EventSelection, FailedPrecondition, NotFound, Store
+from quercus.storage import (
+    AgendaEntry,
+    EventSelection,
+    FailedPrecondition,
+    KnownModel,
+    NotFound,
+    Statement,
+    StatementBatch,
+    Store,
+)
 from quercus.v1 import model_pb2
 
 MOST_STATEMENTS = 100
@@ -140,3 +155,68 @@ def test_a_page_is_of_one_model(
     assert said <= GONE
     assert set(seen) == {first, second}
     assert seen[-1] == first  # nobody replaced it
+
+
+def rows_found(store: Store, schema: ModelSchema) -> object:
+    return instances._found_page(store, schema, Found([1, 4], [], None, 2), "", None)
+
+
+def page_of_disputes(store: Store, schema: ModelSchema) -> object:
+    return disputes._read_page(store, schema, 0, 5, frozenset(), frozenset())
+
+
+def agreement(store: Store, schema: ModelSchema) -> object:
+    return disputes._read_agreement(store, schema)
+
+
+@pytest.mark.parametrize("read", [rows_found, page_of_disputes, agreement])
+def test_what_was_looked_up_in_the_model_before_is_not_read_from_the_next(
+    replacing: Replacing, read: Callable[[Store, ModelSchema], object]
+) -> None:
+    replacing.after(MOST_STATEMENTS)
+    schema = ModelSchema.read(replacing.store, "m")
+    read(replacing.store, schema)
+    replacing.after(0)
+    with pytest.raises(NotFound, match="model m does not exist any more: another has its name"):
+        read(replacing.store, schema)
+
+
+class JustExtended:
+    """A model that gets a class, and labels with it, after somebody has read its schema."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        store.load(lines_of(store, 1, ["p", "q"], 4))
+        self.schema = ModelSchema.read(store, "m")
+        self.index = RowIndex(store, self.schema)
+        wanted = model_pb2.ExtendModelRequest(classes=["new"])
+        limits = Config().message_limits
+        store.extend_model("m", lambda data: extension_of(data, wanted, limits), "r", lambda *_: True)
+        (label,) = encode_sets(np.array([4], np.uint64))
+        said = [Statement(f"i{k}", name, label) for k in range(2) for name in ("ann", "bob")]
+        store.state("m", StatementBatch("s", said), KnownModel(3, self.schema.key, extensions=1))
+
+
+@pytest.mark.parametrize("read", [page_of_disputes, agreement])
+def test_a_class_that_has_just_come_is_no_damage(
+    tmp_path: Path, read: Callable[[Store, ModelSchema], object]
+) -> None:
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        made = JustExtended(store)
+        with pytest.raises(Unavailable, match="model m was just extended: send it again"):
+            read(store, made.schema)
+        read(store, ModelSchema.read(store, "m"))
+
+
+def test_an_index_that_meets_a_class_that_has_just_come_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The model is extended between the look at it and the look at its log."""
+    with Store.open(f"sqlite:///{tmp_path / 'store.db'}") as store:
+        made = JustExtended(store)
+        looks = iter([replace(store.get_model("m"), shapes=made.schema.shapes)])
+        look = store.get_model
+        monkeypatch.setattr(store, "get_model", lambda name: next(looks, None) or look(name))
+        everything = read_selection("labelled", "", ("p", "q"))
+        with pytest.raises(Unavailable, match="model m was just extended: send it again"):
+            made.index.find(everything, made.schema, None, None, 5)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.specification.attributes import Nominal, Numeric
-from quercus.trees import Id3
+from quercus.trees import Averaging, Id3, TotalUncertainty, fit
 from quercus.trees.growth.batch import OpenNode, SplitChoice
 from quercus.trees.learners.gain_rules import GainRules, code_branches
 from quercus.trees.learners.splits import (
@@ -233,3 +233,14 @@ def test_the_thresholds_that_are_kept_are_near_the_quantiles_of_weighted_rows(se
     )
     assert found.thresholds.tolist() == wanted.thresholds.tolist()
     assert found.sums.tolist() == wanted.sums.tolist()
+
+
+@pytest.mark.parametrize("learner", [Averaging(), Id3(), TotalUncertainty()])
+def test_a_node_of_which_no_value_is_known_is_split_by_what_may_be(learner):
+    """The names of all rows are open between two, and the third of the names tells the classes apart."""
+    pairs = [((0.0, 0.0), (2.0, 2.0)), ((0.0, 0.0), (1.0, 1.0))]
+    contours = np.eye(2)[np.arange(40) % 2]
+    parts = {(row, 0): pairs[row % 2] for row in range(40)}
+    found = fit(learner, Table(np.full((40, 1), NAN), (COLOUR,), contours, np.ones(40), parts=parts))
+    said = found.predict(np.array([[1.0], [2.0]])).theta
+    assert said[0, 1] > 0.5 > said[1, 1]
