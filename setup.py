@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot declare: the compiled part of the package, and its description with absolute links."""
+"""The compiled part of the package, and its description with absolute links; all else is declared in pyproject.toml."""
 
 import re
 import sys
