@@ -1,4 +1,4 @@
-"""The compiled part of the package, and its description with absolute links; all else is declared in pyproject.toml."""
+"""The parts of the package that pyproject.toml cannot declare: compiled ones, and a description with absolute links."""
 
 import re
 import sys
