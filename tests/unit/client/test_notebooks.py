@@ -1,4 +1,4 @@
-"""What a notebook shows of results: small tables whose names and values are text, whoever wrote them."""
+"""Results in a notebook are small tables whose names and values are text, whoever wrote them."""
 
 from datetime import UTC, datetime
 from html.parser import HTMLParser
