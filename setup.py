@@ -1,4 +1,4 @@
-"""What pyproject.toml cannot declare: the compiled part of the package, and its description with absolute links."""
+"""The parts of the package that pyproject.toml cannot declare: compiled ones, and a description with absolute links."""
 
 import re
 import sys

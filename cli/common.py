@@ -21,6 +21,7 @@ from rich.segment import Segment
 from quercus.cli.completion import complete_model
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.client.unseen import UnseenNames
+from quercus.specification.distribution import install_command
 
 
 class PlainConsole(Console):
@@ -259,7 +260,7 @@ def needs_extra(command: str, extra: str = "server") -> Iterator[None]:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("quercus"):  # a part of our own: a bug, not an install
             raise
-        fail(f"`quercus {command}` needs {error.name}: pip install 'quercus[{extra}]'")
+        fail(f"`quercus {command}` needs {error.name}: {install_command(extra)}")
 
 
 _AGO = re.compile(r"(\d{1,6})([smhdw])")

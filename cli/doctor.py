@@ -28,6 +28,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.cli.common import DEFAULT_SERVER, JsonOption, ServerOption, report
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError, Unavailable
+from quercus.specification.distribution import DISTRIBUTION, install_command
 from quercus.view.words import counted
 
 if TYPE_CHECKING:  # the server extra
@@ -77,7 +78,7 @@ def check_python() -> CheckFinding:
 def check_packages() -> CheckFinding:
     """Check that everything that the extra ``server`` names is installed."""
     missing = []
-    for line in importlib.metadata.requires("quercus") or ():
+    for line in importlib.metadata.requires(DISTRIBUTION) or ():
         name, _, marker = line.partition(";")
         if marker and not re.search(r"extra == .server.", marker):
             continue
@@ -88,8 +89,8 @@ def check_packages() -> CheckFinding:
             missing.append(distribution)
     if missing:
         text = f"not installed: {', '.join(missing)}"
-        return CheckFinding("packages", "fault", text, "pip install 'quercus[server]'")
-    return CheckFinding("packages", "ok", f"quercus {importlib.metadata.version('quercus')} with its server")
+        return CheckFinding("packages", "fault", text, install_command("server"))
+    return CheckFinding("packages", "ok", f"quercus {__version__} with its server")
 
 
 def check_plugins() -> CheckFinding:
@@ -100,7 +101,7 @@ def check_plugins() -> CheckFinding:
     kinds = {plugins.LEARNERS: "learner", plugins.STRATEGIES: "strategy", plugins.READERS: "reader of files"}
     for group, kind in kinds.items():
         for each in plugins.plugins(group):
-            if plugins.package_of(each) == plugins.OURS:
+            if plugins.package_of(each) == DISTRIBUTION:
                 continue
             try:
                 plugins.load_plugin(group, each.name)

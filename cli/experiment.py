@@ -23,6 +23,7 @@ from rich.table import Table as RichTable
 from quercus.belief.errors import InvalidInput
 from quercus.cli.common import JsonOption, err, fail, needs_extra, on_signals, out, print_json
 from quercus.cli.options import option, with_options
+from quercus.specification.distribution import install_command
 from quercus.specification.executor import EXECUTOR
 
 if TYPE_CHECKING:  # the server extra
@@ -440,7 +441,7 @@ def chosen_methods(text: str | None, known: Any, default: Sequence[str]) -> tupl
     ]
     if absent:
         missing = sorted({known[name].needs for name in absent})
-        fix = "pip install 'quercus[experiment]'"
+        fix = install_command("experiment")
         err.print(f"left out: {', '.join(absent)}, which need {', '.join(missing)}; {fix}", style="yellow")
     there = tuple(name for name in wanted if name not in absent)
     if not there:

@@ -219,7 +219,7 @@ def update_model(
     Try:
 
         quercus models update wine --budget 60
-        quercus models update wine --add-class rosé --add-attribute humidity:number
+        quercus models update wine --add-class rosé --add-attribute age:number
     """
     if presentation is not None:
         options["presentation"] = read_presentation(presentation)

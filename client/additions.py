@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from quercus.client import notebooks
 from quercus.specification.attributes import plain_number
 from quercus.specification.written_labels import write_set
 
 if TYPE_CHECKING:
-    from quercus.client.results import AccuracyBlock, Evidence, Member, Tree
+    from quercus.client.results import AccuracyBlock, Evidence, Member, Model, Query, Tree
     from quercus.client.specifications import Specification
     from quercus.client.tree_nodes import TreeNode
     from quercus.specification.reasons import Fact, FactValue
@@ -72,6 +73,10 @@ class ModelAdditions:
     def lag(self) -> int:
         """Number of events that are committed but not yet in the tree."""
         return self.sequence_committed - self.sequence_grown
+
+    def _repr_html_(self: Model) -> str:  # type: ignore[misc]  # the result that this is the base of
+        """Return what a notebook shows."""
+        return notebooks.model_html(self)
 
 
 class StatusAdditions:
@@ -145,6 +150,14 @@ class ReasonAdditions:
     def fact(self, name: str) -> FactValue | None:
         """Return the value of the fact with this name; ``None`` if there is none."""
         return next((fact.value for fact in self.facts if fact.name == name), None)
+
+
+class QueryAdditions:
+    """A query in a notebook."""
+
+    def _repr_html_(self: Query) -> str:  # type: ignore[misc]
+        """Return what a notebook shows."""
+        return notebooks.query_html(self)
 
 
 class LogEventAdditions:
@@ -221,6 +234,10 @@ class TreeAdditions:
             **own,
             "children": {self.nodes[i].branch: self.to_dict(self.nodes[i]) for i in node.children},
         }
+
+    def _repr_html_(self: Tree) -> str:  # type: ignore[misc]
+        """Return what a notebook shows."""
+        return notebooks.tree_html(self)
 
 
 class TreeUpdateAdditions:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from quercus.client import notebooks
 from quercus.client.unseen import UnseenNames, UnseenTally
 from quercus.client.values import Floats, Integers
 from quercus.v1 import classify_pb2
@@ -67,6 +68,10 @@ class Classification:
     label_set: tuple[str, ...] = ()
     mass: Mapping[tuple[str, ...], float] | None = None
     prediction_set: tuple[str, ...] | None = None
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return notebooks.classification_html(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +137,10 @@ class Classifications:
 
     def __iter__(self) -> Iterator[Classification]:
         return (self[row] for row in range(len(self)))
+
+    def _repr_html_(self) -> str:
+        """Return what a notebook shows."""
+        return notebooks.classifications_html(self)
 
 
 def classify_rows(attributes: int, classes: int, *, want_masses: bool = False) -> int:

@@ -12,6 +12,7 @@ from quercus.client.additions import (
     CallerAdditions,
     LogEventAdditions,
     ModelAdditions,
+    QueryAdditions,
     ReasonAdditions,
     RecentAccuracyAdditions,
     RivalAdditions,
@@ -1187,7 +1188,7 @@ class Reason(ReasonAdditions):
 
 
 @dataclass(frozen=True)
-class Query:
+class Query(QueryAdditions):
     """A question to a labeller.
 
     Attributes

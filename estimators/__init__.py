@@ -10,12 +10,14 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from quercus.specification.distribution import install_command
+
 if TYPE_CHECKING:
     from quercus.estimators.classifiers import *  # noqa: F403
 
 if find_spec("sklearn") is None:  # the base install is the client alone
     raise ModuleNotFoundError(
-        "quercus.estimators needs scikit-learn: pip install 'quercus[estimators]'", name="sklearn"
+        f"quercus.estimators needs scikit-learn: {install_command('estimators')}", name="sklearn"
     )
 
 

@@ -27,6 +27,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.distribution import install_command
 from quercus.specification.executor import EXECUTOR, MAX_PROCESSES
 from quercus.specification.hosts import is_loopback
 
@@ -236,7 +237,7 @@ def _dask_client(name: str, host: str, port: int) -> Iterator[Any]:
     try:
         distributed: Any = importlib.import_module("distributed")  # the dask extra
     except ImportError as error:
-        raise ExecutorError(f"executor dask://: {error}; pip install 'quercus[dask]'") from error
+        raise ExecutorError(f"executor dask://: {error}; {install_command('dask')}") from error
     security = distributed.Security()
     uses_tls = security.get_connection_args("client")["ssl_context"] is not None
     if not uses_tls and not is_loopback(host):

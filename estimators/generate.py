@@ -20,11 +20,11 @@ from pathlib import Path
 from textwrap import indent, wrap
 from typing import Any, Final
 
+from quercus.specification.distribution import DISTRIBUTION
 from quercus.specification.learners import has_base
 from quercus.specification.parameter import Parameter, describe_parameter
 from quercus.specification.parameters import BINS, LEVEL, PRUNING_KIND, SEED
 from quercus.specification.plugins import LEARNERS, package_of, plugins
-from quercus.specification.plugins import OURS as OUR_PACKAGE
 from quercus.specification.strategies import MARGIN, RECOMMENDED
 from quercus.trees import Learner
 
@@ -185,7 +185,7 @@ OURS: Final = (
     *(
         Estimator(f"{each.attr}Classifier", f"{each.module}:{each.attr}")
         for each in plugins(LEARNERS)
-        if package_of(each) == OUR_PACKAGE
+        if package_of(each) == DISTRIBUTION
         and all(one.learner.partition(":")[2] != each.attr for one in SETTLED)
     ),
 )

@@ -12,10 +12,8 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import ClassVar, Final, TypeVar, cast
 
 from quercus.belief.errors import InvalidInput, shown
+from quercus.specification.distribution import DISTRIBUTION
 from quercus.specification.parameter import Parameter, check_parameters, parameters_of
-
-OURS: Final = "quercus"
-"""The package that brings the plug-ins of this project."""
 
 LEARNERS: Final = "quercus.learners"
 STRATEGIES: Final = "quercus.strategies"
@@ -91,9 +89,9 @@ def use_packages(names: Iterable[str] | None) -> None:
         return
     wanted, known = frozenset(names), _installed_packages()
     for name in sorted(wanted - known):
-        have = ", ".join(sorted(known - {OURS})) or "none"
+        have = ", ".join(sorted(known - {DISTRIBUTION})) or "none"
         raise PluginError(f"{name!r} is no installed package with plug-ins; installed are: {have}")
-    _Choice.packages = wanted | {OURS}
+    _Choice.packages = wanted | {DISTRIBUTION}
     plugins.cache_clear()
 
 
@@ -111,7 +109,7 @@ def plugins(group: str) -> tuple[EntryPoint, ...]:
         for each in entry_points(group=group)
         if _Choice.packages is None or package_of(each) in _Choice.packages
     )
-    return tuple(sorted(used, key=lambda each: (package_of(each) != OURS, each.name, each.value)))
+    return tuple(sorted(used, key=lambda each: (package_of(each) != DISTRIBUTION, each.name, each.value)))
 
 
 def plugin_names(group: str) -> tuple[str, ...]:
@@ -191,7 +189,9 @@ def foreign_package(group: str, name: str) -> str:
     """Return the package, with its version, that brings a plug-in of this name; empty for one of ours."""
     entry = plugin(group, name)
     return (
-        "" if entry.dist is None or package_of(entry) == OURS else f"{entry.dist.name} {entry.dist.version}"
+        ""
+        if entry.dist is None or package_of(entry) == DISTRIBUTION
+        else f"{entry.dist.name} {entry.dist.version}"
     )
 
 

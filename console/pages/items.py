@@ -20,7 +20,7 @@ from quercus.client.plugins import asks_with_forest, name_of
 from quercus.client.results import Answer, Instance, Model, Reason
 from quercus.client.row_filter import RowFilter
 from quercus.console.bulk import MAX_BULK, undo_key
-from quercus.console.pages.label import is_picture, item_address
+from quercus.console.pages.label import grid_of_classes, is_picture, item_address
 from quercus.console.sessions import Session
 from quercus.console.web import (
     check_may,
@@ -234,6 +234,7 @@ async def _row_page(
         tab="items",
         row=shown,
         classes=classes,
+        class_grid=grid_of_classes(classes),
         groups=first,
         rest=rest,
         rest_count=sum(len(values) for _, values in rest) + more,

@@ -7,6 +7,7 @@ import os
 from typing import Any, Final
 
 from quercus.server.wire.errors import BadStart
+from quercus.specification.distribution import install_command
 
 _log = logging.getLogger(__name__)
 _VARIABLES: Final = (
@@ -53,7 +54,7 @@ class Tracing:
         except ModuleNotFoundError as error:
             raise BadStart(
                 f"traces are asked for by the environment ({', '.join(n for n in _VARIABLES if n in os.environ)}), "
-                f"and {error.name} is not installed: pip install 'quercus[tracing]'"
+                f"and {error.name} is not installed: {install_command('tracing')}"
             ) from None
         name = os.environ.get("OTEL_SERVICE_NAME", "quercus")
         self._provider = TracerProvider(resource=Resource.create({SERVICE_NAME: name}))

@@ -13,7 +13,9 @@ def __getattr__(name: str) -> str:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib.metadata import PackageNotFoundError, version  # noqa: PLC0415
 
+    from quercus.specification.distribution import DISTRIBUTION  # noqa: PLC0415
+
     try:
-        return version("quercus")
+        return version(DISTRIBUTION)
     except PackageNotFoundError:  # a checkout that was never installed
         return "0+unknown"

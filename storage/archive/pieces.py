@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sqlalchemy import BigInteger, Boolean, Double, LargeBinary, SmallInteger
 
+from quercus.specification.distribution import install_command
 from quercus.storage.admin.durable import open_plain
 from quercus.storage.admin.transfer_lines import COLUMNS, DISPLAY, NAMES
 from quercus.storage.archive.manifest import Piece
@@ -17,7 +18,7 @@ from quercus.storage.errors import CorruptStore, StoreError
 
 BATCH: Final = 10_000
 """Events of a row group; they are in memory together."""
-INSTALL: Final = "archives need pyarrow: pip install 'quercus[archive]'"
+INSTALL: Final = f"archives need pyarrow: {install_command('archive')}"
 Event = Mapping[str, Any]
 """The cells of an event by column; an empty cell is None or absent."""
 

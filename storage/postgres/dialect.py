@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Engine, QueuePool, create_engine, event, text
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
+from quercus.specification.distribution import install_command
 from quercus.storage.backend import OPTION
 from quercus.storage.errors import NoSpace, ReadOnlyStore, StoreBusy, StoreError
 
@@ -24,7 +25,7 @@ try:
     from psycopg.types.array import ListBinaryDumper
 except ImportError as error:
     raise StoreError(
-        "a store in PostgreSQL needs the driver psycopg: pip install 'quercus[server,postgres]'"
+        f"a store in PostgreSQL needs the driver psycopg: {install_command('server', 'postgres')}"
     ) from error
 
 from quercus.storage.postgres import clock

@@ -17,6 +17,7 @@ from packaging.utils import canonicalize_name
 from support.checkout import FOLDERS, PARTS, ROOT, copy_checkout
 
 from quercus.kernels import compiled
+from quercus.specification.distribution import DISTRIBUTION
 
 SERVER_ONLY = {"scipy", "sqlalchemy", "alembic", "sklearn", "matplotlib", "pandas"}
 SERVER_ONLY |= {
@@ -245,19 +246,42 @@ def test_no_dependency_of_users_has_a_cap() -> None:
     assert not capped
 
 
+def test_the_name_of_the_distribution_is_written_once() -> None:
+    """The name may change before a release; every command that a message advises then has the new one."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["name"] == DISTRIBUTION
+    spelled = [
+        f"{path.relative_to(ROOT)}: {line.strip()}"
+        for folder in FOLDERS
+        for path in (ROOT / folder).rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if re.search(
+            rf"pip install '?{DISTRIBUTION}\b|(?:version|requires)\(['\"]{DISTRIBUTION}['\"]\)", line
+        )
+    ]
+    # an example, a page, and the backend of the build, which runs where there is no package yet
+    allowed = {"kernels/building.py", "specification/distribution.py", "view/plots/__init__.py"}
+    assert {each.split(":")[0] for each in spelled} == allowed
+
+
 def test_extras_that_messages_and_pages_advise_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [
         *(path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")),
         *(ROOT / "docs").rglob("*.md"),
     ]
+    advice = (
+        r"pip install '?(?:[\w-]+|\.)\[([\w,]+)\]",
+        r"\binstall_command\(([^()]+)\)",
+        r"\bneeds_extra\([^()]+, (\"\w+\")\)",
+    )
     advised = {
         (path.name, extra)
         for path in texts
-        for extras in re.findall(
-            r"pip install '?(?:quercus|\.)\[([\w,]+)\]", path.read_text(encoding="utf-8")
-        )
-        for extra in extras.split(",")
+        for pattern in advice
+        for extras in re.findall(pattern, path.read_text(encoding="utf-8"))
+        for extra in re.findall(r"\w+", extras)
+        if (path.name, extras) not in {("common.py", "extra"), ("distribution.py", "*extras: str")}
     }
-    assert len(advised) > 8
+    assert len(advised) > 20
     assert not {each for each in advised if each[1] not in project["optional-dependencies"]}

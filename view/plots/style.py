@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from quercus.specification.distribution import install_command
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -28,7 +30,7 @@ def pyplot() -> Any:
         from matplotlib import pyplot as plt  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise ModuleNotFoundError(
-            f"pictures need {error.name}: pip install 'quercus[plots]'", name=error.name
+            f"pictures need {error.name}: {install_command('plots')}", name=error.name
         ) from None
     return plt
 

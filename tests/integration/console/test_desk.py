@@ -91,7 +91,7 @@ def test_only_who_leads_the_model_sees_its_desk(world: World) -> None:
         assert "/m/m/desk" not in visitor.get("/m/m").text
         answer = visitor.get("/m/m/desk")
         assert answer.status == 403
-        assert f"the token of {name} does not allow that" in answer.text
+        assert f"The token of {name} does not allow that" in answer.text
         for act in FORMS:
             assert visitor.form(f"/m/m/desk/{act}", {"typed": "m", "budget": "1", "title": "x"}).status == 403
     lead = world.visitor("lead")

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from quercus.belief.errors import InvalidInput
+from quercus.specification.distribution import DISTRIBUTION
 from quercus.specification.learners import ACTIVE_FOREST, SpecifiedLearner, declarations, learner_classes
 from quercus.specification.plugins import (
     GROUPS,
     LEARNERS,
-    OURS,
     STRATEGIES,
     PluginError,
     foreign_package,
@@ -62,7 +62,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 def test_ours_are_installed_under_their_own_names() -> None:
     for group in GROUPS:
-        assert {package_of(each) for each in plugins(group)} == {OURS}
+        assert {package_of(each) for each in plugins(group)} == {DISTRIBUTION}
     for name, each in learner_classes().items():
         assert each.name == name
     assert {*strategies("tree"), *strategies("forest")} == set(plugin_names(STRATEGIES))
