@@ -137,7 +137,9 @@ FORMS: Final[Mapping[str, Form]] = {
 }
 """Messages that have a type of their own in Python."""
 BY_CLASS: Final = Form(
-    "Mapping[str, float]", "dict(zip(classes, {}.plausibilities, strict=True))", "field(default_factory=dict)"
+    "Mapping[str, float]",
+    "dict(zip(classes, {}.plausibilities, strict=False))",
+    "field(default_factory=dict)",
 )
 PARTS: Final = {
     options_pb2.RESOURCE_PART_MODEL: Form("str", "model_of({})", '""'),

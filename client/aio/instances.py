@@ -117,9 +117,8 @@ class InstanceCalls(ModelCalls):
 
     async def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
-        classes = await self._fetch_classes(model)
         request = filled(instance_pb2.GetInstanceRequest, name=instance_resource(model, instance))
-        return Instance.from_message(await self._call(request), classes)
+        return Instance.from_message(await self._call(request), await self._fetch_classes(model))
 
     async def instances(
         self,
@@ -147,6 +146,7 @@ class InstanceCalls(ModelCalls):
         request = _list_request(model, wanted, order, with_guesses, 1000)
         async with aclosing(self._list(request, lambda page: page.instances)) as found:
             async for each in found:
+                classes = await self._classes_for(each.contour, model, classes)
                 yield Instance.from_message(each, classes)
 
     async def row_page(
@@ -169,10 +169,10 @@ class InstanceCalls(ModelCalls):
         size
             Most rows, 1 to 1,000.
         """
-        classes = await self._fetch_classes(model)
         request = _list_request(model, wanted, order, True, size)
         request.page_token = page
         found = await self._call(request)
+        classes = await self._fetch_classes(model)
         rows = [Instance.from_message(each, classes) for each in found.instances]
         return RowPage(rows, found.next_page_token, found.total_size)
 

@@ -22,7 +22,7 @@ from quercus.client.specification_messages import (
 )
 from quercus.client.specifications import Specification
 from quercus.specification.attributes import Attribute, Nominal, Numeric
-from quercus.v1 import admin_pb2, model_pb2
+from quercus.v1 import admin_pb2, model_pb2, values_pb2
 
 
 class ModelCalls(Connection):
@@ -132,6 +132,14 @@ class ModelCalls(Connection):
 
     async def _fetch_classes(self, model: str) -> tuple[str, ...]:
         return tuple((await self._fetch_model(model)).specification.classes)
+
+    async def _classes_for(
+        self, contour: values_pb2.Contour, model: str, classes: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Return the known classes of a model; read again if a contour is of more, because it was extended since."""
+        if len(contour.plausibilities) <= len(classes):
+            return classes
+        return await self._fetch_classes(model)
 
     def models(self) -> AsyncIterator[Model]:
         """Yield all models, in order of name."""

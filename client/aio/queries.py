@@ -362,6 +362,7 @@ class QueryCalls(ModelCalls):
             async for message in messages:
                 request.after_sequence = message.sequence  # where the next stream continues after an outage
                 request.limit -= limit is not None
+                classes = await self._classes_for(message.contour, model, classes)
                 yield Answer.from_message(message, classes)
 
     async def state(
@@ -484,12 +485,10 @@ class QueryCalls(ModelCalls):
             labellers=labellers,
             page_size=1000,
         )
-        listed = self._list(
-            request, lambda page: [Dispute.from_message(each, names) for each in page.disputes]
-        )
-        async with aclosing(listed) as found:
-            async for dispute in found:
-                yield dispute
+        async with aclosing(self._list(request, lambda page: page.disputes)) as found:
+            async for each in found:
+                names = await self._classes_for(each.contour, model, names)
+                yield Dispute.from_message(each, names)
 
     async def get_dispute(self, model: str, instance: str) -> Dispute:
         """Return the labels of one row by labeller, in dispute or not, with its values and display."""

@@ -117,9 +117,8 @@ class InstanceCalls(ModelCalls):
 
     def get_instance(self, model: str, instance: str) -> Instance:
         """Return a row with the history of its label."""
-        classes = self._fetch_classes(model)
         request = filled(instance_pb2.GetInstanceRequest, name=instance_resource(model, instance))
-        return Instance.from_message(self._call(request), classes)
+        return Instance.from_message(self._call(request), self._fetch_classes(model))
 
     def instances(
         self,
@@ -147,6 +146,7 @@ class InstanceCalls(ModelCalls):
         request = _list_request(model, wanted, order, with_guesses, 1000)
         with closing(self._list(request, lambda page: page.instances)) as found:
             for each in found:
+                classes = self._classes_for(each.contour, model, classes)
                 yield Instance.from_message(each, classes)
 
     def row_page(
@@ -169,10 +169,10 @@ class InstanceCalls(ModelCalls):
         size
             Most rows, 1 to 1,000.
         """
-        classes = self._fetch_classes(model)
         request = _list_request(model, wanted, order, True, size)
         request.page_token = page
         found = self._call(request)
+        classes = self._fetch_classes(model)
         rows = [Instance.from_message(each, classes) for each in found.instances]
         return RowPage(rows, found.next_page_token, found.total_size)
 

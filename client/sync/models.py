@@ -23,7 +23,7 @@ from quercus.client.specification_messages import (
 from quercus.client.specifications import Specification
 from quercus.client.sync.connection import Connection
 from quercus.specification.attributes import Attribute, Nominal, Numeric
-from quercus.v1 import admin_pb2, model_pb2
+from quercus.v1 import admin_pb2, model_pb2, values_pb2
 
 
 class ModelCalls(Connection):
@@ -131,6 +131,14 @@ class ModelCalls(Connection):
 
     def _fetch_classes(self, model: str) -> tuple[str, ...]:
         return tuple(self._fetch_model(model).specification.classes)
+
+    def _classes_for(
+        self, contour: values_pb2.Contour, model: str, classes: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Return the known classes of a model; read again if a contour is of more, because it was extended since."""
+        if len(contour.plausibilities) <= len(classes):
+            return classes
+        return self._fetch_classes(model)
 
     def models(self) -> Iterator[Model]:
         """Yield all models, in order of name."""

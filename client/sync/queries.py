@@ -363,6 +363,7 @@ class QueryCalls(ModelCalls):
             for message in messages:
                 request.after_sequence = message.sequence  # where the next stream continues after an outage
                 request.limit -= limit is not None
+                classes = self._classes_for(message.contour, model, classes)
                 yield Answer.from_message(message, classes)
 
     def state(
@@ -485,12 +486,10 @@ class QueryCalls(ModelCalls):
             labellers=labellers,
             page_size=1000,
         )
-        listed = self._list(
-            request, lambda page: [Dispute.from_message(each, names) for each in page.disputes]
-        )
-        with closing(listed) as found:
-            for dispute in found:
-                yield dispute
+        with closing(self._list(request, lambda page: page.disputes)) as found:
+            for each in found:
+                names = self._classes_for(each.contour, model, names)
+                yield Dispute.from_message(each, names)
 
     def get_dispute(self, model: str, instance: str) -> Dispute:
         """Return the labels of one row by labeller, in dispute or not, with its values and display."""

@@ -7,7 +7,7 @@ import pytest
 from integration.client.serving import Serving
 from support.command_line import quercus
 
-from quercus.client import AlreadyExists, Client, InvalidArgument, Nominal, Numeric, Specification
+from quercus.client import AlreadyExists, Client, InvalidArgument, Nominal, Numeric, Specification, Statement
 
 
 @pytest.fixture(scope="module")
@@ -78,3 +78,16 @@ def test_the_command_line_adds_them_in_words(shared_server: Serving, client: Cli
     ):
         wrong = quercus("models", "update", "typed", flag, text, server=server)
         assert (wrong.returncode, reason in wrong.stderr) == (code, True), wrong.stderr
+
+
+def test_a_list_goes_on_over_an_extension(client: Client) -> None:
+    """The second page has a class that the model did not have when the list began."""
+    client.create_model("listed-on", Specification([Numeric("x", edges=[0.5])], ["a", "b"], budget=0))
+    client.push("listed-on", [[k % 2] for k in range(1001)], ids=[f"r{k}" for k in range(1001)])
+    client.state("listed-on", [Statement(f"r{k}", who, who) for k in range(1001) for who in "ab"])
+    found = client.disputes("listed-on")
+    first = next(found)
+    client.extend_model("listed-on", classes=["c"])
+    *_, last = found
+    assert (first.instance, list(first.known), last.instance) == ("r0", ["a", "b"], "r1000")
+    assert list(last.known) == list(last.labels[0].plausibility) == ["a", "b", "c"]
