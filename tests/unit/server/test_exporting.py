@@ -51,5 +51,5 @@ def test_a_model_that_is_replaced_meanwhile(store: Store) -> None:
     store.delete_model("m")
     create(store)
     push(store, "red", range(2 * PAGE), 0)
-    with pytest.raises(FailedPrecondition, match="model m was deleted, and another has its name"):
+    with pytest.raises(FailedPrecondition, match="model m was extended, or deleted and another has its name"):
         list(rows)
