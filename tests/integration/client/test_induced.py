@@ -14,6 +14,7 @@ from quercus.client import Client, Nominal, Numeric, Specification
 from quercus.specification.learners import learner_classes
 from quercus.specification.parameter import parameters_of
 from quercus.storage import Store
+from quercus.trees.learners.cells import UncertainValues
 
 FEWER = {"trees": 3, "folds": 2}
 """Parameters of learners that are slow by default."""
@@ -64,10 +65,11 @@ def test_what_is_induced_is_what_is_served(serving: Serving, client: Client, nam
         [np.nan if x is None else COLOURS.index(x) if k == 0 else x for k, x in enumerate(row)]
         for row in rows
     ]
-    induced = grow_offline(checked_specification(given), np.array(values, dtype=float), known, oracle)
+    cells = UncertainValues(np.array(values, dtype=float))
+    induced = grow_offline(checked_specification(given), cells, known, oracle)
     assert [(each["row"], each["path"]) for each in induced.queries] == asked
     assert len(induced.answered) == ANSWERS
     with Store.open(serving.store) as store:
         assert store.snapshot(name).data == induced.grown.encode()
     served = client.classify(name, rows)
-    assert list(served.labels) == induced.predicted_classes(np.array(values, dtype=float))
+    assert list(served.labels) == induced.predicted_classes(cells)

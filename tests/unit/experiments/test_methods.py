@@ -18,6 +18,7 @@ from quercus.specification.model import Specification
 from quercus.specification.parameter import parametric
 from quercus.specification.strategies import strategies
 from quercus.trees import ActiveForest, Id3, Table
+from quercus.trees.learners.cells import UncertainValues
 
 
 @parametric
@@ -64,7 +65,7 @@ def test_the_forest_asks_and_predicts_as_it_is_served(strategy: str) -> None:
     )
     served = grow_offline(
         specification,
-        problem.train.values,
+        UncertainValues(problem.train.values),
         [ClassSet(7)] * len(problem.train),
         lambda row: ClassSet(1 << int(problem.truth[row])),
     )
