@@ -17,6 +17,7 @@ from quercus.storage.admin.backup import back_up, restore_backup
 from quercus.storage.admin.verify import verify_store
 from quercus.storage.dialect import dialect_for
 from quercus.storage.records import NewValue
+from quercus.storage.schema import model
 
 NAMES = ("gone", "kept", "other")
 TABLES = ("model", "log", "vocabulary", "snapshot", "query", "query_history", "policy")
@@ -160,7 +161,8 @@ def test_a_kill_in_the_middle(full: Store, store_url: str, start: Any) -> None:
         json.loads(worker.stdout.readline())
     worker.send_signal(signal.SIGKILL)
     assert worker.wait() == -signal.SIGKILL
-    assert [each[-1] for each in rows(store_url)["model"]] == [1, 0, 0]  # the column `deleted`
+    place = [column.name for column in model.columns].index("deleted")
+    assert [each[place] for each in rows(store_url)["model"]] == [1, 0, 0]
     assert verify_store(store_url) == []
     assert full.list_models() == kept
     while full.remove_deleted(3):

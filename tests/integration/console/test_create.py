@@ -296,7 +296,9 @@ def test_the_form_has_all_that_the_server_declares(ann: Visitor, client: Client)
         assert {one.name: said[one.name] for one in each.parameters} == {
             one.name: one.default for one in each.parameters
         }
-        assert stored[0].strategy == stored[1].strategy == {"name": each.strategies[0].name}
+        chosen = each.strategies[0]
+        asking = {"name": chosen.name} | {one.name: one.default for one in chosen.parameters}
+        assert stored[0].strategy == stored[1].strategy == asking
 
 
 def test_a_forest_of_chosen_trees(ann: Visitor, client: Client) -> None:
