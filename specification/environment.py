@@ -15,7 +15,10 @@ CLIENT = ("SERVER", "TOKEN", "TOKEN_FILE", "TLS_CA", "CLIENT_CERT", "CLIENT_KEY"
 BRIDGES = ("MQTT_USERNAME", "MQTT_PASSWORD", "WEBHOOK_SECRET", "LABEL_STUDIO_SECRET")
 """Secrets of the bridges."""
 
-CONSOLE = tuple(f"CONSOLE_{name.upper()}" for name in (*console.PARAMETERS, "name", "media", "trusted_proxy"))
+CONSOLE = tuple(
+    f"CONSOLE_{name.upper()}"
+    for name in (*console.PARAMETERS, "name", "media", "trusted_proxy", "sign_on_proxy")
+)
 
 SERVER = ("CONFIG", "STORE_SECRETS", *(name.upper() for name in server.PARAMETERS))
 """Variables of the server: its configuration file, the secrets that it hands to its grower, and each parameter."""

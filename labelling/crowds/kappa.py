@@ -27,7 +27,7 @@ def cohen_kappa(counts: Ints) -> float | None:
     True
     """
     total = int(counts.sum())
-    by_chance = int(counts.sum(axis=0) @ counts.sum(axis=1))
+    by_chance = int((counts.sum(axis=0) * counts.sum(axis=1)).sum())
     if total**2 == by_chance:
         return None
     same = int(np.trace(counts))
@@ -50,7 +50,7 @@ def krippendorff_alpha(counts: Ints) -> float | None:
     each = counts.sum(axis=1)
     named = counts.sum(axis=0)
     total = int(each.sum())
-    expected = total**2 - int(named @ named)
+    expected = total**2 - int((named**2).sum())
     if not expected:
         return None
     unlike = float(((each**2 - (counts**2).sum(axis=1)) / (each - 1)).sum())

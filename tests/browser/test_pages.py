@@ -106,7 +106,6 @@ def test_every_page_is_accessible(
     page.get_by_label("File").set_input_files(
         {"name": "f.csv", "mimeType": "text/csv", "buffer": CSV.encode()}
     )
-    page.get_by_role("button", name="Continue").click()
     page.get_by_role("heading", name="f.csv").wait_for()
     check(page, "columns")
     page.get_by_text("Learner and query strategy").click()
@@ -127,7 +126,7 @@ def test_the_name_of_a_column_is_not_cut_in_two(visit: Visit) -> None:
     """Also beside long values, which on a phone have room enough to be read."""
     page = visit("/create", viewport={"width": 390, "height": 844})
     rows = "".join(f"{i % 7}.5,a text that tells what was seen of the pear number {i}\n" for i in range(30))
-    choose_file(page, f"firmness,remarks\n{rows}")
+    choose_file(page, f"firmness,remarks\n{rows}", scripts=True)
     page.wait_for_load_state()
     name = page.get_by_role("rowheader", name="firmness")
     line = name.evaluate("(cell) => parseFloat(getComputedStyle(cell).lineHeight)")
@@ -241,7 +240,7 @@ def test_what_stands_beside_a_row_is_text(visit: Visit, client: Client) -> None:
         assert page.locator("main a:not([href^='https://']):not([href^='/'])").count() == 0, evil
         page.goto(f"{home}/m/{name}/classify")
         assert page.evaluate(f"{foreign}.length") == 0, evil
-        assert evil in page.locator("legend").last.inner_text()
+        assert page.locator("legend").filter(has_text=evil).count() > 0
 
 
 def show_beside(client: Client, name: str, evil: str) -> None:
@@ -420,7 +419,6 @@ def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Pat
     page = visit("/create")
     (tmp_path / "flowers.csv").write_text(CSV)
     page.get_by_label("File").set_input_files(tmp_path / "flowers.csv")
-    page.get_by_role("button", name="Continue").click()
     expect(page.get_by_label("Name of the model")).to_have_value("flowers")
     expect(page.get_by_label("Kind of length")).to_have_value("number")
     page.get_by_label("Column of the class").select_option("kind")
@@ -436,17 +434,19 @@ def test_a_model_is_made_from_a_file(visit: Visit, client: Client, tmp_path: Pat
     assert client.get_instance("b-flowers", "f3").contour == (1.0, 1.0)
 
 
-def choose_file(page: Page, content: str) -> None:
+def choose_file(page: Page, content: str, scripts: bool) -> None:
+    """Choose a file, which a script sends at once."""
     page.get_by_label("File").set_input_files(
         {"name": "f.csv", "mimeType": "text/csv", "buffer": content.encode()}
     )
-    page.get_by_role("button", name="Continue").click()
+    if not scripts:
+        page.get_by_role("button", name="Continue").click()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_a_model_is_made_without_a_label(visit: Visit, client: Client, scripts: bool) -> None:
     page, name = visit("/create", java_script_enabled=scripts), f"b-typed-{scripts}".lower()
-    choose_file(page, "size,colour\n1,red\n2,blue\n3,red\n")
+    choose_file(page, "size,colour\n1,red\n2,blue\n3,red\n", scripts)
     planned = page.get_by_role("list", name="What will be created")
     expect(planned).to_contain_text("3 rows, none of them labelled")
     page.get_by_label("Name of the model").fill(name)
@@ -462,19 +462,17 @@ def test_a_model_is_made_without_a_label(visit: Visit, client: Client, scripts: 
     expect(planned).to_contain_text("Classes (2): ripe, unripe.")
     expect(planned).to_contain_text("Left out (1): colour.")
     page.get_by_role("button", name="Create the model").click()
-    page.get_by_role("heading", name=name).wait_for()
+    page.get_by_role("button", name="unripe").wait_for()
     model = client.wait_grown(name)
     assert model.specification.classes == ("ripe", "unripe")
     assert [each.name for each in model.specification.attributes] == ["size"]
-    page.goto(page.url + "/label")
-    page.get_by_role("button", name="unripe").wait_for()
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])
 def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, scripts: bool) -> None:
     """The parameters of a learner appear as it is chosen, or without scripts when the choices are checked."""
     page, name = visit("/create", java_script_enabled=scripts), f"b-learner-{scripts}".lower()
-    choose_file(page, "size,kind\n1,x\n2,y\n3,\n")
+    choose_file(page, "size,kind\n1,x\n2,y\n3,\n", scripts)
     expect(page.get_by_role("radio", name="forest A forest")).to_be_hidden()  # who needs no choice sees none
     page.get_by_text("Learner and query strategy").click()
     expect(page.get_by_role("radio", name="active-forest (default)")).to_be_checked()
@@ -518,7 +516,7 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
 
 def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visit, client: Client) -> None:
     page = visit("/create")
-    choose_file(page, "size,kind\n1,x\n2,y\n3,\n4,?\n5,x\n")
+    choose_file(page, "size,kind\n1,x\n2,y\n3,\n4,?\n5,x\n", scripts)
     planned = page.get_by_role("list", name="What will be created")
     expect(planned).to_contain_text("none of them labelled")
     page.get_by_label("Names of the classes").fill("x,y")

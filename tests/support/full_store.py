@@ -73,6 +73,7 @@ def _fill_model(client: Client, store: Store, name: str, **fields: Any) -> None:
     client.state(name, [Statement("i7", "x", "dora"), Statement("i8", {"o": 1.0, "s": 0.5}, "dora")])
     client.update_model(name, alpha=0.85)
     _lease(client, store, name, "eve")
+    client.extend_model(name, attributes=[Numeric("Z")])
 
 
 def _publish(store: Store, name: str) -> None:

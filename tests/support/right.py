@@ -121,6 +121,9 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
             model_pb2.CreateModelRequest(model_id=f"{model}-{number}-{k}", specification=specification)
             for k, specification in enumerate(specifications())
         ],
+        "ExtendModel": [
+            model_pb2.ExtendModelRequest(name=f"{of}-gone", classes=["later"], request_id="later")
+        ],
         "GetModel": [model_pb2.GetModelRequest(name=of)],
         "ListLearners": [model_pb2.ListLearnersRequest()],
         "ListModels": [model_pb2.ListModelsRequest(page_size=2)],
@@ -216,6 +219,7 @@ def _inferences(model: str) -> dict[str, list[Any]]:
     columns = [
         tensor(name="a", datatype="BYTES", shape=[2], contents=texts),
         tensor(name="b", datatype="FP64", shape=[2, 1], contents=contents(fp64_contents=[1.0, 2.0])),
+        tensor(name="o", datatype="BYTES", shape=[2], contents=contents(bytes_contents=[b"s", b"?"])),
     ]
     infer = open_inference_pb2.ModelInferRequest
     return {

@@ -33,8 +33,8 @@ def statements_noted(note: Callable[..., Any]) -> Iterator[None]:
 def _note_driver(patch: pytest.MonkeyPatch, backend: type[Backend], note: Callable[..., Any]) -> None:
     fetch, write_together = backend.fetch, backend.write_together
 
-    def noted(connection: Connection, text: str, values: Any) -> None:
-        note(connection, connection.connection.cursor(), text, values, None, False)
+    def noted(connection: Connection, text: str, values: Any, many: bool = False) -> None:
+        note(connection, connection.connection.cursor(), text, values, None, many)
 
     def fetch_noted(
         self: Backend, connection: Connection, prepared: Prepared, values: Mapping[str, Any]
@@ -49,7 +49,8 @@ def _note_driver(patch: pytest.MonkeyPatch, backend: type[Backend], note: Callab
     def write_noted(self: Backend, connection: Connection, writes: Sequence[Write]) -> None:
         if backend is SqliteBackend:
             for prepared, rows in writes:
-                noted(connection, prepared._text, rows)
+                sent = [tuple(row[name] for name in prepared._order) for row in rows]
+                noted(connection, prepared._text, sent, many=True)
         else:
             noted(connection, text_together(tuple(prepared for prepared, _ in writes)), writes)
         write_together(self, connection, writes)

@@ -290,7 +290,7 @@ class CodeRules(GrowthRules):
             at, shares = opened
             of_contours = np.zeros((at.size, size))
             of_contours[np.arange(at.size), labels[at]] = own[at]
-            counted = counted + shares.T @ of_contours
+            counted = counted + np.einsum("mb,mc->bc", shares, of_contours)
         return counted
 
 

@@ -12,7 +12,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import chdtrc
 
 from quercus.belief.arrays import Ints
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
@@ -137,6 +136,8 @@ def changed_attributes(
 
 def _chance(before: Ints, since: Ints) -> float:
     """Return the p-value of the hypothesis that two samples of counts (codes,) come from one distribution."""
+    from scipy.special import chdtrc  # noqa: PLC0415  (11 MB of memory that a server without growth does not need)
+
     share = since.sum() / (before.sum() + since.sum())
     both = before + since
     common = both * min(share, 1.0 - share) >= LEAST_EXPECTED

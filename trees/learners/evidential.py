@@ -345,7 +345,7 @@ class EvidentialRules(GrowthRules):
             shares = cells.shares(self.table.attributes[k], column, own, cuts)
             of_contours = np.zeros((cells.at.size, used.size))
             of_contours[np.arange(cells.at.size), labels[cells.at]] = own[cells.at]
-            found: Floats = np.matmul(shares.transpose(0, 2, 1), of_contours)
+            found: Floats = np.einsum("tmb,mc->tbc", shares, of_contours)
             return found
 
         own = counts(np.zeros(labels.size, np.int64), 1)

@@ -199,8 +199,8 @@ def _with_open_cells(
     if not divides:
         undecided = (shares < 1.0).all(axis=-1)
         shares[undecided] = 0.0
-        found.sums[:, -1] += undecided.astype(np.float64) @ statistics[cells.at]
-    found.sums[:, :-1] += np.matmul(shares.transpose(0, 2, 1), statistics[cells.at])
+        found.sums[:, -1] += np.einsum("tm,ms->ts", undecided.astype(np.float64), statistics[cells.at])
+    found.sums[:, :-1] += np.einsum("tmb,ms->tbs", shares, statistics[cells.at])
     return found.take_splits(np.flatnonzero(np.count_nonzero(found.sums[..., 0], axis=1) > 1))
 
 

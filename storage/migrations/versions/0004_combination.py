@@ -11,4 +11,6 @@ depends_on = None
 
 def upgrade() -> None:
     """Add the column; Dempster's rule combines answers, as before."""
-    op.add_column("policy", sa.Column("combination", sa.SmallInteger, nullable=False, server_default="1"))
+    op.add_column(
+        "policy", sa.Column("combination", sa.SmallInteger, nullable=False, server_default=sa.text("1"))
+    )

@@ -104,7 +104,7 @@ def test_objects_are_rows_and_their_field_id_names_them(server: str, wine: str, 
     assert f"5 rows were refused: {rejected}" in " ".join(done.stderr.split())
     reasons = rejected.read_text().splitlines()[1:]
     said = [
-        "'alcohol' is list, must be",
+        "'alcohol' is [1], must be",
         "NaN is no number of JSON",
         "has no attribute of the model",
         "is not JSON",

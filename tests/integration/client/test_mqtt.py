@@ -130,7 +130,11 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     } | dict.fromkeys(bad[1:], 0)
     found = [(each["row"], each["id"], each["reason"]) for each in kept if each["payload"] == some]
     assert sorted(found) == [
-        (1, "", "size is list, must be a number, text or null"),
+        (
+            1,
+            "",
+            "size is list, must be a number, text, null, a list of several names, or an object of low and high",
+        ),
         (2, "a/3", "size: is inf, must be a finite number, or None for missing"),
     ]
     assert all(each["reason"] and each["topic"] == f"{made}/a" for each in kept)

@@ -299,10 +299,12 @@ def test_every_role_may_do_by_http_what_it_may_by_grpc(
         assert said.status == (403 if said.body.startswith(b"{") else 200)
     lines = {
         (line.who.rpartition(":")[0] or line.who, line.action, line.outcome)
-        for line in tokens.newest_audit(50)
+        for line in tokens.newest_audit(200)
     }
     assert ("the-reader", "CreateModel", "PERMISSION_DENIED") in lines
-    assert ("a stranger at ipv4:127.0.0.1", "CreateModel", "UNAUTHENTICATED") in lines
+    # refusals of one caller are written once a second, whatever was called
+    strangers = {outcome for who, _, outcome in lines if who == "a stranger at ipv4:127.0.0.1"}
+    assert strangers == {"UNAUTHENTICATED"}
     assert ("the-operator", "CreateModel", "INVALID_ARGUMENT") in lines
 
 

@@ -22,16 +22,22 @@ RPCS = {
     "ModelService": {
         *("CreateModel", "GetModel", "ListModels", "ListLearners", "UpdateModel", "ExtendModel", "DeleteModel"),
     },
-    "InstanceService": {"PushInstances", "PushBatch", "ListInstances", "GetInstance", "StateEvidence", "WatchEvents"},
+    "InstanceService": {
+        *("PushInstances", "PushBatch", "ListInstances", "ListExamples", "GetInstance", "StateEvidence", "WatchEvents"),
+    },
     "QueryService": {
         *("LeaseQueries", "StreamQueries", "AnswerQuery", "RefuseQuery", "ExtendLease", "ReturnQuery"),
         *("CorrectAnswer", "UndoAnswer", "ListQueries", "ListQueryHistory", "ListLabellers", "StreamAnswers"),
         "ListNeighbours",
         *("GetLabellingPolicy", "UpdateLabellingPolicy", "ReleaseLease"),
+        *("ListDisputes", "GetDispute", "Adjudicate", "GetAgreement"),
     },
     "ClassifyService": {"Classify", "ClassifyStream"},
     "TreeService": {"GetTree", "WatchTree", "RenderTree", "ExplainRow"},
-    "AdminService": {"GetStatus", "GetCaller", "SetLogLevel"},
+    "AdminService": {
+        *("GetStatus", "GetCaller", "SetLogLevel", "ListAuditEntries"),
+        *("CreateToken", "ListTokens", "RevokeToken"),
+    },
 }  # fmt: skip
 
 

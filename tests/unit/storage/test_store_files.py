@@ -319,13 +319,15 @@ def test_numbers_and_texts_that_no_database_holds(path):
         store.create_model("m", b"", budget=0)
         for call in (
             lambda: store.get_query("m", huge),
-            lambda: words.answer(store, "m", huge, "token"),
             lambda: store.read_events("m", after=huge),
             lambda: store.create_model("n", b"", budget=huge),
-            lambda: store.history("m", [huge]),
         ):
             with pytest.raises(InvalidInput, match="number: an integer does not fit into 64 bits"):
                 call()
+        with pytest.raises(NotFound, match=f"query m/{huge} does not exist"):
+            words.answer(store, "m", huge, "token")
+        with pytest.raises(NotFound, match=f"instance m/sequence {huge} does not exist"):
+            store.history("m", [huge])
         with pytest.raises(InvalidInput, match="not valid Unicode text"):
             store.get_model("\ud800")
         assert [model.name for model in store.list_models()] == ["m"]
