@@ -516,7 +516,7 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
 
 def test_the_page_says_what_becomes_of_labels_before_a_model_is_made(visit: Visit, client: Client) -> None:
     page = visit("/create")
-    choose_file(page, "size,kind\n1,x\n2,y\n3,\n4,?\n5,x\n", scripts)
+    choose_file(page, "size,kind\n1,x\n2,y\n3,\n4,?\n5,x\n", scripts=True)
     planned = page.get_by_role("list", name="What will be created")
     expect(planned).to_contain_text("none of them labelled")
     page.get_by_label("Names of the classes").fill("x,y")
