@@ -35,7 +35,7 @@ COMMANDS = {
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),
     "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file, or of standard input."),
-    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
+    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."),
     "label": (
         "label",
         "label",
