@@ -187,6 +187,10 @@ class ForestEvidence(WritableArrays):
         """(n,) how the first label of a row came: `ASKED` for, `GIVEN` without, or `NOT_YET`; read only."""
         return self._origin[: self._rows]
 
+    def restore_origin(self, origin: NDArray[np.uint8]) -> None:
+        """Take for all rows what is known of how they were first labelled."""
+        self._origin[: self._rows] = origin
+
     @property
     def labelled(self) -> Rows:
         """(T,) the labelled rows, in the order in which they were first labelled; read only."""

@@ -104,6 +104,21 @@ class MemoryForest:
         self.evidence.begin_attributes(count)
         self._members = None
 
+    def with_classes(self, size: int) -> "MemoryForest":
+        """Return a forest of more classes, which has observed the same rows, in order, with the labels that they have.
+
+        Rows with a label are of none of the further classes.
+        """
+        evidence = self.evidence
+        contours, told = np.ones((len(evidence), size)), evidence.kinds != UNLABELLED
+        contours[told] = 0.0
+        contours[told, : evidence.size] = evidence.contours.values[evidence.kinds[told]]
+        forest = MemoryForest(evidence.named, size, trees=self.trees, seed=self.seed, level=self.level)
+        forest.evidence.completions = evidence.completions  # draws among values, whatever the classes
+        forest.observe(evidence.values, contours)
+        forest.evidence.restore_origin(evidence.origin)
+        return forest
+
     def replace_contour(self, row: int, contour: Floats, *, asked: bool = False) -> None:
         """Replace the contour (l,) of a row; a constant one takes its label back. `asked`: a strategy chose it."""
         (kind,) = self.evidence.contours.contour_numbers(np.asarray(contour, dtype=np.float64)[np.newaxis])
