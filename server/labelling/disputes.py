@@ -33,7 +33,7 @@ from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
 from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.displays import encode_display
-from quercus.server.wire.errors import PermissionDenied, Unavailable
+from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.instances import encode_cells
 from quercus.server.wire.labels import class_named, decode_label, encode_contour, label_text
 from quercus.server.wire.limits import MAX_FILTER
@@ -48,7 +48,7 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Adjudication, Event, ModelRecord, NotFound, Store
+from quercus.storage import Adjudication, Event, Store
 from quercus.v1 import query_pb2 as pb
 from quercus.v1 import values_pb2
 
@@ -141,7 +141,7 @@ def _read_page(
     labellers: frozenset[str],
 ) -> pb.ListDisputesResponse:
     details, following = store.shared_details(schema.model, after, PAGE_EVENTS)
-    _check_same(details.model, schema)
+    schema.check_record(details.model)
     found: list[pb.Dispute] = []
     last = after
     for history in details.histories.values():
@@ -212,20 +212,12 @@ def _encode_label(words: LabelEvent, schema: ModelSchema) -> pb.DisputeLabel:
     )
 
 
-def _check_same(record: ModelRecord, schema: ModelSchema) -> None:
-    """Refuse labels that may be of another model, or of more classes, than the schema that was read before them."""
-    if record.key != schema.key:
-        raise NotFound("model", schema.model, "any more: another has its name")
-    if record.shapes.extensions != schema.shapes.extensions:
-        raise Unavailable(f"model {schema.model} was just extended: send it again")
-
-
 def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, pb.Agreement]:
     newest = store.get_model(
         schema.model
     ).sequence_committed  # read first: what comes later is counted, or will be
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
-    _check_same(store.get_model(schema.model), schema)
+    schema.check_record(store.get_model(schema.model))
     found = agreement_of(histories.values(), schema.frame.size)
     return newest, encode_agreement(found, is_partial=is_partial)
 
