@@ -66,6 +66,11 @@ COMMANDS = {
         "disputes",
         "List the rows whose labellers name different classes, and decide between them.",
     ),
+    "gold": (
+        "gold",
+        "gold",
+        "Mark rows whose class you know, to see which labellers answer right.",
+    ),
     "labellers": ("labellers", "app", "Show statistics of labellers, or end the leases of one."),
     "policy": ("labellers", "policy", "Show or change the labelling policy of a model."),
     "history": (
