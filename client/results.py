@@ -1847,9 +1847,9 @@ class Agreement:
     alpha_labels
         Their labels.
     pairs
-        Pairs of labellers, those with the most rows first; at most 1,000.
+        Pairs among the 200 labellers with the most labels, those with the most rows first; at most 1,000.
     confusions
-        What each labeller names, against what holds; in order of name, at most 200.
+        What each of these labellers names, against what holds; in order of name.
     is_partial
         Whether there are more labels than the 20,000 newest that were counted.
     """

@@ -57,7 +57,8 @@ PAGE_EVENTS = 2_000
 """Labels that a page of disputes looks at; a page without disputes is followed by the next one all the same."""
 MOST_LABELS = 20_000
 """Newest labels of which the agreement is counted."""
-MOST_PAIRS, MOST_LABELLERS = 1_000, 200
+MOST_PAIRS = 1_000
+"""Pairs of labellers in a response."""
 
 
 async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> pb.ListDisputesResponse:
@@ -94,7 +95,11 @@ async def adjudicate(
     async def attempt(schema: ModelSchema) -> pb.AdjudicateResponse:
         label = None
         if not request.retract:
-            label = encode(await core.convert_message(request, decode_label, request.label, schema.frame))
+            label = encode(
+                await core.convert_message(
+                    request, decode_label, request.label, schema.frame, "label", schema.shapes
+                )
+            )
         given = Adjudication(labeller, label, request.comment, corrects_all(), is_trusted())
         known = await known_model(core, schema)
         done = await core.write(core.store.adjudicate, model, identifier, given, known)
@@ -119,11 +124,11 @@ async def _check_may_see(core: ServiceCore, model: str) -> None:
     if principal is None or _knows_gold():
         return
     policy = await core.read(core.store.policy, model)
-    if not may_adjudicate(policy.corrections, permitted=False, trusted=False):
+    if not may_adjudicate(policy, principal.name):
         raise PermissionDenied(
-            f"the token of {principal.name} has the role labeller, and the labelling policy of {model} lets only "
-            "authors correct their answers; disputes need the role reader or corrector, or a policy by which anyone "
-            "corrects"
+            f"the token of {principal.name} has the role labeller, and by the labelling policy of {model} it may not "
+            "decide between labellers; disputes need the role reader or corrector, or a policy that lets this labeller "
+            "label, and anyone correct"
         )
 
 
@@ -253,8 +258,7 @@ def encode_agreement(found: Agreement, *, is_partial: bool) -> pb.Agreement:
             for pair in found.pairs[:MOST_PAIRS]
         ],
         confusions=[
-            pb.LabellerConfusion(labeller=each.labeller, cells=_cells_of(each))
-            for each in found.confusions[:MOST_LABELLERS]
+            pb.LabellerConfusion(labeller=each.labeller, cells=_cells_of(each)) for each in found.confusions
         ],
         is_partial=is_partial,
     )

@@ -71,7 +71,9 @@ def append_statements(
     if (
         known.key is None
         or planned is None
-        or planned.is_overtaken(policy, _spoken_since(connection, row, planned.as_of))
+        or planned.is_overtaken(
+            policy, _spoken_since(connection, row, planned.as_of), permitted=batch.permitted
+        )
     ):
         planned = _plan(connection, row, batch, known, policy)
     stored, committed = len(planned.fresh), int(row.sequence_committed)
