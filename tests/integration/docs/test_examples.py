@@ -80,7 +80,7 @@ def test_the_clients_in_typescript_push_label_and_classify(folder: Path) -> None
 
 
 GO_SOURCES = Path("/usr/share/gocode")
-"""Where Debian's packages of Go put their sources."""
+"""The folder of the sources of Debian's packages of Go."""
 GO_PACKAGES = {
     "golang-go": "go",
     "protoc-gen-go-1-5": "protoc-gen-go",
