@@ -21,7 +21,7 @@ GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 FLOORS_VENV := .venv-floors
 FLOORS_EXTRAS := server console mqtt webhook postgres archive estimators dask tracing
 # The extras of the developers' environment: `demo` is all of what a server and its demo need.
-EXTRAS := archive,dask,demo,experiment,estimators,mqtt,tracing,webhook
+EXTRAS := archive,dask,demo,experiment,estimators,mqtt,onnx,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
