@@ -356,13 +356,14 @@ class QuerySearch:
         if self._options.model != ANY:
             return await lease_of(self._core, self._options, self._options.model, limit)
         options = self._options
-        leasable_models = [
+        there = [
             each
             for each in await self._core.leasable_models.list_leasable()
             if not self._core.damaged.has_damage(each.record.name, each.record.key)
             and options.may_touch(each.record.name)
             and options.filter.tags <= set(each.policy.tags)
         ]
+        leasable_models = [each for each in there if each.policy.may_label(options.labeller)]
         self._tried = {
             each.record.key: tried
             for each in leasable_models
@@ -377,7 +378,8 @@ class QuerySearch:
             if found is not None and found.queries:
                 return found
         reasons = (each.leased for each in self._tried.values() if each.leased.idle in _REPORTED_REASONS)
-        told = next(reasons, Leased([], Idle.NOTHING_TO_ASK, 0))
+        nothing = Idle.NOT_ASSIGNED if there and not leasable_models else Idle.NOTHING_TO_ASK
+        told = next(reasons, Leased([], nothing, 0))
         again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)
         return LeasedQueries(ANY, told, again_s=max(0.0, again_at - time.monotonic()))
 

@@ -71,7 +71,9 @@ def append_statements(
     if (
         known.key is None
         or planned is None
-        or planned.is_overtaken(policy, _spoken_since(connection, row, planned.as_of))
+        or planned.is_overtaken(
+            policy, _spoken_since(connection, row, planned.as_of), permitted=batch.permitted
+        )
     ):
         planned = _plan(connection, row, batch, known, policy)
     stored, committed = len(planned.fresh), int(row.sequence_committed)
@@ -84,6 +86,7 @@ def append_statements(
         }
         connection.execute(update(model).where(model.c.id == row.id).values(change))
     asked = live_queries(connection, row, [event.instance for event in planned.joints])
+    asked = [each for each in asked if not each.gold]
     agenda.drop_queries(connection, row, asked, UNASKED, now)
     return StatementOutcome(committed + len(events), stored, len(batch.statements) - stored)
 

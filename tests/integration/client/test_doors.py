@@ -17,7 +17,7 @@ from integration.client.serving import Serving
 from pyarrow import feather
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
-from quercus.client.bridges.mqtt_messages import MessageFormat
+from quercus.client.bridges.messages import MessageFormat
 from quercus.estimators.columns import FittedColumns
 from quercus.files import open_table
 from quercus.files.schema import Binding
@@ -68,7 +68,7 @@ def messages() -> list[dict[str, Any]]:
         b'{"on": null, "code": null, "hue": "?"}',
         b'{"on": "True", "code": "101", "hue": "n\\u00e9e", "at": "1970-01-02 00:00"}',
     ]
-    return [dict(row.values) for each in said for row in MessageFormat().rows("t", each)]
+    return [dict(row.values) for each in said for row in MessageFormat().rows(each, "m")]
 
 
 DOORS: dict[str, Callable[[], Any]] = {
