@@ -38,19 +38,18 @@ def test_an_estimator_comes_back_with_its_predictions(folder: Path, kind: Any, f
     np.testing.assert_array_equal(served.predict(X), given.predict(X))
 
 
-class Served(mlflow.pyfunc.PythonModel):  # type: ignore[misc, name-defined]
-    """The example of docs/estimators.md."""
-
-    def load_context(self, context: Any) -> None:
-        self.client = Client(context.model_config["address"])
-
-    def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:
-        return self.client.classify(context.model_config["model"], model_input).to_arrow().to_pandas()
-
-
 def test_a_model_of_a_server_is_a_model_of_mlflow(
     folder: Path, client: Client, name: str, serving: Serving
 ) -> None:
+    class Served(mlflow.pyfunc.PythonModel):  # type: ignore[misc, name-defined]
+        """The example of docs/estimators.md."""
+
+        def load_context(self, context: Any) -> None:
+            self.client = Client(context.model_config["address"])
+
+        def predict(self, context: Any, model_input: Any, params: Any = None) -> Any:
+            return self.client.classify(context.model_config["model"], model_input).to_arrow().to_pandas()
+
     X, y = load_wine(return_X_y=True, as_frame=True)
     wines = ["Barolo", "Grignolino", "Barbera"]
     client.create_model(name, Specification([Numeric(each) for each in X.columns], wines))
