@@ -21,7 +21,7 @@ GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 FLOORS_VENV := .venv-floors
 FLOORS_EXTRAS := server console mqtt redis webhook postgres archive estimators dask tracing
 # The extras of the developers' environment: `demo` is all of what a server and its demo need.
-EXTRAS := archive,dask,demo,experiment,estimators,mqtt,redis,tracing,webhook
+EXTRAS := archive,dask,demo,experiment,estimators,mqtt,onnx,redis,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
@@ -202,13 +202,14 @@ $(RELEASE_TOOLS)/release.stamp:
 	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses)
 	@touch $@
 
-release: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Build wheel and sdist, check them, and say what to do next
+release: released audit ## Build wheel and sdist, check them and what they depend on, and say what to do next
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m twine check --strict dist/*
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pyroma --min 9 dist/*.tar.gz
 	@version=$$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])'); \
 	    echo; echo "Built and checked. Next, in this order:"; \
+	    echo "  git commit proto/released.binpb   # if git status names it"; \
 	    echo "  make release-checks"; \
 	    echo "  git tag --sign v$$version && git push origin v$$version"; \
 	    echo "  pipx run cibuildwheel --platform linux   # and macos, windows: wheels of all platforms"; \
