@@ -191,7 +191,7 @@ floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allo
 	$(FLOORS_VENV)/bin/python -m pytest -q -n 2 -m "not slow" -o filterwarnings=default -p no:cacheprovider \
 	    -k "$(FLOORS_LEFT_OUT)" $(FLOORS_TESTS)
 
-examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm)
+examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm, Go)
 	$(BIN)/python -c 'import json; from quercus.client.retrying import service_config as c; print(json.dumps(c(), indent=2))' \
 	    > examples/service_config.json
 	$(BIN)/python -m pytest -q tests/integration/docs/test_examples.py

@@ -1739,7 +1739,7 @@ class GoldQuestion:
     comment
         Comment of whoever marked it.
     answered
-        Number of labellers whose answer stands.
+        Number of labellers whose answer stands and names a class.
     right
         Those whose most plausible classes are all right.
     """
@@ -1919,7 +1919,7 @@ class Labeller:
     reliability_deviation
         Standard deviation of the reliability; ``None`` if that is.
     gold_answered
-        Gold questions that this labeller answered, with answers that stand.
+        Gold questions that this labeller answered: the answers stand, and name a class.
     gold_right
         Those that were answered right: the most plausible classes are all among those of the mark.
     gold_lower

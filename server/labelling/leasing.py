@@ -34,6 +34,7 @@ from quercus.storage import (
     QueryDetails,
     QueryRecord,
     Store,
+    growth_mark,
 )
 from quercus.v1 import model_pb2
 from quercus.v1 import query_pb2 as pb
@@ -304,10 +305,18 @@ _REPORTED_REASONS = (
 
 @dataclass(frozen=True)
 class SearchMark:
-    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`."""
+    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`.
+
+    Unless it waits for the tree to grow, and `growth` is what it was (none of all models).
+    """
 
     mark: tuple[int, ...]
     patience_s: float
+    growth: tuple[int, ...] = ()
+
+    def may_offer(self, before: LeasedQueries | None) -> bool:
+        """Return whether a labeller may get queries now to whom nothing was given `before`."""
+        return before is None or not before.leased.awaits_growth or before.leased.awaits_growth != self.growth
 
 
 @dataclass(frozen=True)
@@ -349,7 +358,7 @@ class QuerySearch:
             await self._core.leasable_models.list_leasable(fresh=fresh)
             return SearchMark((self._core.leasable_models.change_stamp,), STATUS_POLL_S)
         status = await self._core.model_statuses.get_status(self._options.model, fresh=fresh)
-        return SearchMark(mark_of(status.record), status.patience_s)
+        return SearchMark(mark_of(status.record), status.patience_s, growth_mark(status.record))
 
     async def lease_queries(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""

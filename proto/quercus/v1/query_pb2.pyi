@@ -2298,7 +2298,7 @@ class GoldQuestion(_message.Message):
     comment: _builtins.str
     """Comment of whoever marked it."""
     answered: _builtins.int
-    """Number of labellers whose answer stands."""
+    """Number of labellers whose answer stands and names a class."""
     right: _builtins.int
     """Those whose most plausible classes are all right."""
     @_builtins.property
@@ -2573,7 +2573,7 @@ class LabellerStatistics(_message.Message):
     reliability_deviation: _builtins.float
     """Standard deviation of the reliability; absent if that is."""
     gold_answered: _builtins.int
-    """Gold questions that this labeller answered, with answers that stand."""
+    """Gold questions that this labeller answered: the answers stand, and name a class."""
     gold_right: _builtins.int
     """Those that were answered right: the most plausible classes are all among those of the mark."""
     gold_lower: _builtins.float
