@@ -202,11 +202,12 @@ $(RELEASE_TOOLS)/release.stamp:
 	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses)
 	@touch $@
 
-release: released audit ## Build wheel and sdist, check them and what they depend on, and say what to do next
+release: released ## Build wheel and sdist, check them and what they depend on, and say what to do next
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m twine check --strict dist/*
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pyroma --min 9 dist/*.tar.gz
+	$(MAKE) audit
 	@version=$$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])'); \
 	    echo; echo "Built and checked. Next, in this order:"; \
 	    echo "  git commit proto/released.binpb   # if git status names it"; \
@@ -218,7 +219,7 @@ release: released audit ## Build wheel and sdist, check them and what they depen
 # Advisories against what is installed (PyPI has them), and the licence of each package.
 audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the licences of dependencies
 	mkdir -p build && $(BIN)/uv pip freeze --python $(BIN)/python --exclude-editable > build/audited.txt
-	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement build/audited.txt
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement build/audited.txt
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
 
 # What does not fit the quarter of an hour of continuous integration: targets above, each of which can be run alone.
