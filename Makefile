@@ -19,14 +19,14 @@ GENERATOR := $(VENV)/generator
 GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 # The oldest releases that pyproject.toml allows, and what tests Quercus on them.
 FLOORS_VENV := .venv-floors
-FLOORS_EXTRAS := server console mqtt webhook postgres archive estimators dask tracing
+FLOORS_EXTRAS := server console mqtt redis webhook postgres archive estimators dask tracing
 # The extras of the developers' environment: `demo` is all of what a server and its demo need.
-EXTRAS := archive,dask,demo,experiment,estimators,mqtt,tracing,webhook
+EXTRAS := archive,dask,demo,experiment,estimators,mqtt,redis,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
     tests/unit/storage tests/unit/view tests/contract/storage tests/integration/client/test_client.py \
-    tests/integration/client/test_aio.py tests/integration/server/test_http.py tests/integration/server/test_tls.py \
+    tests/integration/client/test_aio.py tests/integration/client/test_redis.py tests/integration/server/test_http.py tests/integration/server/test_tls.py \
     tests/integration/server/test_push_batch.py tests/integration/server/test_inference.py
 # Later clients of Triton want a newer grpcio. Of older releases: Typer lays help out otherwise, and the library of gRPC has fewer options to bound. Two need generators.
 FLOORS_LEFT_OUT := not test_help and not the_library_knows_every_option and not test_generated and not any_compiler_reads

@@ -103,6 +103,7 @@ def adjudicate(given: Adjudication, of: LabelledInstance) -> tuple[AdjudicationO
         If nobody has labelled the instance, there is nothing to take back, or the policy does not permit it.
     """
     said = label_events(of.said)
+    marks = [each for each in said if LabelKind.MARKED in (each.kind, each.former and each.former.kind)]
     mine = [each for each in said if LabelKind.ADJUDICATED in (each.kind, each.former and each.former.kind)]
     last = mine[-1] if mine else None
     stands = last is not None and last.event.label is not None
@@ -116,7 +117,7 @@ def adjudicate(given: Adjudication, of: LabelledInstance) -> tuple[AdjudicationO
         )
     if given.label is None and not stands:
         raise Refused("nobody has adjudicated it, so there is nothing to take back")
-    if not any(each.event.label is not None for each in said if each not in mine):
+    if not any(each.event.label is not None for each in said if each not in mine and each not in marks):
         raise Refused("nobody has labelled it yet: answer its query, or state its label")
     own = of.event(1, EventKind.ADJUDICATION, given.label, given.labeller, comment=given.comment)
     joint = joint_event([*of.said, own], of.size, of.crowd, of.policy.combination, of.committed + 2, of.wall)

@@ -11,6 +11,7 @@ from quercus.labelling.adjudication import Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import Amendment, AnswerOutcome, Words
 from quercus.labelling.checks import comment as check_comment
 from quercus.labelling.event import Event, EventKind
+from quercus.labelling.gold import Mark
 from quercus.labelling.leasing import Idle
 from quercus.labelling.lifecycle import QueryState, Step
 from quercus.labelling.policy import Corrections, Policy, Reliability
@@ -95,6 +96,7 @@ __all__ = [
     "LeaseRequest",
     "Leased",
     "LogSegment",
+    "Mark",
     "ModelRecord",
     "ModelReplaced",
     "NewValue",

@@ -18,6 +18,7 @@ KINDS: Final = {
     "stated": "stated",
     "retracted": "taken back",
     "adjudicated": "adjudicated",
+    "marked": "gold question",
 }
 """The kinds of an answer in words; an ordinary one needs none."""
 STATES: Final = {
@@ -26,6 +27,7 @@ STATES: Final = {
     "replaced": "replaced",
     "undone": "taken back",
     "empty": "",
+    "gold": "to a gold question",
 }
 """The states of an answer in words; one that counts needs none."""
 

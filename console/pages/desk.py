@@ -33,7 +33,7 @@ from quercus.files.labels import label_of
 from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding
 from quercus.files.table import FileTable
-from quercus.files.writing import CannotWrite, write_csv, write_jsonl, write_parquet
+from quercus.files.writing import CannotWrite, write_columns, write_csv, write_jsonl
 from quercus.specification.guidance import ClassExample, Guidance
 from quercus.view.guidance import title_of
 from quercus.view.pace import DAY, end_text, labeller_rows, pace_of
@@ -252,7 +252,7 @@ async def answers(request: Request) -> Response:
         with tempfile.NamedTemporaryFile(prefix="quercus-console-", suffix=".parquet", delete=False) as file:
             path = Path(file.name)
         try:
-            await asyncio.to_thread(write_parquet, answer_table(found), path)
+            await asyncio.to_thread(write_columns, answer_table(found), path, "parquet")
         except CannotWrite as error:
             path.unlink()
             raise HTTPException(409, f"{error}") from None

@@ -14,15 +14,16 @@ export function read(html) {
   return article;
 }
 
-export function show(article) {
+/** Show a query; `seenAt`: when it was painted, if it was there before. */
+export function show(article, seenAt) {
   state.current = article;
   state.correcting = null;
   by("idle").hidden = true;
   by("stage").replaceChildren(article);
   openItem(article);
   showGrade(article);
-  clockReset();
-  startGlance();
+  clockReset(seenAt ?? performance.now());
+  startGlance(seenAt);
   showCommandKeys();
   article.querySelector(".item").scrollTop = 0;
   article.querySelector("h1").focus({ preventScroll: true });

@@ -19,6 +19,7 @@ from quercus.labelling.disputes import (
     first_shared,
     named_classes,
 )
+from quercus.labelling.gold import as_known_to_labellers
 from quercus.labelling.history import (
     LabelEvent,
     LabelKind,
@@ -70,14 +71,16 @@ async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> p
             raise InvalidInput(name, f"has {count:,} entries, at most {MAX_FILTER:,} are allowed")
     classes = frozenset(_position(name, f"classes[{i}]", schema) for i, name in enumerate(request.classes))
     size, after = page_size(request.page_size), read_number_token("disputes", request.page_token)
-    return await core.read(_read_page, core.store, schema, after, size, classes, frozenset(request.labellers))
+    return await core.read(
+        _read_page, core.store, schema, after, size, classes, frozenset(request.labellers), _knows_gold()
+    )
 
 
 async def get_dispute(core: ServiceCore, request: pb.GetDisputeRequest) -> pb.Dispute:
     """Return the labels of one instance, in dispute or not."""
     model, identifier = parse_instance(request.name)
     await _check_may_see(core, model)
-    return await core.read(_read_one, core.store, model, identifier)
+    return await core.read(_read_one, core.store, model, identifier, _knows_gold())
 
 
 async def adjudicate(
@@ -118,7 +121,7 @@ async def get_agreement(core: ServiceCore, request: pb.GetAgreementRequest) -> p
 async def _check_may_see(core: ServiceCore, model: str) -> None:
     """Refuse a labeller who may not decide: other people's answers would bias the labeller's own."""
     principal = current_caller()
-    if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
+    if principal is None or _knows_gold():
         return
     policy = await core.read(core.store.policy, model)
     if not may_adjudicate(policy, principal.name):
@@ -127,6 +130,12 @@ async def _check_may_see(core: ServiceCore, model: str) -> None:
             "decide between labellers; disputes need the role reader or corrector, or a policy that lets this labeller "
             "label, and anyone correct"
         )
+
+
+def _knows_gold() -> bool:
+    """Return whether the caller may know which rows are gold questions, as nobody may who only labels."""
+    principal = current_caller()
+    return principal is None or bool(principal.roles & {OPERATOR, READER, CORRECTOR})
 
 
 def _position(given: str, field: str, schema: ModelSchema) -> int:
@@ -144,12 +153,16 @@ def _read_page(
     size: int,
     classes: frozenset[int],
     labellers: frozenset[str],
+    knows_gold: bool,
 ) -> pb.ListDisputesResponse:
     details, following = store.shared_details(schema.model, after, PAGE_EVENTS)
     schema.check_record(details.model)
     found: list[pb.Dispute] = []
     last = after
-    for history in details.histories.values():
+    for found_history in details.histories.values():
+        history = found_history
+        if not knows_gold:
+            history, *_ = as_known_to_labellers(history, schema.frame.size, details.policy.combination)
         standing = standing_labels(history)
         if not are_in_dispute(standing, schema.frame.size) or not _passes(
             standing, schema, classes, labellers
@@ -171,10 +184,12 @@ def _passes(
     return not classes or any(named_classes(each.event, schema.frame.size) & classes for each in standing)
 
 
-def _read_one(store: Store, model: str, identifier: str) -> pb.Dispute:
+def _read_one(store: Store, model: str, identifier: str, knows_gold: bool) -> pb.Dispute:
     details = store.instance_details(model, identifier)
     ((sequence, history),) = details.histories.items()
     schema = ModelSchema.of(details.model, details.vocabulary)
+    if not knows_gold:
+        history, *_ = as_known_to_labellers(history, schema.frame.size, details.policy.combination)
     found = encode_dispute(history, schema)
     found.values.CopyFrom(encode_cells(history[0], schema))
     if (display := encode_display(details.displays.get(sequence))) is not None:
@@ -191,7 +206,7 @@ def encode_dispute(history: Sequence[Event], schema: ModelSchema) -> pb.Dispute:
     schema : schema of the model.
     """
     standing = standing_labels(history)
-    decided = [each for each in standing if each.kind is LabelKind.ADJUDICATED]
+    decided = [each for each in standing if each.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED)]
     return pb.Dispute(
         instance=instance_name(schema.model, history[0].id),
         disputed=are_in_dispute(standing, schema.frame.size),

@@ -49,6 +49,7 @@ def append_adjudication(
         }
         connection.execute(update(model).where(model.c.id == row.id).values(change))
         asked = statements.live_queries(connection, row, [place])
+        asked = [each for each in asked if not each.gold]
         agenda.drop_queries(connection, row, asked, ADJUDICATED, now)
     return outcome
 

@@ -35,7 +35,7 @@ from quercus.labelling.lifecycle import (
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import BeyondLog, FailedPrecondition
 from quercus.storage.log.event_log import history_of
-from quercus.storage.queries import expiry, history, reading
+from quercus.storage.queries import expiry, gold, history, reading
 from quercus.storage.queries.desk import Desk, LeaseClaim, LeaseRequest, claim_one, find_query, is_query
 from quercus.storage.queries.query_state import columns_of, lifecycle_of
 from quercus.storage.queries.records import Leased, QueryRecord
@@ -90,11 +90,13 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
     free = free[: min(request.limit, room.mine)]
     if not free:
         connection = desk.write()
-        mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN)
+        mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN, query.c.gold.is_(False))
         there = connection.execute(select(func.count()).where(*mine)).scalar_one()
         again_s = reading.next_change_s(connection, row.name, now)
         return Leased([], why_none_is_free(there, desk.leased, growth), room.total, again_s)
 
+    if desk.policy.gold_share:
+        free = gold.mix_in(desk, request, free)
     taken: list[QueryRecord] = []
     for each in free:
         mine_token = secrets.token_urlsafe(TOKEN_BYTES)

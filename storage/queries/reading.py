@@ -98,6 +98,7 @@ def record_with(
         sequence=row.sequence or 0,
         created_at=row.created_at,
         answers=row.answers,
+        is_gold=bool(row.gold),
     )
 
 

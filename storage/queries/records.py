@@ -34,6 +34,8 @@ class QueryRecord:
         Event that settled it, 0 before.
     answers : int
         Number of answers given, if several are wanted.
+    is_gold : bool
+        Whether it is a gold question.
     """
 
     number: int
@@ -51,6 +53,7 @@ class QueryRecord:
     sequence: int
     created_at: float
     answers: int = 0
+    is_gold: bool = False
 
 
 @dataclass(frozen=True, slots=True)

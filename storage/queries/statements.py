@@ -86,6 +86,7 @@ def append_statements(
         }
         connection.execute(update(model).where(model.c.id == row.id).values(change))
     asked = live_queries(connection, row, [event.instance for event in planned.joints])
+    asked = [each for each in asked if not each.gold]
     agenda.drop_queries(connection, row, asked, UNASKED, now)
     return StatementOutcome(committed + len(events), stored, len(batch.statements) - stored)
 

@@ -74,6 +74,12 @@ class QueryServiceStub:
     do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
     call is idempotent.
     """
+    MarkGold: _grpc.UnaryUnaryMultiCallable[_query_pb2.MarkGoldRequest, _query_pb2.MarkGoldResponse]
+    """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+    the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+    """
+    ListGold: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListGoldRequest, _query_pb2.ListGoldResponse]
+    """Returns the gold questions of a model, with how often each was answered right."""
     GetAgreement: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetAgreementRequest, _query_pb2.Agreement]
     """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
     ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
@@ -128,6 +134,12 @@ class QueryServiceAsyncStub(QueryServiceStub):
     do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
     call is idempotent.
     """
+    MarkGold: _aio.UnaryUnaryMultiCallable[_query_pb2.MarkGoldRequest, _query_pb2.MarkGoldResponse]  # type: ignore[assignment]
+    """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+    the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+    """
+    ListGold: _aio.UnaryUnaryMultiCallable[_query_pb2.ListGoldRequest, _query_pb2.ListGoldResponse]  # type: ignore[assignment]
+    """Returns the gold questions of a model, with how often each was answered right."""
     GetAgreement: _aio.UnaryUnaryMultiCallable[_query_pb2.GetAgreementRequest, _query_pb2.Agreement]  # type: ignore[assignment]
     """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
     ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
@@ -275,6 +287,24 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
         call is idempotent.
         """
+
+    @_abc_1.abstractmethod
+    def MarkGold(
+        self,
+        request: _query_pb2.MarkGoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.MarkGoldResponse, _abc.Awaitable[_query_pb2.MarkGoldResponse]]:
+        """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+        the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+        """
+
+    @_abc_1.abstractmethod
+    def ListGold(
+        self,
+        request: _query_pb2.ListGoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ListGoldResponse, _abc.Awaitable[_query_pb2.ListGoldResponse]]:
+        """Returns the gold questions of a model, with how often each was answered right."""
 
     @_abc_1.abstractmethod
     def GetAgreement(
