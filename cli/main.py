@@ -34,8 +34,8 @@ COMMANDS = {
         "inspect",
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),
-    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file, or of standard input."),
-    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
+    "push": ("push", "push", "Push the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input."),
+    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."),
     "label": (
         "label",
         "label",
@@ -81,9 +81,9 @@ COMMANDS = {
     "classify": (
         "classify",
         "classify",
-        "Classify the rows of a CSV, ARFF or Parquet file, or of standard input.",
+        "Classify the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.",
     ),
-    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
+    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz, SVG or ONNX."),
     "watch": (
         "watch",
         "watch",

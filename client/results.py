@@ -329,7 +329,7 @@ class Token:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     """
 
     id: str
@@ -377,7 +377,7 @@ class NewToken:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     secret
         The token as its holder shows it. It is not stored, and cannot be read again.
     """
@@ -970,7 +970,7 @@ class ChangedAttribute:
 class Drift:
     """Changes of the recent past.
 
-    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
+    They are reported for as long as they lie within the last 1,000 labels or the last 500 rows.
 
     Attributes
     ----------
@@ -1847,9 +1847,9 @@ class Agreement:
     alpha_labels
         Their labels.
     pairs
-        Pairs of labellers, those with the most rows first; at most 1,000.
+        Pairs among the 200 labellers with the most labels, those with the most rows first; at most 1,000.
     confusions
-        What each labeller names, against what holds; in order of name, at most 200.
+        What each of these labellers names, against what holds; in order of name.
     is_partial
         Whether there are more labels than the 20,000 newest that were counted.
     """

@@ -55,6 +55,7 @@ from quercus.storage.records import (
     NewValue,
     Push,
     Snapshot,
+    growth_mark,
 )
 from quercus.storage.sqlite.store_file import file_url
 from quercus.storage.store import Store
@@ -126,6 +127,7 @@ __all__ = [
     "check_comment",
     "check_policy",
     "file_url",
+    "growth_mark",
     "is_url",
     "shown_url",
     "without_secrets",

@@ -273,6 +273,24 @@ def now_text(curve: LearningCurve | None) -> str:
     return f"Now about {middle} right, between {lower} and {upper}, by the learning curve."
 
 
+def fallen_text(points: Sequence[CurvePoint]) -> str:
+    """Return the accuracy now, where it fell a short while ago and no one curve describes it; empty without points.
+
+    Examples
+    --------
+    >>> fallen_text([CurvePoint(1, 50, 50, 49.0), CurvePoint(51, 100, 50, 20.0), CurvePoint(101, 150, 50, 45.0)])
+    'Now about 90 % right, between 81 % and 95 %, by the newest 50 labels alone: the accuracy fell before.'
+    """
+    if not points:
+        return ""
+    newest = points[-1]
+    lower, upper = map(percent_text, newest.interval)
+    return (
+        f"Now about {percent_text(newest.share)} right, between {lower} and {upper}, by the newest "
+        f"{counted(newest.rows, 'label')} alone: the accuracy fell before."
+    )
+
+
 def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:
     """Return how many more answers an accuracy needs, and how long they take at the present pace.
 

@@ -37,7 +37,7 @@ from quercus.files.labels import label_of
 from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding
 from quercus.files.table import FileTable
-from quercus.files.writing import CannotWrite, write_csv, write_jsonl, write_parquet
+from quercus.files.writing import CannotWrite, write_columns, write_csv, write_jsonl
 from quercus.specification.guidance import ClassExample, Guidance
 from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
@@ -319,7 +319,7 @@ async def answers(request: Request) -> Response:
         with tempfile.NamedTemporaryFile(prefix="quercus-console-", suffix=".parquet", delete=False) as file:
             path = Path(file.name)
         try:
-            await asyncio.to_thread(write_parquet, answer_table(found), path)
+            await asyncio.to_thread(write_columns, answer_table(found), path, "parquet")
         except CannotWrite as error:
             path.unlink()
             raise HTTPException(409, f"{error}") from None

@@ -26,6 +26,7 @@ from quercus.view.learning import (
     all_cells,
     basis_text,
     curve_points,
+    fallen_text,
     fit_curve,
     gain_over_random,
     needed_rows,
@@ -85,7 +86,8 @@ async def _model_page(
     if session.may_call("QueryService/GetAgreement"):
         agreement = await session.client.agreement(name)
     points = curve_points(shown.accuracy)
-    curve = fit_curve(points)
+    fall = None if shown.drift is None else shown.drift.accuracy
+    curve = None if fall else fit_curve(points)
     pace_s = seconds_an_answer(newest)
     target = _target_of(request)
     targets = sorted({*TARGETS, target} if target is not None else TARGETS)
@@ -118,9 +120,10 @@ async def _model_page(
         points=point_rows(points),
         title=title_of(shown),
         accuracy_said=_accuracy_text(shown),
-        now=now_text(curve),
+        now=now_text(curve) if fall is None else fallen_text(points),
         basis=basis_text(shown.accuracy) if shown.accuracy and shown.accuracy.rows else "",
         has_curve=curve is not None,
+        has_fallen=fall is not None,
         needed=list(needed_rows(curve, pace_s, targets)) if points else [],
         target="" if target is None else f"{100 * target:g}",
         pace_s=pace_s,

@@ -34,7 +34,7 @@ from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
 from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.displays import encode_display
-from quercus.server.wire.errors import PermissionDenied, Unavailable
+from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.instances import encode_cells
 from quercus.server.wire.labels import class_named, decode_label, encode_contour, label_text
 from quercus.server.wire.limits import MAX_FILTER
@@ -49,15 +49,16 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Adjudication, Event, ModelRecord, NotFound, Store
+from quercus.storage import Adjudication, Event, Store
 from quercus.v1 import query_pb2 as pb
 from quercus.v1 import values_pb2
 
 PAGE_EVENTS = 2_000
-"""Labels that a page of disputes looks at; a page without disputes is followed by the next one all the same."""
+"""Labels that a page of disputes looks at; more may follow a page without disputes."""
 MOST_LABELS = 20_000
 """Newest labels of which the agreement is counted."""
-MOST_PAIRS, MOST_LABELLERS = 1_000, 200
+MOST_PAIRS = 1_000
+"""Pairs of labellers in a response."""
 
 
 async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> pb.ListDisputesResponse:
@@ -94,7 +95,11 @@ async def adjudicate(
     async def attempt(schema: ModelSchema) -> pb.AdjudicateResponse:
         label = None
         if not request.retract:
-            label = encode(await core.convert_message(request, decode_label, request.label, schema.frame))
+            label = encode(
+                await core.convert_message(
+                    request, decode_label, request.label, schema.frame, "label", schema.shapes
+                )
+            )
         given = Adjudication(labeller, label, request.comment, corrects_all(), is_trusted())
         known = await known_model(core, schema)
         done = await core.write(core.store.adjudicate, model, identifier, given, known)
@@ -119,11 +124,11 @@ async def _check_may_see(core: ServiceCore, model: str) -> None:
     if principal is None or _knows_gold():
         return
     policy = await core.read(core.store.policy, model)
-    if not may_adjudicate(policy.corrections, permitted=False, trusted=False):
+    if not may_adjudicate(policy, principal.name):
         raise PermissionDenied(
-            f"the token of {principal.name} has the role labeller, and the labelling policy of {model} lets only "
-            "authors correct their answers; disputes need the role reader or corrector, or a policy by which anyone "
-            "corrects"
+            f"the token of {principal.name} has the role labeller, and by the labelling policy of {model} it may not "
+            "decide between labellers; disputes need the role reader or corrector, or a policy that lets this labeller "
+            "label, and anyone correct"
         )
 
 
@@ -151,7 +156,7 @@ def _read_page(
     knows_gold: bool,
 ) -> pb.ListDisputesResponse:
     details, following = store.shared_details(schema.model, after, PAGE_EVENTS)
-    _check_same(details.model, schema)
+    schema.check_record(details.model)
     found: list[pb.Dispute] = []
     last = after
     for found_history in details.histories.values():
@@ -227,20 +232,11 @@ def _encode_label(words: LabelEvent, schema: ModelSchema) -> pb.DisputeLabel:
     )
 
 
-def _check_same(record: ModelRecord, schema: ModelSchema) -> None:
-    """Refuse labels that may be of another model, or of more classes, than the schema that was read before them."""
-    if record.key != schema.key:
-        raise NotFound("model", schema.model, "any more: another has its name")
-    if record.shapes.extensions != schema.shapes.extensions:
-        raise Unavailable(f"model {schema.model} was just extended: send it again")
-
-
 def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, pb.Agreement]:
-    newest = store.get_model(
-        schema.model
-    ).sequence_committed  # read first: what comes later is counted, or will be
+    # Read first: what comes later is counted, or will be.
+    newest = store.get_model(schema.model).sequence_committed
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
-    _check_same(store.get_model(schema.model), schema)
+    schema.check_record(store.get_model(schema.model))
     found = agreement_of(histories.values(), schema.frame.size)
     return newest, encode_agreement(found, is_partial=is_partial)
 
@@ -261,8 +257,7 @@ def encode_agreement(found: Agreement, *, is_partial: bool) -> pb.Agreement:
             for pair in found.pairs[:MOST_PAIRS]
         ],
         confusions=[
-            pb.LabellerConfusion(labeller=each.labeller, cells=_cells_of(each))
-            for each in found.confusions[:MOST_LABELLERS]
+            pb.LabellerConfusion(labeller=each.labeller, cells=_cells_of(each)) for each in found.confusions
         ],
         is_partial=is_partial,
     )

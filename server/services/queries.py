@@ -60,18 +60,20 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
         search = leasing.QuerySearch(core, options)
+        found: leasing.LeasedQueries | None = None
         if options.model != ANY:  # most who ask get a query, and need not look what to wait for
             found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:
                 return found
         tried: tuple[int, ...] | None = None
-        again_at = loop.time()
+        again_at = loop.time() + (0.0 if found is None else found.again_s)
         while True:
             seen = search.change_stamp
             state = await search.current_mark(fresh=tried is None)
-            if state.mark != tried or loop.time() >= again_at:
+            if found is None or (state.may_offer(found) and (state.mark != tried or loop.time() >= again_at)):
                 found = await search.lease_queries(limit)
-                tried, again_at = state.mark, loop.time() + found.again_s
+                again_at = loop.time() + found.again_s
+            tried = state.mark
             left = deadline - loop.time()
             if found.queries or found.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
                 return found

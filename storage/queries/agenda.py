@@ -237,6 +237,8 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     Those others become more and more. So this looks through the newest numbers, and through as many before the first
     that is old: where few queries are withdrawn, some old ones stay.
     """
+    if row.query_count <= KEPT_WITHDRAWN:
+        return
     number = query.c.number
     # by number, where there are bounds, and not by the state of all
     mine = (query.c.model_id == row.id, each_of(query.c.state) == QueryState.WITHDRAWN)

@@ -39,6 +39,7 @@ from quercus.storage.queries import expiry, gold, history, reading
 from quercus.storage.queries.desk import Desk, LeaseClaim, LeaseRequest, claim_one, find_query, is_query
 from quercus.storage.queries.query_state import columns_of, lifecycle_of
 from quercus.storage.queries.records import Leased, QueryRecord
+from quercus.storage.records import growth_mark
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
 
@@ -83,7 +84,8 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
     growth = Growth(row.sequence_grown, row.sequence_asked, row.sequence_committed)
     idle = why_no_lease(room, growth, request.min_sequence, desk.last_settled[labeller])
     if idle is not Idle.NOT_IDLE:
-        return Leased([], idle, room.total, room.again_s if idle is Idle.HOUR_SPENT else None)
+        awaits = growth_mark(row) if idle is Idle.GROWING else ()
+        return Leased([], idle, room.total, room.again_s if idle is Idle.HOUR_SPENT else None, awaits)
     if request.filter is not None:
         said = history_of(desk.write(), row, sorted({each.instance for each in free}))
         free = [each for each in free if request.filter.accepts(said[each.instance])]

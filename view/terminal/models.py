@@ -15,7 +15,7 @@ from quercus.specification.model import Specification
 from quercus.specification.parameter import parameters_of
 from quercus.view.answers import moment_text
 from quercus.view.confusion import ConfusionTable, confusion_table
-from quercus.view.learning import all_cells, curve_points, fit_curve, needed_rows, now_text
+from quercus.view.learning import all_cells, curve_points, fallen_text, fit_curve, needed_rows, now_text
 from quercus.view.models import (
     ASKED_ARE_HARDEST,
     accuracy_line,
@@ -111,8 +111,10 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
         yield "changed", text
     if model.accuracy is not None and model.queries_answered:
         yield "", f"({ASKED_ARE_HARDEST})"
-    curve = fit_curve(curve_points(model.accuracy))
-    if curve is not None:
+    points = curve_points(model.accuracy)
+    if model.drift is not None and model.drift.accuracy is not None:
+        yield "", fallen_text(points)
+    elif (curve := fit_curve(points)) is not None:
         yield "", now_text(curve)
         for accuracy, text in needed_rows(curve, None):
             yield f"for {accuracy} right", text

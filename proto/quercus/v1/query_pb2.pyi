@@ -1873,7 +1873,7 @@ class ListDisputesRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     page_size: _builtins.int
-    """At most 1,000; 0 means 100. A page may have fewer, or none, and others follow it all the same."""
+    """At most 1,000; 0 means 100. A page may have fewer, or none, although more follow."""
     page_token: _builtins.str
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2377,11 +2377,11 @@ class Agreement(_message.Message):
     """Whether there are more labels than the 20,000 newest that were counted."""
     @_builtins.property
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerPair]:
-        """Pairs of labellers, those with the most rows first; at most 1,000."""
+        """Pairs among the 200 labellers with the most labels, those with the most rows first; at most 1,000."""
 
     @_builtins.property
     def confusions(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerConfusion]:
-        """What each labeller names, against what holds; in order of name, at most 200."""
+        """What each of these labellers names, against what holds; in order of name."""
 
     def __init__(
         self,

@@ -242,7 +242,7 @@ class QueryServiceServicer(object):
 
     def ListDisputes(self, request, context):
         """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
-        caller with only the labeller role may call it if the policy lets anyone correct.
+        caller with only the labeller role may call it if the policy lets anyone correct, and this labeller label.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -259,7 +259,8 @@ class QueryServiceServicer(object):
     def Adjudicate(self, request, context):
         """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
         labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
-        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
+        call is idempotent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
