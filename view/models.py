@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from quercus.client.results import AverageConfidence, LabellingPolicy, Model, RecentAccuracy
+from quercus.client.results import AverageConfidence, Labeller, LabellingPolicy, Model, RecentAccuracy
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 from quercus.specification.shares import percent_text
@@ -225,8 +225,25 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
         "answers are combined",
         "by Dempster's rule" if policy.combination == "dempster" else "by the cautious rule",
     )
+    yield "gold questions", percent_text(policy.gold_share) if policy.gold_share else "none"
     yield "tags", ", ".join(policy.tags) or "none"
     yield "who labels", ", ".join(policy.labellers) or "everybody who may"
+
+
+def gold_text(labeller: Labeller) -> str:
+    """Return how many gold questions somebody answered right, of how many, with the interval of the share.
+
+    Examples
+    --------
+    >>> gold_text(Labeller("ann", gold_answered=10, gold_right=8, gold_lower=0.541, gold_upper=0.931))
+    '8 of 10 (54 % to 93 %)'
+    >>> gold_text(Labeller("bob"))
+    '–'
+    """
+    if labeller.gold_lower is None or labeller.gold_upper is None:
+        return "–"
+    share = f"{percent_text(labeller.gold_lower)} to {percent_text(labeller.gold_upper)}"
+    return f"{labeller.gold_right:,} of {labeller.gold_answered:,} ({share})"
 
 
 def deviation_text(share: float | None, deviation: float | None) -> str:

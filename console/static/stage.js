@@ -14,7 +14,8 @@ export function read(html) {
   return article;
 }
 
-export function show(article) {
+/** Show a query; `seenAt`: when it was painted, if it was there before. */
+export function show(article, seenAt) {
   state.current = article;
   state.correcting = null;
   by("idle").hidden = true;
@@ -22,8 +23,8 @@ export function show(article) {
   prepareItem(article);
   showCommandKeys();
   by("stage").replaceChildren(article);
-  clockReset();
-  startGlance();
+  clockReset(seenAt ?? performance.now());
+  startGlance(seenAt);
   openItem(article); // from here on it is laid out, so nothing more is changed
   article.querySelector("h1").focus({ preventScroll: true });
 }

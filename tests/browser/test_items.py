@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.conftest import CLASSES, GLANCE_MS, make_wine
+from browser.conftest import CLASSES, glance, make_wine
 from playwright.sync_api import Page, expect
 
 from quercus.client import Client, RowFilter, Statement
@@ -108,7 +108,7 @@ def test_from_a_file_without_labels_to_the_first_label_in_six_actions(
     expect(page.locator(".previews")).to_contain_text("the wing of moth 2 has a spot")
     act(page.get_by_role("button", name="Create the model").click)
     page.locator("#stage h1").wait_for()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     act(lambda: page.keyboard.press("l"))
     expect(page.locator("#said")).to_contain_text("Lymantria")
     print(f"from the file to the first label: {actions} actions, {time.monotonic() - started:.1f} s")
