@@ -329,7 +329,7 @@ class Token:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     """
 
     id: str
@@ -377,7 +377,7 @@ class NewToken:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     secret
         The token as its holder shows it. It is not stored, and cannot be read again.
     """
@@ -970,7 +970,7 @@ class ChangedAttribute:
 class Drift:
     """Changes of the recent past.
 
-    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
+    They are reported for as long as they lie within the last 1,000 labels or the last 500 rows.
 
     Attributes
     ----------

@@ -39,9 +39,9 @@ inline void leaves_of(Matrix<const int32_t> nodes, Index root, Codes codes, Inde
 
 /// Add the trees' predictions of m rows, times `weights` (trees,), to `predicted` (m, 3 l).
 ///
-/// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l); for (trees m, l) it is that
-/// of each tree. Of a leaf whose n rows have one class, the cut at `level` leaves this class ``level^(1/n)`` at least. A
-/// tree of weight 0 is skipped. See `grow`.
+/// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l); for (trees m, l) it is
+/// that of each tree. Of a leaf whose n rows have one class, the cut at `level` leaves this class ``level^(1/n)`` at
+/// least. A tree of weight 0 is skipped. See `grow`.
 inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                          ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstReals weights, double level,
                          RealMatrix predicted) {

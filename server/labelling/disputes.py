@@ -54,7 +54,7 @@ from quercus.v1 import query_pb2 as pb
 from quercus.v1 import values_pb2
 
 PAGE_EVENTS = 2_000
-"""Labels that a page of disputes looks at; a page without disputes is followed by the next one all the same."""
+"""Labels that a page of disputes looks at; more may follow a page without disputes."""
 MOST_LABELS = 20_000
 """Newest labels of which the agreement is counted."""
 MOST_PAIRS = 1_000
@@ -233,9 +233,8 @@ def _encode_label(words: LabelEvent, schema: ModelSchema) -> pb.DisputeLabel:
 
 
 def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, pb.Agreement]:
-    newest = store.get_model(
-        schema.model
-    ).sequence_committed  # read first: what comes later is counted, or will be
+    # Read first: what comes later is counted, or will be.
+    newest = store.get_model(schema.model).sequence_committed
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
     schema.check_record(store.get_model(schema.model))
     found = agreement_of(histories.values(), schema.frame.size)

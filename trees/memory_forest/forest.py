@@ -17,7 +17,7 @@ from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.calibrating import FEW, FoldedRows, ScoredRows
 from quercus.trees.memory_forest.codes import Codes
-from quercus.trees.memory_forest.completions import Completions, shifted
+from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
@@ -89,7 +89,8 @@ class MemoryForest:
             return
         if parts and self.evidence.completions is None:
             self.evidence.completions = Completions(self.seed, self.trees)
-        parts = shifted(parts, len(self.evidence))
+        first = len(self.evidence)
+        parts = {(first + row, k): ranges for (row, k), ranges in parts.items()}
         informed = np.flatnonzero(kinds >= 0)
         labelled, taken = len(self.evidence.labelled), 0
         for boundary in self.recent.block_boundaries(labelled, len(informed)):

@@ -1873,7 +1873,7 @@ class ListDisputesRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     page_size: _builtins.int
-    """At most 1,000; 0 means 100. A page may have fewer, or none, and others follow it all the same."""
+    """At most 1,000; 0 means 100. A page may have fewer, or none, although more follow."""
     page_token: _builtins.str
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
