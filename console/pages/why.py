@@ -7,7 +7,7 @@ from collections.abc import Coroutine
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
@@ -89,7 +89,7 @@ async def _unless_left(request: Request, asked: Coroutine[Any, Any, T]) -> T:
     try:
         while not (await asyncio.wait({asking}, timeout=LOOK_S))[0]:
             if await request.is_disconnected():
-                asking.cancel()
+                raise ClientDisconnect
         return asking.result()
     finally:
         asking.cancel()
