@@ -133,6 +133,6 @@ def test_what_is_wrong_with_a_file_and_a_form_is_said_where_one_looks(visit: Vis
     expect(page.get_by_role("alert")).to_contain_text("type the names of the classes")
     page.get_by_label("Kind of note").select_option("leave out")
     expect(page.get_by_text("Left out (1): note.")).to_be_visible()  # the script goes on with the new form
-    page.get_by_text("Learner and query strategy").click()
+    page.get_by_text("Advanced: learner").click()
     page.get_by_role("radio", name="forest A forest").check()
     expect(page.get_by_label("max features")).to_be_visible()
