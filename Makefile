@@ -200,13 +200,15 @@ $(RELEASE_TOOLS)/release.stamp:
 	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses helm-python-sdk kubernetes-validate)
 	@touch $@
 
-release: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Build wheel and sdist, check them, and say what to do next
+release: released ## Build wheel and sdist, check them and what they depend on, and say what to do next
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m twine check --strict dist/*
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pyroma --min 9 dist/*.tar.gz
+	$(MAKE) audit
 	@version=$$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])'); \
 	    echo; echo "Built and checked. Next, in this order:"; \
+	    echo "  git commit proto/released.binpb   # if git status names it"; \
 	    echo "  make release-checks"; \
 	    echo "  git tag --sign v$$version && git push origin v$$version"; \
 	    echo "  pipx run cibuildwheel --platform linux   # and macos, windows: wheels of all platforms"; \
@@ -218,7 +220,7 @@ chart: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Render the chart for Kubernete
 # Advisories against what is installed (PyPI has them), and the licence of each package.
 audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the licences of dependencies
 	mkdir -p build && $(BIN)/uv pip freeze --python $(BIN)/python --exclude-editable > build/audited.txt
-	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement build/audited.txt
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement build/audited.txt
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
 
 # What does not fit the quarter of an hour of continuous integration: targets above, each of which can be run alone.
