@@ -218,6 +218,7 @@ def test_make_help_lists_every_target() -> None:
         listed
         == {
             "examples",
+            "chart",
             "floors",
             "help",
             "release-checks",

@@ -264,6 +264,13 @@ def test_the_name_of_the_distribution_is_written_once() -> None:
     assert {each.split(":")[0] for each in spelled} == allowed
 
 
+def test_the_extra_all_is_every_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    (line,) = extras["all"]
+    assert Requirement(line).extras == set(extras) - {"all"}
+
+
 def test_extras_that_messages_and_pages_advise_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [
