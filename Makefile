@@ -19,14 +19,14 @@ GENERATOR := $(VENV)/generator
 GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 # The oldest releases that pyproject.toml allows, and what tests Quercus on them.
 FLOORS_VENV := .venv-floors
-FLOORS_EXTRAS := server console mqtt webhook postgres archive estimators dask tracing
+FLOORS_EXTRAS := server console mqtt redis webhook postgres archive estimators dask tracing
 # The extras of the developers' environment: `demo` is all of what a server and its demo need.
-EXTRAS := archive,dask,demo,experiment,estimators,mqtt,tracing,webhook
+EXTRAS := archive,dask,demo,experiment,estimators,mqtt,onnx,redis,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
     tests/unit/storage tests/unit/view tests/contract/storage tests/integration/client/test_client.py \
-    tests/integration/client/test_aio.py tests/integration/server/test_http.py tests/integration/server/test_tls.py \
+    tests/integration/client/test_aio.py tests/integration/client/test_redis.py tests/integration/server/test_http.py tests/integration/server/test_tls.py \
     tests/integration/server/test_push_batch.py tests/integration/server/test_inference.py
 # Later clients of Triton want a newer grpcio. Of older releases: Typer lays help out otherwise, and the library of gRPC has fewer options to bound. Two need generators.
 FLOORS_LEFT_OUT := not test_help and not the_library_knows_every_option and not test_generated and not any_compiler_reads
@@ -191,7 +191,7 @@ floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allo
 	$(FLOORS_VENV)/bin/python -m pytest -q -n 2 -m "not slow" -o filterwarnings=default -p no:cacheprovider \
 	    -k "$(FLOORS_LEFT_OUT)" $(FLOORS_TESTS)
 
-examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm)
+examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm, Go)
 	$(BIN)/python -c 'import json; from quercus.client.retrying import service_config as c; print(json.dumps(c(), indent=2))' \
 	    > examples/service_config.json
 	$(BIN)/python -m pytest -q tests/integration/docs/test_examples.py
@@ -202,13 +202,15 @@ $(RELEASE_TOOLS)/release.stamp:
 	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses)
 	@touch $@
 
-release: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Build wheel and sdist, check them, and say what to do next
+release: released ## Build wheel and sdist, check them and what they depend on, and say what to do next
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m twine check --strict dist/*
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pyroma --min 9 dist/*.tar.gz
+	$(MAKE) audit
 	@version=$$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])'); \
 	    echo; echo "Built and checked. Next, in this order:"; \
+	    echo "  git commit proto/released.binpb   # if git status names it"; \
 	    echo "  make release-checks"; \
 	    echo "  git tag --sign v$$version && git push origin v$$version"; \
 	    echo "  pipx run cibuildwheel --platform linux   # and macos, windows: wheels of all platforms"; \
@@ -217,7 +219,7 @@ release: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Build wheel and sdist, check
 # Advisories against what is installed (PyPI has them), and the licence of each package.
 audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the licences of dependencies
 	mkdir -p build && $(BIN)/uv pip freeze --python $(BIN)/python --exclude-editable > build/audited.txt
-	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement build/audited.txt
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement build/audited.txt
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
 
 # What does not fit the quarter of an hour of continuous integration: targets above, each of which can be run alone.

@@ -90,7 +90,7 @@ def answers(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Format: csv, jsonl or parquet (default: by the ending of FILE).",
+            help="Format: csv, jsonl, parquet or arrow (default: by the ending of FILE).",
         ),
     ] = None,
     values: Annotated[bool, typer.Option("--values", help="Write the values of the rows as well.")] = False,

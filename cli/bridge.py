@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from contextlib import ExitStack, closing
+import socket
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import IO, TYPE_CHECKING, Annotated
 
 import typer
 
@@ -22,32 +23,67 @@ from quercus.cli.common import (
     warn_of_certificate,
 )
 from quercus.cli.options import secret_of
+from quercus.client.bridges.messages import MessageFormat
 from quercus.client.client import Client
 from quercus.specification.hosts import is_loopback
 
 if TYPE_CHECKING:
     from quercus.client.bridges.mqtt import MqttBridge
+    from quercus.client.bridges.redis_streams import RedisBridge
     from quercus.client.bridges.webhook import WebhookBridge
 
 MAX_CONNECTIONS = 64
 """Connections of the backend for Label Studio at a time."""
 
+ReceivingModelOption = Annotated[
+    str, typer.Option("--model", "-m", help="Model to which the rows are pushed.", show_default=False)
+]
+IdFieldOption = Annotated[
+    str,
+    typer.Option("--id-field", metavar="NAME", help="Field of a message that contains the id of the row."),
+]
+LabelFieldOption = Annotated[
+    str,
+    typer.Option(
+        "--label-field",
+        metavar="NAME",
+        help="Field of a message that contains the label (default: no labels).",
+    ),
+]
+IgnoreOption = Annotated[
+    list[str] | None, typer.Option("--ignore", metavar="NAME", help="Ignore this field; repeatable.")
+]
+RejectedLinesOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--rejected",
+        metavar="FILE",
+        help="Append refused rows and invalid messages to this file, as JSON lines.",
+    ),
+]
+BrokerAuthoritiesOption = Annotated[
+    Path | None,
+    typer.Option("--broker-ca", metavar="FILE", help="Certificates of the broker's authorities (PEM)."),
+]
+StopAfterOption = Annotated[
+    int | None, typer.Option("--stop-after", min=1, help="Number of messages after which to stop.")
+]
+PUSHED = "{messages:,} messages: {stored:,} rows stored, {known:,} there already, {rejected:,} rejected"
+
 app = typer.Typer(
-    no_args_is_help=True, help="Connect a model with other systems: MQTT, webhooks, Label Studio."
+    no_args_is_help=True, help="Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."
 )
 
 
 @app.callback()
 def bridge() -> None:
-    """Connect a model with other systems: MQTT, webhooks, Label Studio."""
+    """Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."""
 
 
 @app.command("mqtt")
 def mqtt(
     *,
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Model to which the rows are pushed.", show_default=False)
-    ],
+    model: ReceivingModelOption,
     topic: Annotated[
         list[str],
         typer.Option(
@@ -69,38 +105,12 @@ def mqtt(
             "--client-id", metavar="ID", help="Id of the session at the broker (default: quercus-MODEL)."
         ),
     ] = None,
-    id_field: Annotated[
-        str,
-        typer.Option(
-            "--id-field", metavar="NAME", help="Field of a message that contains the id of the row."
-        ),
-    ] = "id",
-    label_field: Annotated[
-        str,
-        typer.Option(
-            "--label-field",
-            metavar="NAME",
-            help="Field of a message that contains the label (default: no labels).",
-        ),
-    ] = "",
-    ignore: Annotated[
-        list[str] | None, typer.Option("--ignore", metavar="NAME", help="Ignore this field; repeatable.")
-    ] = None,
-    rejected: Annotated[
-        Path | None,
-        typer.Option(
-            "--rejected",
-            metavar="FILE",
-            help="Append refused rows and invalid messages to this file, as JSON lines.",
-        ),
-    ] = None,
-    broker_ca: Annotated[
-        Path | None,
-        typer.Option("--broker-ca", metavar="FILE", help="Certificates of the broker's authorities (PEM)."),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option("--stop-after", min=1, help="Number of messages after which to stop.")
-    ] = None,
+    id_field: IdFieldOption = "id",
+    label_field: LabelFieldOption = "",
+    ignore: IgnoreOption = None,
+    rejected: RejectedLinesOption = None,
+    broker_ca: BrokerAuthoritiesOption = None,
+    limit: StopAfterOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -117,7 +127,6 @@ def mqtt(
     """
     with needs_extra("bridge mqtt", "mqtt"):
         from quercus.client.bridges.mqtt import Broker, MqttBridge  # noqa: PLC0415  (an extra)
-        from quercus.client.bridges.mqtt_messages import MessageFormat  # noqa: PLC0415
     source = Broker(
         broker,
         topic,
@@ -127,19 +136,85 @@ def mqtt(
         None if broker_ca is None else str(broker_ca),
     )
     form = MessageFormat(id_field, label_field, frozenset(ignore or ()))
-    with ExitStack() as stack:
-        client = stack.enter_context(Client(server))
-        stream = None if rejected is None else stack.enter_context(rejected.open("a", encoding="utf-8"))
-        made = MqttBridge(
-            client,
-            model,
-            source,
-            form,
-            rejected=stream,
-            notify=lambda text: err.print(text, style="dim", soft_wrap=True),
+    with Client(server) as client, _appending(rejected) as stream:
+        made = MqttBridge(client, model, source, form, rejected=stream, notify=_tell)
+        _run_bridge(made, limit, as_json, PUSHED)
+
+
+@app.command("redis")
+def redis(
+    *,
+    model: ReceivingModelOption,
+    stream: Annotated[
+        list[str],
+        typer.Option("--stream", "-t", metavar="KEY", help="Stream to read; repeatable.", show_default=False),
+    ],
+    broker: Annotated[
+        str,
+        typer.Option(
+            "--broker",
+            metavar="URL",
+            help="Address of the Redis server: redis://HOST:PORT/DATABASE, or rediss:// for TLS.",
+        ),
+    ] = "redis://127.0.0.1:6379",
+    group: Annotated[
+        str | None,
+        typer.Option(
+            "--group",
+            metavar="NAME",
+            help="Consumer group, which remembers how far it came (default: quercus-MODEL).",
+        ),
+    ] = None,
+    consumer: Annotated[
+        str | None,
+        typer.Option(
+            "--consumer",
+            metavar="NAME",
+            help="Name of this bridge in the group (default: that of the machine).",
+        ),
+    ] = None,
+    payload_field: Annotated[
+        str, typer.Option("--field", metavar="NAME", help="Field of an entry that contains the message.")
+    ] = "data",
+    id_field: IdFieldOption = "id",
+    label_field: LabelFieldOption = "",
+    ignore: IgnoreOption = None,
+    rejected: RejectedLinesOption = None,
+    broker_ca: BrokerAuthoritiesOption = None,
+    limit: StopAfterOption = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: JsonOption = False,
+) -> None:
+    """Push the entries of Redis streams to a model, until Ctrl-C or SIGTERM.
+
+    An entry has a field with a JSON object of attributes, or a list of objects. The bridge acknowledges it to its
+    consumer group after the server has committed its rows, so none is lost; the ids prevent duplicates. A new group
+    begins with the first entry. Name and password are read from QUERCUS_REDIS_USERNAME and QUERCUS_REDIS_PASSWORD.
+
+    Try:
+
+        quercus bridge redis --stream wine --model wine --ignore time
+        quercus bridge redis -t wine -m wine --broker rediss://redis.example
+    """
+    with needs_extra("bridge redis", "redis"):
+        from quercus.client.bridges.redis_streams import (  # noqa: PLC0415  (an extra)
+            RedisBridge,
+            StreamGroup,
         )
-        text = "{messages:,} messages: {stored:,} rows stored, {known:,} there already, {rejected:,} rejected"
-        _run_bridge(made, limit, as_json, text)
+    source = StreamGroup(
+        broker,
+        stream,
+        group or f"quercus-{model}",
+        consumer or socket.gethostname(),
+        payload_field,
+        os.environ.get("QUERCUS_REDIS_USERNAME"),
+        os.environ.get("QUERCUS_REDIS_PASSWORD"),
+        None if broker_ca is None else str(broker_ca),
+    )
+    form = MessageFormat(id_field, label_field, frozenset(ignore or ()))
+    with Client(server) as client, _appending(rejected) as lines:
+        made = RedisBridge(client, model, source, form, rejected=lines, notify=_tell)
+        _run_bridge(made, limit, as_json, PUSHED)
 
 
 @app.command("webhook")
@@ -222,10 +297,11 @@ def webhook(
         raise typer.BadParameter("give the secret by --secret-file or QUERCUS_WEBHOOK_SECRET")
     signer = Signer(secret)
     receiver = hooks.Receiver(url, max_attempts, None if receiver_ca is None else str(receiver_ca))
-    with ExitStack() as stack:
-        client = stack.enter_context(Client(server))
-        position = stack.enter_context(closing(Position(state or Path(f"{model}.webhook"), model)))
-        stream = None if given_up is None else stack.enter_context(given_up.open("a", encoding="utf-8"))
+    with (
+        Client(server) as client,
+        closing(Position(state or Path(f"{model}.webhook"), model)) as position,
+        _appending(given_up) as stream,
+    ):
         made = hooks.WebhookBridge(
             client,
             model,
@@ -235,7 +311,7 @@ def webhook(
             kinds=kind or (),
             with_values=with_values,
             given_up=stream,
-            notify=lambda text: err.print(text, style="dim", soft_wrap=True),
+            notify=_tell,
         )
         text = (
             "{delivered:,} events delivered in {attempts:,} attempts, {given_up:,} given up; "
@@ -332,11 +408,22 @@ def label_studio(
     if secret:
         err.print(f"Label Studio wants {url}/SECRET, with the secret of this backend", soft_wrap=True)
     out.print(f"backend at {url}", soft_wrap=True)
-    app = application(config, lambda text: err.print(text, style="dim", soft_wrap=True))
+    app = application(config, _tell)
     serve(app, listening, tls_cert, tls_key, max_connections=MAX_CONNECTIONS)
 
 
-def _run_bridge(bridge: MqttBridge | WebhookBridge, limit: int | None, as_json: bool, text: str) -> None:
+def _tell(text: str) -> None:
+    err.print(text, style="dim", soft_wrap=True)
+
+
+def _appending(path: Path | None) -> AbstractContextManager[IO[str] | None]:
+    """Open a file for lines at its end, if there is one."""
+    return nullcontext() if path is None else path.open("a", encoding="utf-8")
+
+
+def _run_bridge(
+    bridge: MqttBridge | RedisBridge | WebhookBridge, limit: int | None, as_json: bool, text: str
+) -> None:
     """Run a bridge until `limit` or a signal, and report its tally: ``text`` has a field for each of its counts."""
     with on_signals(lambda _: bridge.stop(), "SIGINT", "SIGTERM"):
         try:

@@ -71,6 +71,7 @@ class OutputFormat(StrEnum):
     CSV = "csv"
     JSONL = "jsonl"
     PARQUET = "parquet"
+    ARROW = "arrow"
 
 
 def classify(
@@ -81,7 +82,7 @@ def classify(
         OutputFormat | None,
         typer.Option(
             "--format",
-            help="table, csv, jsonl (a line per row) or parquet. "
+            help="table, csv, jsonl (a line per row), parquet or arrow. "
             "Default: by the ending of FILE; else table at a terminal, or csv.",
         ),
     ] = None,
@@ -132,7 +133,7 @@ def classify(
     ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
-    """Classify the rows of a CSV, ARFF or Parquet file, or of standard input.
+    """Classify the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.
 
     The output has for each row the class, the classes that cannot be ruled out, and for each class its estimated
     probability with bounds (belief, plausibility). It names the version of the tree: while the tree grows, predictions
@@ -216,8 +217,8 @@ def _chosen_format(form: OutputFormat | None, output: Path | None, *, as_json: b
         raise typer.BadParameter(f"--json contradicts --format {form}: omit one of them")
     given = OutputFormat.JSONL if as_json else form
     if output is None:
-        if given is OutputFormat.PARQUET:
-            raise typer.BadParameter("--format parquet needs a file: -o FILE")
+        if given in {OutputFormat.PARQUET, OutputFormat.ARROW}:
+            raise typer.BadParameter(f"--format {given} needs a file: -o FILE")
         return given or (OutputFormat.TABLE if out.is_terminal else OutputFormat.CSV)
     if given is OutputFormat.TABLE:
         raise typer.BadParameter("--format table is for a terminal: omit it, or --output")

@@ -113,7 +113,7 @@ ClassNamesOption = Annotated[
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), or Parquet.",
+        help="CSV or ARFF file (also packed), Parquet or Arrow.",
         exists=True,
         dir_okay=False,
         readable=True,

@@ -94,6 +94,7 @@ def labellers(
 
     Agreement: how often this labeller and another who answered the same row would bet on the same class.
     Reliability: estimated from that (Dawid and Skene 1979). Both need rows that several answered: quercus policy.
+    Gold: how many gold questions were answered right, of how many: quercus gold.
 
     Try:
 
@@ -167,6 +168,12 @@ def policy(
             "--labellers", metavar="A,B", help="Labellers who may label the model; '' lets everybody."
         ),
     ] = None,
+    gold_share: Annotated[
+        float | None,
+        typer.Option(
+            "--gold-share", min=0, max=1, help="Share of the queries that are gold questions (quercus gold)."
+        ),
+    ] = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
@@ -196,6 +203,7 @@ def policy(
         "labellers": None
         if labellers is None
         else tuple(name.strip() for name in labellers.split(",") if name.strip()),
+        "gold_share": gold_share,
     }
     changes = {key: value for key, value in given.items() if value is not None}
     for key in {"per_labeller", "per_hour"} & changes.keys():

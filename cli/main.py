@@ -34,8 +34,8 @@ COMMANDS = {
         "inspect",
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),
-    "push": ("push", "push", "Push the rows of a CSV, ARFF or Parquet file, or of standard input."),
-    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, webhooks, Label Studio."),
+    "push": ("push", "push", "Push the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input."),
+    "bridge": ("bridge", "app", "Connect a model with other systems: MQTT, Redis, webhooks, Label Studio."),
     "label": (
         "label",
         "label",
@@ -66,6 +66,11 @@ COMMANDS = {
         "disputes",
         "List the rows whose labellers name different classes, and decide between them.",
     ),
+    "gold": (
+        "gold",
+        "gold",
+        "Mark rows whose class you know, to see which labellers answer right.",
+    ),
     "labellers": ("labellers", "app", "Show statistics of labellers, or end the leases of one."),
     "policy": ("labellers", "policy", "Show or change the labelling policy of a model."),
     "history": (
@@ -76,9 +81,9 @@ COMMANDS = {
     "classify": (
         "classify",
         "classify",
-        "Classify the rows of a CSV, ARFF or Parquet file, or of standard input.",
+        "Classify the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.",
     ),
-    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
+    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz, SVG or ONNX."),
     "watch": (
         "watch",
         "watch",

@@ -96,7 +96,7 @@ def create_model(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV or ARFF (also packed), Parquet, or a specification: .toml, .json.",
+            help="CSV or ARFF (also packed), Parquet, Arrow, or a specification: .toml, .json.",
             exists=True,
             dir_okay=False,
             readable=True,

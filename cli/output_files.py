@@ -20,7 +20,7 @@ from quercus.files import writing
 from quercus.files.errors import NO_ROOM
 from quercus.files.writing import Format, OutputTable
 
-ENDINGS: Final = ".csv, .jsonl (each also with .gz) or .parquet"
+ENDINGS: Final = ".csv, .jsonl (each also with .gz), .parquet, .arrow or .feather"
 """Endings of names that commands write; all of them read the same ones."""
 
 
@@ -34,8 +34,11 @@ def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or gi
     """
     told = writing.format_of(file)
     name = file.name.lower()
-    if name.endswith(".parquet.gz") or (form == "parquet" and name.endswith(".gz")):
-        raise typer.BadParameter(f"{file}: Parquet is packed already, name the file without .gz")
+    if name.endswith((".parquet.gz", ".arrow.gz", ".feather.gz")) or (
+        form in ("parquet", "arrow") and name.endswith(".gz")
+    ):
+        reason = "Parquet is packed already, and Arrow is read in place"
+        raise typer.BadParameter(f"{file}: {reason}: name the file without .gz")
     if told is None and form is None:
         raise typer.BadParameter(f"{file}: the name must end in {ENDINGS}{otherwise}")
     if told is not None and form not in {None, told}:
@@ -70,8 +73,8 @@ def chosen_format(
                 raise typer.BadParameter(f"{flag} is for files: give -o FILE or --format")
         return None
     chosen = cast(Format, form) if output is None else format_for(output, form)
-    if chosen == "parquet" and output is None:
-        raise typer.BadParameter("--format parquet needs a file: -o FILE")
+    if chosen in ("parquet", "arrow") and output is None:
+        raise typer.BadParameter(f"--format {chosen} needs a file: -o FILE")
     if for_spreadsheets and chosen != "csv":
         raise typer.BadParameter(f"--for-spreadsheets is for CSV, not for {chosen}")
     if output is not None:
@@ -158,11 +161,11 @@ def written_whole(file: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_picture(file: Path, content: str) -> None:
-    """Write a drawn tree to a file."""
+def write_drawn(file: Path, content: str | bytes) -> None:
+    """Write a tree in some form to a file."""
     try:
         with written_whole(file) as part:
-            part.write_text(content, encoding="utf-8")
+            part.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         fail(f"cannot write {file}: {error.strerror}")
     err.print(f"wrote {file}", style="dim", soft_wrap=True)

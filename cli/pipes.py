@@ -35,7 +35,8 @@ PATIENCE_S: Final = 0.25
 ID_FIELD: Final = "id"
 """Field of JSON objects that contains their ids, unless it is an attribute."""
 
-_PACKED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04", b"\x28\xb5\x2f\xfd", b"PAR1")
+_PACKED: Final = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04", b"\x28\xb5\x2f\xfd")
+_ARROW: Final = (b"PAR1", b"ARROW1", b"\xff\xff\xff\xff")
 
 
 def is_standard_input(file: Path) -> bool:
@@ -52,7 +53,7 @@ def _present(file: Path) -> Path:
 InputArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), or Parquet; - for CSV or lines of JSON from standard input.",
+        help="CSV or ARFF file (also packed), Parquet or Arrow; - for CSV or lines of JSON from standard input.",
         dir_okay=False,
         readable=True,
         callback=_present,
@@ -98,9 +99,9 @@ def open_standard_input(
     if head is None:
         raise FileError(SOURCE, "is empty: expected a header line of CSV, or JSON objects, one a line")
     if head[1].startswith(_PACKED):
-        raise FileError(
-            SOURCE, "is packed, or Parquet: unpack it first, as with gunzip -c; name a Parquet file"
-        )
+        raise FileError(SOURCE, "is packed: unpack it first, as with gunzip -c")
+    if head[1].startswith(_ARROW):
+        raise FileError(SOURCE, "is Parquet or Arrow: write it to a file, and name the file")
     lines = chain([head], lines)  # type: ignore[assignment]
     attributes = tuple(each.name for each in specification.attributes)
     if head[1].removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{"):

@@ -133,7 +133,7 @@ def push(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Push the rows of a CSV, ARFF or Parquet file, or of standard input.
+    """Push the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.
 
     Columns are matched to the model's attributes by name; other columns are ignored. The class column is sent only with
     --labels, since queries are for rows without labels. By default, instance ids are row numbers from 0, so an

@@ -86,7 +86,7 @@ def rows(
         typer.Option(
             "--format",
             metavar="FORMAT",
-            help="Format: csv, jsonl or parquet (default: by the ending of FILE).",
+            help="Format: csv, jsonl, parquet or arrow (default: by the ending of FILE).",
         ),
     ] = None,
     for_spreadsheets: SpreadsheetOption = False,

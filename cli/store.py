@@ -134,7 +134,7 @@ def export(
     file: Annotated[
         Path,
         typer.Argument(
-            help="File to write. .jsonl (also .gz): the complete log; .csv, .parquet: a table.",
+            help="File to write. .jsonl (also .gz): the complete log; .csv, .parquet, .arrow: a table.",
             show_default=False,
         ),
     ],
@@ -145,9 +145,9 @@ def export(
 ) -> None:
     """Write a model's evidence to a file.
 
-    .jsonl contains every event of the log, with author, time and reason; quercus import reads it back. .csv and
-    .parquet have one row per instance: values, the labellers' combined label or else the pushed one, the plausibility
-    of each class after all answers, the number of answers, and whether an answer contradicted the label.
+    .jsonl contains every event of the log, with author, time and reason; quercus import reads it back. .csv,
+    .parquet and .arrow have one row per instance: values, the labellers' combined label or else the pushed one, the
+    plausibility of each class after all answers, the number of answers, and whether an answer contradicted the label.
 
     Try:
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from quercus.client import notebooks
 from quercus.client.unseen import UnseenNames, UnseenTally
 from quercus.client.values import Floats, Integers
 from quercus.v1 import classify_pb2
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 MAX_CLASSIFY_ROWS: Final = 10_000
 CLASSIFY_BYTES: Final = 8 * 1024 * 1024
@@ -147,6 +150,45 @@ class Classifications:
 
     def __iter__(self) -> Iterator[Classification]:
         return (self[row] for row in range(len(self)))
+
+    def to_arrow(self) -> pa.Table:
+        """Return the predictions as a table of Arrow, a row each.
+
+        Returns
+        -------
+        pyarrow.Table
+            With the columns ``class``; ``theta:NAME``, ``pignistic:NAME``, ``belief:NAME`` and ``plausibility:NAME`` of
+            each class; ``classes``, those that no other class dominates; ``set``, if a coverage was stated; ``node``,
+            if the model has one tree; ``version``. Polars, DuckDB and others read the predictions themselves
+            (``polars.DataFrame(found)``), by the C interface of Arrow.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            When pyarrow is not installed.
+        """
+        import pyarrow as pa  # noqa: PLC0415 - an optional package
+
+        names = pa.DictionaryArray.from_arrays(
+            pa.array(self.indices, pa.int32()), pa.array(self.classes, pa.string())
+        )
+        columns: dict[str, Any] = {"class": names}
+        for kind in ("theta", "pignistic", "belief", "plausibility"):
+            for name, column in zip(self.classes, getattr(self, kind).T, strict=True):
+                columns[f"{kind}:{name}"] = pa.array(column, pa.float64())
+        masks = {"classes": self.class_sets}
+        if self.prediction_sets is not None:
+            masks["set"] = self.prediction_sets.class_sets
+        for key, sets in masks.items():
+            columns[key] = pa.array(map(self._names_in, sets), pa.list_(pa.string()))
+        if self.nodes is not None:
+            columns["node"] = pa.array(self.nodes, pa.int64())
+        columns["version"] = pa.array(self.versions, pa.int64())
+        return pa.table(columns)
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """Return the table of `to_arrow` for other libraries."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""

@@ -1,4 +1,4 @@
-"""Frames of any library: pandas, polars, Arrow tables, and all others that `narwhals` knows."""
+"""Frames of any library: pandas, polars, all others that `narwhals` knows, and what speaks the C interface of Arrow."""
 
 from __future__ import annotations
 
@@ -16,14 +16,12 @@ def frame_of(given: object) -> nw.DataFrame[Any] | None:
     ValueError
         For a frame that cannot be read, as one that is not computed yet.
     """
-    if not hasattr(type(given), "columns"):  # narwhals takes 50 ms to import
+    is_arrow = hasattr(given, "__arrow_c_stream__") or hasattr(given, "__arrow_c_array__")
+    is_arrow &= not (hasattr(given, "dtype") or hasattr(given, "type"))  # one column
+    if not (is_arrow or hasattr(type(given), "columns")):  # narwhals takes 50 ms to import
         return None
     import narwhals as nw  # noqa: PLC0415
 
-    if type(given).__name__ == "RecordBatch":
-        import pyarrow  # noqa: PLC0415 - it is imported already: it made the batch
-
-        given = pyarrow.Table.from_batches([given])
     try:
         found = nw.from_native(given, pass_through=True)
     except nw.exceptions.DuplicateError:
@@ -32,4 +30,18 @@ def frame_of(given: object) -> nw.DataFrame[Any] | None:
         raise ValueError(f"two columns of the frame have the name {', '.join(map(repr, twice))}") from None
     if isinstance(found, nw.LazyFrame):
         raise ValueError("the frame is not computed yet: call its collect() first")
-    return found if isinstance(found, nw.DataFrame) else None
+    if isinstance(found, nw.DataFrame):
+        return found
+    return nw.from_native(_arrow_table(given)) if is_arrow else None
+
+
+def _arrow_table(given: object) -> Any:
+    """Return what speaks the C interface of Arrow, such as a batch or a reader of batches, as a table."""
+    try:
+        import pyarrow  # noqa: PLC0415 - an optional package
+    except ModuleNotFoundError:
+        raise ValueError("Arrow needs pyarrow: pip install pyarrow") from None
+    try:
+        return pyarrow.table(given)
+    except (pyarrow.ArrowException, TypeError) as error:
+        raise ValueError(f"a {type(given).__name__} is no table of Arrow: {error}") from None

@@ -99,14 +99,25 @@ QUERY_STEP_KIND: Final = Words(
 )
 
 
-AnswerKind = Literal["answered", "refused", "corrected", "undone", "stated", "retracted", "adjudicated"]
+AnswerKind = Literal[
+    "answered", "refused", "corrected", "undone", "stated", "retracted", "adjudicated", "marked"
+]
 ANSWER_KIND: Final = Words(
-    {1: "answered", 2: "refused", 3: "corrected", 4: "undone", 5: "stated", 6: "retracted", 7: "adjudicated"}
+    {
+        1: "answered",
+        2: "refused",
+        3: "corrected",
+        4: "undone",
+        5: "stated",
+        6: "retracted",
+        7: "adjudicated",
+        8: "marked",
+    }
 )
 
 
-AnswerState = Literal["counts", "pending", "replaced", "undone", "empty"]
-ANSWER_STATE: Final = Words({1: "counts", 2: "pending", 3: "replaced", 4: "undone", 5: "empty"})
+AnswerState = Literal["counts", "pending", "replaced", "undone", "empty", "gold"]
+ANSWER_STATE: Final = Words({1: "counts", 2: "pending", 3: "replaced", 4: "undone", 5: "empty", 6: "gold"})
 
 
 ReliabilitySource = Literal["declared", "estimated"]
@@ -318,7 +329,7 @@ class Token:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     """
 
     id: str
@@ -366,7 +377,7 @@ class NewToken:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     secret
         The token as its holder shows it. It is not stored, and cannot be read again.
     """
@@ -959,7 +970,7 @@ class ChangedAttribute:
 class Drift:
     """Changes of the recent past.
 
-    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
+    They are reported for as long as they lie within the last 1,000 labels or the last 500 rows.
 
     Attributes
     ----------
@@ -1474,10 +1485,11 @@ class Answer:
         When it was stored (UTC).
     kind
         The action: ``answered``, ``refused``, ``corrected``, ``undone``; without a query ``stated`` and
-        ``retracted``; ``adjudicated``: it decides between the labellers of the instance, and overrules them.
+        ``retracted``; ``adjudicated``: it decides between the labellers of the instance, and overrules them;
+        ``marked``: it makes the instance a gold question.
     state
         The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
-        ``undone``; or it has no label (``empty``).
+        ``undone``; it has no label (``empty``); or it answers a gold question (``gold``), and is no evidence.
     label
         The label in the form in which it is given; ``None`` for kinds without a label.
     text
@@ -1684,6 +1696,77 @@ class AdjudicationReport:
 
 
 @dataclass(frozen=True)
+class GoldReport:
+    """Committed marks.
+
+    Attributes
+    ----------
+    committed_sequence
+        Newest committed sequence number of the model after them.
+    stored
+        Marks that were made or taken back.
+    known
+        Marks that stood already.
+    model_uid
+        Uid of the model whose log has them.
+    """
+
+    committed_sequence: int
+    stored: int = 0
+    known: int = 0
+    model_uid: str = ""
+
+    @classmethod
+    def from_message(cls, message: query_pb2.MarkGoldResponse) -> Self:
+        """Return the result of a message."""
+        return cls(message.committed_sequence, message.stored, message.known, message.model_uid)
+
+
+@dataclass(frozen=True)
+class GoldQuestion:
+    """A row whose class is known, by which labellers are tried.
+
+    Attributes
+    ----------
+    instance
+        Id of the row.
+    text
+        The right answer in words, as in ``Answer``.
+    labeller
+        Who marked it.
+    at
+        When it was marked (UTC).
+    comment
+        Comment of whoever marked it.
+    answered
+        Number of labellers whose answer stands and names a class.
+    right
+        Those whose most plausible classes are all right.
+    """
+
+    instance: str
+    text: str
+    labeller: str
+    at: datetime
+    comment: str = ""
+    answered: int = 0
+    right: int = 0
+
+    @classmethod
+    def from_message(cls, message: query_pb2.GoldQuestion) -> Self:
+        """Return the result of a message."""
+        return cls(
+            id_of(message.instance),
+            message.text,
+            message.labeller,
+            to_datetime(message.create_time),
+            message.comment,
+            message.answered,
+            message.right,
+        )
+
+
+@dataclass(frozen=True)
 class LabellerPair:
     """The agreement of two labellers.
 
@@ -1764,9 +1847,9 @@ class Agreement:
     alpha_labels
         Their labels.
     pairs
-        Pairs of labellers, those with the most rows first; at most 1,000.
+        Pairs among the 200 labellers with the most labels, those with the most rows first; at most 1,000.
     confusions
-        What each labeller names, against what holds; in order of name, at most 200.
+        What each of these labellers names, against what holds; in order of name.
     is_partial
         Whether there are more labels than the 20,000 newest that were counted.
     """
@@ -1835,6 +1918,13 @@ class Labeller:
         Standard deviation of the agreement; ``None`` if that is.
     reliability_deviation
         Standard deviation of the reliability; ``None`` if that is.
+    gold_answered
+        Gold questions that this labeller answered: the answers stand, and name a class.
+    gold_right
+        Those that were answered right: the most plausible classes are all among those of the mark.
+    gold_lower
+        Wilson's interval of the share of right answers, at confidence 0.9; ``None`` without such answers.
+    gold_upper
     """
 
     name: str
@@ -1852,6 +1942,10 @@ class Labeller:
     stated: int = 0
     agreement_deviation: float | None = None
     reliability_deviation: float | None = None
+    gold_answered: int = 0
+    gold_right: int = 0
+    gold_lower: float | None = None
+    gold_upper: float | None = None
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellerStatistics) -> Self:
@@ -1872,6 +1966,10 @@ class Labeller:
             message.stated,
             message.agreement_deviation if message.HasField("agreement_deviation") else None,
             message.reliability_deviation if message.HasField("reliability_deviation") else None,
+            message.gold_answered,
+            message.gold_right,
+            message.gold_lower if message.HasField("gold_lower") else None,
+            message.gold_upper if message.HasField("gold_upper") else None,
         )
 
 
@@ -1906,6 +2004,9 @@ class LabellingPolicy:
     combination
         Rule that combines the answers of several labellers: Dempster's (``dempster``, the default), or the cautious
         one where they may have conferred (``cautious``).
+    gold_share
+        Share of the leased queries that are gold questions (MarkGold), while there are any that the labeller has
+        not been asked; in [0, 1], 0 by default.
     """
 
     answers_per_query: int = 1
@@ -1918,6 +2019,7 @@ class LabellingPolicy:
     tags: tuple[str, ...] = ()
     labellers: tuple[str, ...] = ()
     combination: CombinationRule = "dempster"
+    gold_share: float = 0.0
 
     @classmethod
     def from_message(cls, message: query_pb2.LabellingPolicy) -> Self:
@@ -1933,6 +2035,7 @@ class LabellingPolicy:
             tuple(message.tags),
             tuple(message.labellers),
             COMBINATION_RULE[message.combination],
+            message.gold_share,
         )
 
 

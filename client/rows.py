@@ -1,7 +1,8 @@
 """Rows in the forms that people use, packed for the wire.
 
 Accepted: iterables of dicts (by attribute name), iterables of sequences (in the order of the attributes), numpy arrays
-(n, K), and frames: pandas, polars, Arrow tables, and all others that `narwhals` knows. A cell is read by the rule of
+(n, K), and frames: pandas, polars, tables, batches and readers of Arrow, all others that `narwhals` knows, and what
+has ``__arrow_c_stream__``. A reader is read batch by batch. A cell is read by the rule of
 `quercus.specification.values`. In a *numeric* numpy array a nominal column holds indices into the attribute's values
 already.
 
@@ -17,7 +18,7 @@ import itertools
 import math
 import operator
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -77,6 +78,13 @@ def table_of(given: object, field: str) -> nw.DataFrame[Any] | None:
 
 def row_chunks(rows: Any, size: int) -> Iterator[Chunk]:
     """Yield the input in pieces of at most ``size`` rows; never hold more than one piece of an iterable."""
+    if type(rows).__name__ == "RecordBatchReader":
+        start = 0
+        for batch in rows:
+            for chunk in row_chunks(batch, size):
+                yield replace(chunk, start=start + chunk.start)
+            start += len(batch)
+        return
     table = rows if isinstance(rows, np.ndarray) else table_of(rows, "rows")
     if table is not None:
         if len(table.shape) != 2:

@@ -26,10 +26,11 @@ from quercus.console.sessions import FailureThrottle, Session, Sessions
 from quercus.console.sign_on import USER, SignOn
 from quercus.specification.attributes import plain_number
 from quercus.specification.shares import decimal_text, percent_text
-from quercus.view.models import deviation_text
+from quercus.view.models import deviation_text, gold_text
 from quercus.view.queries import gain_text
 from quercus.view.svg.classes import mark_name
 from quercus.view.svg.curve import draw_curves
+from quercus.view.svg.intervals import fold_bars
 from quercus.view.words import counted
 
 FOLDER = Path(__file__).parent
@@ -135,11 +136,13 @@ _templates.filters["unbroken"] = unbroken
 _templates.filters["number"] = number_text
 _templates.filters["places"] = places_text
 _templates.filters["share"] = decimal_text
+_templates.filters["fold_bars"] = fold_bars
 _templates.filters["percent"] = percent_text
 _templates.filters["mark"] = mark_name
 _templates.filters["counted"] = counted
 _templates.filters["curves"] = draw_curves
 _templates.filters["deviation"] = deviation_text
+_templates.filters["gold"] = gold_text
 _templates.filters["gain"] = gain_text
 _templates.filters["shortcut"] = aria_shortcut
 

@@ -12,6 +12,8 @@ NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Numbers of the errors of a file that cannot grow; those of a library name no file."""
 
 
+ROW_ENDINGS: Final = (".parquet", ".arrow", ".arrows", ".feather")
+"""Endings of files without lines."""
 NAME_CHARS: Final = 60
 """Characters of a column's name in messages."""
 
@@ -30,7 +32,7 @@ class FileError(Exception):
     reason
         Description of the error.
     line
-        1-based line (of a Parquet file, which has none, the row), 0 when the file as a whole is meant.
+        1-based line (of a Parquet or Arrow file, which has none, the row), 0 when the file as a whole is meant.
     column
         1-based number of the column, 0 for the whole line.
     name
@@ -67,5 +69,5 @@ def cut_name(name: str) -> str:
 
 
 def unit_of(path: Path) -> str:
-    """Return what the lines of a file are called: a Parquet file has none, and its rows are counted."""
-    return "row" if path.name.lower().endswith(".parquet") else "line"
+    """Return what the lines of a file are called: Parquet and Arrow files have none, and their rows are counted."""
+    return "row" if path.name.lower().endswith(ROW_ENDINGS) else "line"

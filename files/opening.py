@@ -20,15 +20,15 @@ from quercus.specification.plugins import READERS, PluginError, load_plugin, plu
 def open_table(
     path: Path | str, *, delimiter: str = ",", missing: Collection[str] = (), quietly: bool = False
 ) -> FileTable:
-    """Open a CSV, ARFF or Parquet file (``.parquet`` with pyarrow).
+    """Open a CSV, ARFF, Parquet or Arrow file (the last two with pyarrow).
 
     CSV and ARFF files may be packed with gzip, bzip2, xz or zip, whatever they are called.
 
     Parameters
     ----------
     path
-        The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet; other packages may bring
-        readers of further endings. Anything else is CSV.
+        The file. The ending decides the format: ``.arff`` is ARFF, ``.parquet`` Parquet, ``.arrow``, ``.arrows`` and
+        ``.feather`` are Arrow; other packages may bring readers of further endings. Anything else is CSV.
     delimiter
         Separator of the cells of a CSV file.
     missing
@@ -48,7 +48,7 @@ def open_table(
         raise FileError(path, f"{reason} (.csv.gz and .arff.gz are read as they are)")
     name = table_name(path)
     if name.endswith((".json", ".jsonl")):
-        reason = "is JSON, not a table: write it as CSV, ARFF or Parquet"
+        reason = "is JSON, not a table: write it as CSV, ARFF, Parquet or Arrow"
         raise FileError(path, f"{reason}. For an export of an annotation tool: quercus push --from TOOL")
     ending = name.rpartition(".")[2] if "." in name else ""
     if ending in plugin_names(READERS):

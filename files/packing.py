@@ -31,6 +31,8 @@ _OTHERS: Final = {
     b"Rar!": "is a RAR archive: unpack it first",
     b"7z\xbc\xaf": "is a 7-zip archive: unpack it first",
     b"PAR1": "is Parquet: give it a name that ends in .parquet",
+    b"ARROW1": "is Arrow: give it a name that ends in .arrow",
+    b"\xff\xff\xff\xff": "is a stream of Arrow: give it a name that ends in .arrow",
     b"\xd0\xcf\x11\xe0": "is an Excel workbook: save the sheet as CSV UTF-8",
     b"\xff\xfe": "is UTF-16: convert the file to UTF-8",
     b"\xfe\xff": "is UTF-16: convert the file to UTF-8",

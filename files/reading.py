@@ -110,7 +110,7 @@ def read(
     missing: Collection[str] = (),
     quietly: bool = False,
 ) -> FileData:
-    """Read a CSV, ARFF or Parquet file, also a packed one, with the labels of its rows.
+    """Read a CSV, ARFF, Parquet or Arrow file, also a packed one, with the labels of its rows.
 
     Parameters
     ----------

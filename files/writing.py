@@ -1,4 +1,4 @@
-"""Tables written for other programs: CSV, JSON lines, Parquet."""
+"""Tables written for other programs: CSV, JSON lines, Parquet, Arrow."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Final, Literal, Protocol, cast
 
-Format = Literal["csv", "jsonl", "parquet"]
-FORMATS: Final = ("csv", "jsonl", "parquet")
-CHUNK: Final = 10_000  # rows written to Parquet at once
+Format = Literal["csv", "jsonl", "parquet", "arrow"]
+FORMATS: Final[tuple[Format, ...]] = ("csv", "jsonl", "parquet", "arrow")
+_BY_ENDING: Final[dict[str, Format]] = {**{each: each for each in FORMATS}, "feather": "arrow"}
+CHUNK: Final = 10_000  # rows written to Parquet or Arrow at once
 FORMULA_STARTS: Final = frozenset("=+-@\N{MINUS SIGN}")
 """First characters of cells that a spreadsheet takes for a formula; their compatible forms, such as full-width, too."""
 Row = list[Any]
@@ -52,9 +53,8 @@ class OutputTable:
 
 def format_of(file: Path) -> Format | None:
     """Return the format that a file's name ends in; ``None``: none of them, as Parquet under gzip."""
-    ending = file.name.lower().removesuffix(".gz").rpartition(".")[2]
-    known = ending in FORMATS and not (ending == "parquet" and is_packed(file))
-    return cast(Format, ending) if known else None
+    form = _BY_ENDING.get(file.name.lower().removesuffix(".gz").rpartition(".")[2])
+    return None if form in ("parquet", "arrow") and is_packed(file) else form
 
 
 def is_packed(file: Path) -> bool:
@@ -66,8 +66,8 @@ def write_table(
     found: OutputTable, path: Path, form: Format, *, packed: bool, for_spreadsheets: bool = False
 ) -> int:
     """Write a table to a file; return how many rows. ``packed``: with gzip."""
-    if form == "parquet":
-        return write_parquet(found, path)
+    if form in ("parquet", "arrow"):
+        return write_columns(found, path, form)
     with open_text(path, packed=packed) as stream:
         if form == "csv":
             return write_csv(found, stream, for_spreadsheets=for_spreadsheets)
@@ -121,8 +121,8 @@ def write_jsonl(found: OutputTable, stream: TextTarget) -> int:
     return count
 
 
-def write_parquet(found: OutputTable, path: Path) -> int:
-    """Write a table as Parquet; return how many rows.
+def write_columns(found: OutputTable, path: Path, form: Literal["parquet", "arrow"]) -> int:
+    """Write a table as Parquet, or as an Arrow file, which is a Feather file too; return how many rows.
 
     Raises
     ------
@@ -133,17 +133,20 @@ def write_parquet(found: OutputTable, path: Path) -> int:
         import pyarrow as pa  # noqa: PLC0415 - an optional package
         from pyarrow import parquet  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise CannotWrite("Parquet needs pyarrow: pip install pyarrow; or name the file .csv") from None
+        what = form.capitalize()
+        raise CannotWrite(f"{what} needs pyarrow: pip install pyarrow; or name the file .csv") from None
     types = {str: pa.string(), float: pa.float64(), int: pa.int64(), bool: pa.bool_()}
     schema = pa.schema([(name, types[kind]) for name, kind in zip(found.header, found.kinds, strict=True)])
     count = 0
-    with parquet.ParquetWriter(path, schema) as writer:
+    with (
+        parquet.ParquetWriter(path, schema) if form == "parquet" else pa.ipc.new_file(path, schema) as writer
+    ):
         while rows := list(islice(found.rows, CHUNK)):
             columns = [list(column) for column in zip(*rows, strict=True)]
             for name, kind, column in zip(found.header, found.kinds, columns, strict=True):
                 text = next((cell for cell in column if kind is float and isinstance(cell, str)), None)
                 if text is not None:
-                    what = f"{name} has the range {text}, which a column of numbers in Parquet cannot hold"
+                    what = f"{name} has the range {text}, which a column of numbers in {form.capitalize()} cannot hold"
                     raise CannotWrite(f"{what}: name the file .csv")
             writer.write_table(pa.table(columns, schema=schema))
             count += len(rows)

@@ -16,9 +16,9 @@ from quercus.labelling.combining import joint_event
 from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
 from quercus.labelling.history import LabelKind, label_events
-from quercus.labelling.policy import Corrections
+from quercus.labelling.policy import Corrections, Policy
 
-ADJUDICATED = "its label was adjudicated"
+WHY_ADJUDICATED = "its label was adjudicated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +65,23 @@ class AdjudicationOutcome:
     repeated: bool = False
 
 
-def may_adjudicate(who: Corrections, *, permitted: bool, trusted: bool) -> bool:
-    """Return whether somebody may decide between labellers, by the corrections that the policy of the model allows.
+def may_adjudicate(policy: Policy, labeller: str, *, permitted: bool = False, trusted: bool = False) -> bool:
+    """Return whether somebody may decide between labellers, by the policy of the model.
 
     Examples
     --------
-    >>> may_adjudicate(Corrections.OWN, permitted=False, trusted=False)
-    False
-    >>> [may_adjudicate(each, permitted=False, trusted=True) for each in (Corrections.OWN, Corrections.NOBODY)]
-    [True, False]
+    >>> own, anyone, nobody = (Policy(corrections=each) for each in Corrections)
+    >>> [may_adjudicate(each, "ann") for each in (own, anyone, nobody)]
+    [False, True, False]
+    >>> [may_adjudicate(each, "ann", trusted=True) for each in (own, anyone, nobody)]
+    [True, True, False]
     """
-    return permitted or who is Corrections.ANYONE or (trusted and who is Corrections.OWN)
+    match policy.corrections:
+        case Corrections.ANYONE:
+            return permitted or trusted or policy.may_label(labeller)
+        case Corrections.OWN:
+            return permitted or trusted
+    return permitted
 
 
 def adjudicate(given: Adjudication, of: LabelledInstance) -> tuple[AdjudicationOutcome, Sequence[Event]]:
@@ -97,20 +103,21 @@ def adjudicate(given: Adjudication, of: LabelledInstance) -> tuple[AdjudicationO
         If nobody has labelled the instance, there is nothing to take back, or the policy does not permit it.
     """
     said = label_events(of.said)
+    marks = [each for each in said if LabelKind.MARKED in (each.kind, each.former and each.former.kind)]
     mine = [each for each in said if LabelKind.ADJUDICATED in (each.kind, each.former and each.former.kind)]
     last = mine[-1] if mine else None
     stands = last is not None and last.event.label is not None
     if last is not None and (last.event.author, last.event.label) == (given.labeller, given.label):
         joint = next(event for event in of.said if event.sequence > last.event.sequence)
         return AdjudicationOutcome(joint.sequence, joint.conflict, repeated=True), ()
-    if not may_adjudicate(of.policy.corrections, permitted=given.permitted, trusted=given.trusted):
+    if not may_adjudicate(of.policy, given.labeller, permitted=given.permitted, trusted=given.trusted):
         raise Refused(
             f"{given.labeller} may not decide between labellers: that needs the role corrector, or a labelling "
-            "policy by which anyone corrects"
+            "policy that lets this labeller label, and anyone correct"
         )
     if given.label is None and not stands:
         raise Refused("nobody has adjudicated it, so there is nothing to take back")
-    if not any(each.event.label is not None for each in said if each not in mine):
+    if not any(each.event.label is not None for each in said if each not in mine and each not in marks):
         raise Refused("nobody has labelled it yet: answer its query, or state its label")
     own = of.event(1, EventKind.ADJUDICATION, given.label, given.labeller, comment=given.comment)
     joint = joint_event([*of.said, own], of.size, of.crowd, of.policy.combination, of.committed + 2, of.wall)

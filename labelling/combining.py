@@ -59,7 +59,10 @@ def joint_event(
     """
     found = labels_by_labeller(history, size)
     if not found:
-        refused = any(each.kind is LabelKind.REFUSED and each.later is None for each in label_events(history))
+        refused = any(
+            each.kind is LabelKind.REFUSED and each.later is None and not each.event.gold
+            for each in label_events(history)
+        )
         nothing = encode(ClassSet((1 << size) - 1)) if refused else None
         author, reliability, conflict, said = history[-1].author, 1.0, False, nothing
     else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import combinations
+from typing import Final
 
 import numpy as np
 
@@ -20,6 +22,9 @@ from quercus.labelling.history import (
     standing_labels,
     stored_label,
 )
+
+MOST_LABELLERS: Final = 200
+"""Labellers of whom pairs and confusions are counted."""
 
 
 def first_shared(history: Sequence[Event]) -> int:
@@ -38,7 +43,7 @@ def named_classes(event: Event, size: int) -> frozenset[int]:
 
 def are_in_dispute(labels: Iterable[LabelEvent], size: int) -> bool:
     """Return whether two labels have no most plausible class in common. A label that says nothing contradicts none."""
-    named = [found for each in labels if (found := named_classes(each.event, size))]
+    named = {found for each in labels if (found := named_classes(each.event, size))}
     return any(one.isdisjoint(other) for one, other in combinations(named, 2))
 
 
@@ -102,9 +107,9 @@ class Agreement:
     alpha_rows, alpha_labels : int
         Instances for which two or more labellers named one class, and these labels.
     pairs : sequence of PairAgreement
-        Those with the most instances first.
+        Of the `MOST_LABELLERS` with the most labels; those with the most instances first.
     confusions : sequence of LabellerConfusion
-        In order of name.
+        Of the same labellers, in order of name.
     """
 
     shared: int = 0
@@ -117,7 +122,7 @@ class Agreement:
     confusions: Sequence[LabellerConfusion] = ()
 
 
-def agreement_of(histories: Collection[Sequence[Event]], size: int) -> Agreement:
+def agreement_of(histories: Iterable[Sequence[Event]], size: int) -> Agreement:
     """Return the agreement of labellers, each by their own newest label, also where it was overruled.
 
     A label counts where it has one most plausible class. It is held against the one class that is most plausible by all
@@ -130,64 +135,50 @@ def agreement_of(histories: Collection[Sequence[Event]], size: int) -> Agreement
     size
         Number of classes, l.
     """
-    tally = _Tally(size)
+    disputed = adjudicated = 0
+    rows: list[
+        tuple[dict[str, int], int | None]
+    ] = []  # the class that each labeller names, and the one that holds
     for history in histories:
-        tally.add(history)
-    return tally.agreement()
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Counts of instances with several labellers."""
-
-    size: int
-    shared: int = 0
-    disputed: int = 0
-    adjudicated: int = 0
-    votes: list[Mapping[str, int]] = field(default_factory=list)
-    confusions: dict[str, Ints] = field(default_factory=dict)
-
-    def add(self, history: Sequence[Event]) -> None:
         labels = own_labels(history)
         if len(labels) < 2:
-            return
-        self.shared += 1
+            continue
         standing = standing_labels(history)
-        self.disputed += are_in_dispute(standing, self.size)
-        self.adjudicated += any(each.kind is LabelKind.ADJUDICATED for each in standing)
-        named = {each.event.author: named_classes(each.event, self.size) for each in labels}
-        votes = {author: next(iter(classes)) for author, classes in named.items() if len(classes) == 1}
-        self.votes.append(votes)
-        known = known_contour(history, self.size)
-        top = np.flatnonzero(known == known.max())
-        if len(top) == 1:
-            for author, voted in votes.items():
-                counts = self.confusions.setdefault(author, np.zeros((self.size, self.size), np.int64))
-                counts[voted, int(top[0])] += 1
+        disputed += are_in_dispute(standing, size)
+        adjudicated += any(each.kind is LabelKind.ADJUDICATED for each in standing)
+        named = ((each.event.author, named_classes(each.event, size)) for each in labels)
+        known = known_contour(history, size)
+        top = np.flatnonzero(known == known.max()).tolist()
+        votes = {author: next(iter(classes)) for author, classes in named if len(classes) == 1}
+        rows.append((votes, top[0] if len(top) == 1 else None))
 
-    def agreement(self) -> Agreement:
-        both: dict[tuple[str, str], Ints] = {}
-        for votes in self.votes:
-            for one, other in combinations(sorted(votes), 2):
-                counts = both.setdefault((one, other), np.zeros((self.size, self.size), np.int64))
-                counts[votes[one], votes[other]] += 1
-        pairs = [
-            PairAgreement(one, other, int(counts.sum()), int(np.trace(counts)), cohen_kappa(counts))
-            for (one, other), counts in both.items()
-        ]
-        several = np.array([_counts_of(votes, self.size) for votes in self.votes if len(votes) > 1])
-        several = several.reshape(-1, self.size)
-        return Agreement(
-            self.shared,
-            self.disputed,
-            self.adjudicated,
-            krippendorff_alpha(several),
-            len(several),
-            int(several.sum()),
-            sorted(pairs, key=lambda pair: (-pair.rows, pair.first, pair.second)),
-            [LabellerConfusion(*each) for each in sorted(self.confusions.items())],
-        )
+    spoken = Counter(author for votes, _ in rows for author in votes)
+    busiest = set(sorted(spoken, key=lambda author: (-spoken[author], author))[:MOST_LABELLERS])
+    both: defaultdict[tuple[str, str], Counter[tuple[int, int]]] = defaultdict(Counter)
+    confusions: defaultdict[str, Ints] = defaultdict(lambda: np.zeros((size, size), np.int64))
+    for votes, holds in rows:
+        mine = sorted(busiest & votes.keys())
+        for one, other in combinations(mine, 2):
+            both[one, other][votes[one], votes[other]] += 1
+        for author in mine if holds is not None else ():
+            confusions[author][votes[author], holds] += 1
+    several = [list(votes.values()) for votes, _ in rows if len(votes) > 1]
+    counts = np.array([np.bincount(each, minlength=size) for each in several]).reshape(-1, size)
+    pairs = [_pair_of(*names, cells, size) for names, cells in both.items()]
+    return Agreement(
+        len(rows),
+        disputed,
+        adjudicated,
+        krippendorff_alpha(counts),
+        len(several),
+        sum(map(len, several)),
+        sorted(pairs, key=lambda pair: (-pair.rows, pair.first, pair.second)),
+        [LabellerConfusion(*each) for each in sorted(confusions.items())],
+    )
 
 
-def _counts_of(votes: Mapping[str, int], size: int) -> Ints:
-    return np.bincount(list(votes.values()), minlength=size).astype(np.int64)
+def _pair_of(first: str, second: str, cells: Mapping[tuple[int, int], int], size: int) -> PairAgreement:
+    counts = np.zeros((size, size), np.int64)
+    for cell, rows in cells.items():
+        counts[cell] = rows
+    return PairAgreement(first, second, int(counts.sum()), int(np.trace(counts)), cohen_kappa(counts))

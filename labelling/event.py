@@ -114,6 +114,9 @@ class Event:
         The client's name for the content of the labeller's screen, or empty.
     assumed : bool
         Whether the reliability was not sent with the label, but assumed to be 1 or estimated.
+    gold : bool
+        Whether it marks its instance as a gold question (an ADJUDICATION; without a label it takes the mark back), or
+        is an answer to one, which tells how reliable a labeller is; no tree learns from it (`quercus.labelling.gold`).
     request : str
         The request that brought a STATEMENT, or a SPECIFICATION that extends the model, so that it counts once.
     """
@@ -138,6 +141,7 @@ class Event:
     ] = None
     shown: Annotated[str, Stored(allowed=REPLIES, most=checks.MAX_TEXT, check=checks.shown_text)] = ""
     assumed: Annotated[bool, Stored(allowed=SAID - {EventKind.REFUSAL})] = False
+    gold: Annotated[bool, Stored(allowed=SAID - {EventKind.STATEMENT})] = False
     request: Annotated[
         str,
         Stored(

@@ -47,14 +47,14 @@ KINDS_WITHOUT_EVIDENCE = UNASKED | {EventKind.OPINION}
 
 
 def reported_label(event: Event, size: int) -> ReportedLabel[Label] | None:
-    """Return the label that an event reports; None if it counts only through the combination of all labels.
+    """Return the label that an event reports; None if it counts only through the combination of all labels, or not.
 
     Parameters
     ----------
     event : event of an instance, of any kind.
     size : number of classes.
     """
-    if event.kind in KINDS_WITHOUT_EVIDENCE:
+    if event.gold or event.kind in KINDS_WITHOUT_EVIDENCE:
         return None
     label = None if event.label is None else stored_label(event.label, size)
     return ReportedLabel(label, event.reliability, replaces=event.kind is EventKind.CORRECTION)
@@ -90,6 +90,8 @@ class LabelKind(IntEnum):
     STATED = 5
     RETRACTED = 6
     ADJUDICATED = 7
+    MARKED = 8
+    """As a gold question, by the label that holds."""
 
 
 class LabelState(IntEnum):
@@ -100,6 +102,8 @@ class LabelState(IntEnum):
     REPLACED = 3
     UNDONE = 4
     EMPTY = 5
+    GOLD = 6
+    """It answers a gold question: no evidence, but it tells how reliable its labeller is."""
 
 
 @dataclass(slots=True, eq=False)
@@ -129,18 +133,31 @@ def label_events(history: Sequence[Event]) -> list[LabelEvent]:
     ----------
     history : all events of the instance, oldest first. The combination of several answers is not a separate label.
     """
-    return _HistoryReader(history).read()
+    asked = {event.query: list[Event]() for event in history if event.gold and event.query}
+    if not asked:
+        return _HistoryReader(history).read()
+    rest = list[Event]()
+    for event in history:
+        (asked[event.query] if event.gold and event.query else rest).append(event)
+    said = _HistoryReader(rest).read()
+    for events in asked.values():  # each question by itself, as if the row were no gold question
+        for each in _HistoryReader(events).read():
+            if each.state in (LabelState.COUNTS, LabelState.PENDING):
+                each.state = LabelState.GOLD
+            said.append(each)
+    return sorted(said, key=lambda each: each.event.sequence)
 
 
 def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
     """Return the newest label of each labeller who has not taken it back, also where somebody else overruled it.
 
-    What overrules others (an adjudication, or a correction of another's answer) is none of them.
+    What overrules others (an adjudication, the mark of a gold question, a correction of another's answer) is none of
+    them.
     """
     newest: dict[str, LabelEvent] = {}
     for each in label_events(history):
-        if _overrules(each) or (
-            each.former is not None and each.kind is LabelKind.UNDONE and _overrules(each.former)
+        if overrules(each) or (
+            each.former is not None and each.kind is LabelKind.UNDONE and overrules(each.former)
         ):
             continue
         newest.pop(each.event.author, None)
@@ -149,9 +166,12 @@ def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
     return list(newest.values())
 
 
-def _overrules(words: LabelEvent) -> bool:
+def overrules(words: LabelEvent) -> bool:
+    """Return whether somebody spoke of what others said: an adjudication, a mark, a correction of another's answer."""
     of_another = words.former is not None and words.former.event.author != words.event.author
-    return words.kind is LabelKind.ADJUDICATED or (words.kind is LabelKind.CORRECTED and of_another)
+    return words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED) or (
+        words.kind is LabelKind.CORRECTED and of_another
+    )
 
 
 def standing_labels(history: Sequence[Event]) -> list[LabelEvent]:
@@ -208,19 +228,18 @@ class _HistoryReader:
         self._queries: dict[int, _QueryAnswers] = {}
         self._stated: dict[str, LabelEvent] = {}
         self._adjudicated: LabelEvent | None = None
+        self._marked: LabelEvent | None = None
         before: Event | None = None
         for event in history:
             self._read_event(event, before)
             before = event
 
     def read(self) -> list[LabelEvent]:
-        """Return the labels; what was adjudicated overrules all others, also later ones."""
+        """Return the labels; that of a mark, or what was adjudicated, overrules all others, also later ones."""
+        holds = self._marked or self._adjudicated
         for each in self.said:
-            if self._adjudicated not in (None, each) and each.state in (
-                LabelState.COUNTS,
-                LabelState.PENDING,
-            ):
-                each.later, each.state = self._adjudicated, LabelState.REPLACED
+            if holds not in (None, each) and each.state in (LabelState.COUNTS, LabelState.PENDING):
+                each.later, each.state = holds, LabelState.REPLACED
         return self.said
 
     def _read_event(self, event: Event, before: Event | None) -> None:
@@ -282,11 +301,17 @@ class _HistoryReader:
             self._stated[event.author] = self._add_label(event, LabelKind.STATED, former)
 
     def _read_adjudication(self, event: Event) -> None:
-        former, self._adjudicated = self._adjudicated, None
+        former = self._marked if event.gold else self._adjudicated
         if event.label is None:
             self._add_label(event, LabelKind.UNDONE, former, LabelState.UNDONE)
+            found = None
         else:
-            self._adjudicated = self._add_label(event, LabelKind.ADJUDICATED, former)
+            kind = LabelKind.MARKED if event.gold else LabelKind.ADJUDICATED
+            found = self._add_label(event, kind, former)
+        if event.gold:
+            self._marked = found
+        else:
+            self._adjudicated = found
 
     def _count_together(self, query: _QueryAnswers) -> None:
         """The answers of several labellers count from now on, and what overruled them does not."""

@@ -339,6 +339,8 @@ class HeldQuery:
         The lease; its end is the actual or future one.
     expired : str
         The end of the lease in words.
+    is_gold : bool
+        Whether it is a gold question.
     """
 
     number: int
@@ -347,6 +349,7 @@ class HeldQuery:
     life: QueryLifecycle
     given: GrantedLease
     expired: str
+    is_gold: bool = False
 
     def after(self, event: QueryEvent, now: float) -> QueryLifecycle:
         """The life after a step; `Refused` if it may not be."""

@@ -41,7 +41,6 @@ class Policy:
     max_conflict : float
         Answers in more conflict than this ask for one more; in [0, 1].
     reliability : Reliability
-    combination : Combination
     per_labeller, per_hour : int or None
         Most answers of one labeller, and of all within an hour; None: no bound but the budget.
     max_held : int
@@ -51,6 +50,9 @@ class Policy:
         Tags by which labellers who answer for any model may choose.
     labellers : tuple of str
         Those who may label; none named: everybody.
+    combination : Combination
+    gold_share : float
+        Share of the leased queries that are gold questions, while there are any for the labeller; in [0, 1].
     """
 
     answers_per_query: int = 1
@@ -63,6 +65,7 @@ class Policy:
     tags: tuple[str, ...] = ()
     labellers: tuple[str, ...] = ()
     combination: Combination = Combination.DEMPSTER
+    gold_share: float = 0.0
 
     def may_label(self, labeller: str) -> bool:
         """Return whether a labeller is asked, and may state labels.

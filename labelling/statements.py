@@ -17,7 +17,7 @@ from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
 from quercus.labelling.policy import Corrections, Policy
 
-UNASKED = "its label was stated unasked"
+WHY_STATED = "its label was stated unasked"
 LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
 
 _Words: TypeAlias = tuple[str, str, bytes | None]
@@ -87,10 +87,13 @@ class StatementPlan:
     joints: Sequence[Event]
     corrects: bool
 
-    def is_overtaken(self, policy: Policy, spoken: Collection[int]) -> bool:
-        """Return whether it is out of date: the policy may forbid it now, or its instances were `spoken` of."""
-        forbidden = (self.corrects and policy.corrections is Corrections.NOBODY) or not all(
-            policy.may_label(event.author) for event in self.fresh
+    def is_overtaken(self, policy: Policy, spoken: Collection[int], *, permitted: bool = False) -> bool:
+        """Return whether it is out of date: the policy may forbid it now, or its instances were `spoken` of.
+
+        `permitted`: see `StatementBatch`.
+        """
+        forbidden = (self.corrects and policy.corrections is Corrections.NOBODY) or not (
+            permitted or all(policy.may_label(event.author) for event in self.fresh)
         )
         return forbidden or not self.instances.isdisjoint(spoken)
 

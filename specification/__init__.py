@@ -4,7 +4,7 @@
 ``parameter``       :class:`Parameter`: a name, a default, bounds and a description, stated once
 ``parameters``      the parameters of models and learners
 ``attributes``      :class:`Nominal`, :class:`Numeric`
-``learners``      the learners by name, each with its parameters
+``learners``        the learners by name, each with its parameters
 ``strategies``      the query strategies by name
 ``model``           :class:`Specification`
 ``written_labels``  the grammar of labels as text, for every file, command and screen

@@ -24,6 +24,9 @@ MAX_SHOWN_CHARACTERS: Final = 200
 MAX_STATEMENTS: Final = 10_000
 """Statements in one request."""
 
+MAX_GOLD: Final = 1_000
+"""Most gold questions of a model."""
+
 MAX_DELAY_S: Final = 86_400.0
 """For how long a query may be postponed."""
 

@@ -12,7 +12,9 @@ PREFIX = "QUERCUS_"
 CLIENT = ("SERVER", "TOKEN", "TOKEN_FILE", "TLS_CA", "CLIENT_CERT", "CLIENT_KEY")
 """Variables of the client library and of the commands that call a server."""
 
-BRIDGES = ("MQTT_USERNAME", "MQTT_PASSWORD", "WEBHOOK_SECRET", "LABEL_STUDIO_SECRET")
+BRIDGES = (
+    "MQTT_USERNAME", "MQTT_PASSWORD", "REDIS_USERNAME", "REDIS_PASSWORD", "WEBHOOK_SECRET", "LABEL_STUDIO_SECRET",
+)  # fmt: skip
 """Secrets of the bridges."""
 
 CONSOLE = tuple(

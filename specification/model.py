@@ -32,7 +32,7 @@ class Specification:
         Pruning of the published tree, or of the tree beside an active forest; the growing tree is not pruned. None: no
         pruning.
     learner
-        The learning learner. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
+        The learner. `alpha`, `min_instances`, `max_depth`, `pruning`, `prediction_level` and
         `split_significance` override the learner's parameters of the same name. `split_significance` applies only to
         single trees, since the trees of a forest should differ.
 

@@ -1,4 +1,16 @@
-"""Shares as people read them. Rounding never makes a share certain: 0 and 1 are written for exactly these alone."""
+"""Shares as people read them, and how sure they are.
+
+Rounding never makes a share certain: 0 and 1 are written for exactly these alone.
+"""
+
+import math
+from statistics import NormalDist
+from typing import Final
+
+CONFIDENCE: Final = 0.9
+"""The confidence of intervals and bands."""
+Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+"""Quantile of the normal distribution: half the width of such an interval, in standard deviations."""
 
 
 def percent_text(share: float, digits: int = 0) -> str:
@@ -42,3 +54,17 @@ def decimal_text(share: float, digits: int = 2) -> str:
     if share < 1 and float(text) == 1:
         return f">{1 - least:.{digits}f}"
     return text
+
+
+def wilson_interval(right: float, rows: int) -> tuple[float, float]:
+    """Return Wilson's interval of a share at `CONFIDENCE`.
+
+    Examples
+    --------
+    >>> tuple(round(end, 3) for end in wilson_interval(8, 10))
+    (0.541, 0.931)
+    """
+    z2, share = Z**2, right / rows
+    centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
+    half = Z / (1 + z2 / rows) * math.sqrt(max(0.0, share * (1 - share)) / rows + z2 / (4 * rows**2))
+    return max(0.0, centre - half), min(1.0, centre + half)

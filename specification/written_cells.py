@@ -1,6 +1,7 @@
 r"""Values of attributes as cells of files hold them: a name, ``sun|rain`` for a set, ``2..9`` for a range.
 
-A name with a bar is written with a backslash before it, ``sun\|rain``; `quercus.files.cells` reads all three.
+A name with a bar is written with a backslash before it, ``sun\|rain``, and so is a backslash in such a name or in a
+set; `quercus.files.cells` reads all three.
 """
 
 from collections.abc import Iterable
@@ -17,7 +18,7 @@ def name_cell(name: str) -> str:
     sun\|rain
     ('sun', None)
     """
-    return name.replace(SET, f"\\{SET}")
+    return _escaped(name) if SET in name else name
 
 
 def set_cell(names: Iterable[str]) -> str:
@@ -28,7 +29,7 @@ def set_cell(names: Iterable[str]) -> str:
     >>> set_cell({"sun", "rain"})
     'rain|sun'
     """
-    return SET.join(map(name_cell, sorted(names)))
+    return SET.join(map(_escaped, sorted(names)))
 
 
 def range_cell(low: float, high: float) -> str:
@@ -41,3 +42,7 @@ def range_cell(low: float, high: float) -> str:
     """
     ends = (str(int(end)) if end.is_integer() and abs(end) < 1e15 else repr(end) for end in (low, high))
     return "..".join(ends)
+
+
+def _escaped(name: str) -> str:
+    return name.replace("\\", "\\\\").replace(SET, f"\\{SET}")

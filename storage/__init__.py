@@ -11,6 +11,7 @@ from quercus.labelling.adjudication import Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import Amendment, AnswerOutcome, Words
 from quercus.labelling.checks import comment as check_comment
 from quercus.labelling.event import Event, EventKind
+from quercus.labelling.gold import Mark
 from quercus.labelling.leasing import Idle
 from quercus.labelling.lifecycle import QueryState, Step
 from quercus.labelling.policy import Corrections, Policy, Reliability
@@ -54,6 +55,7 @@ from quercus.storage.records import (
     NewValue,
     Push,
     Snapshot,
+    growth_mark,
 )
 from quercus.storage.sqlite.store_file import file_url
 from quercus.storage.store import Store
@@ -95,6 +97,7 @@ __all__ = [
     "LeaseRequest",
     "Leased",
     "LogSegment",
+    "Mark",
     "ModelRecord",
     "ModelReplaced",
     "NewValue",
@@ -124,6 +127,7 @@ __all__ = [
     "check_comment",
     "check_policy",
     "file_url",
+    "growth_mark",
     "is_url",
     "shown_url",
     "without_secrets",

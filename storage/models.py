@@ -277,10 +277,12 @@ def _with_counts() -> Select[Any]:
     # Two counts, each by its stretch of the index: of one with OR either database reads more than it counts.
     free = select(func.count()).where(mine, query.c.state == QueryState.OPEN)
     held = select(func.count()).where(mine, query.c.state == QueryState.LEASED, stays)
+    # gold questions that were returned, which wait for no label; by an index that has them alone
+    gold = select(func.count()).where(mine, query.c.state == QueryState.OPEN, query.c.gold.is_(True))
     waiting = select(log.c.clock).where(
         log.c.model_id == model.c.id, log.c.sequence == model.c.sequence_grown + 1
     )
-    live = free.scalar_subquery() + held.scalar_subquery()
+    live = free.scalar_subquery() + held.scalar_subquery() - gold.scalar_subquery()
     counts = {"leased": leased.scalar_subquery(), "live": live, "waiting_since": waiting.scalar_subquery()}
     return select(model, *(count.label(name) for name, count in counts.items())).where(LIVE)
 

@@ -11,6 +11,7 @@ from quercus.labelling.event import Event
 from quercus.labelling.row_values import Parts
 from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
 from quercus.storage.errors import AlreadyExists
+from quercus.storage.schema import AnyRow
 
 Float64: TypeAlias = NDArray[np.float64]
 
@@ -71,6 +72,15 @@ class ModelRecord:
     uid: str
     report: bytes
     shapes: Shapes = NEVER_EXTENDED
+
+
+def growth_mark(model: ModelRecord | AnyRow) -> tuple[int, ...]:
+    """Return a mark of all that decides whether a tree knows what a labeller's next queries must come after.
+
+    Or whether the budget is spent, or the policy says otherwise by now.
+    """
+    is_spent = model.queries_answered >= model.budget
+    return (model.sequence_grown, model.sequence_asked, model.times_opened, int(is_spent))
 
 
 @dataclass(frozen=True, slots=True)

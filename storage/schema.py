@@ -181,6 +181,15 @@ Index(
     postgresql_where=log.c.request.is_not(None),
 )
 
+# Marks of gold questions, and the answers to them; most models have none.
+Index(
+    "ix_log_gold",
+    log.c.model_id,
+    log.c.instance,
+    sqlite_where=log.c.gold.is_not(None),
+    postgresql_where=log.c.gold.is_not(None),
+)
+
 vocabulary = Table(
     "vocabulary",
     metadata,
@@ -236,6 +245,15 @@ query = Table(
     # Id of the access token by which it was leased last; NULL where none was asked for.
     Column("credential", text_type(32)),
     Column("created_at", Double, nullable=False),
+    # Whether it is a gold question, in the place of one that growth asks.
+    Column("gold", Boolean, nullable=False, server_default=false()),
+)
+Index(
+    "ix_query_gold",
+    query.c.model_id,
+    query.c.state,
+    sqlite_where=query.c.gold.is_(True),
+    postgresql_where=query.c.gold.is_(True),
 )
 Index("ix_query_agenda", query.c.model_id, query.c.state, query.c.position)
 Index("ix_query_settled", query.c.model_id, query.c.sequence)
@@ -307,6 +325,7 @@ policy = Table(
     Column("tags", text_type(), nullable=False),
     Column("labellers", text_type(), nullable=False, server_default=text("''")),
     Column("combination", SmallInteger, nullable=False, server_default=text("1")),
+    Column("gold_share", Double, nullable=False, server_default=text("0")),
 )
 
 # Growers that share the store, each for as long as it renews its row (see `growers`).

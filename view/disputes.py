@@ -74,9 +74,9 @@ def may_decide(caller: Caller, policy: LabellingPolicy) -> bool:
         return False
     if not caller.needs_token:
         return policy.corrections != "nobody"
-    if "corrector" in caller.roles or policy.corrections == "anyone":
+    if "corrector" in caller.roles or ("operator" in caller.roles and policy.corrections != "nobody"):
         return True
-    return "operator" in caller.roles and policy.corrections == "own"
+    return policy.corrections == "anyone" and (not policy.labellers or caller.name in policy.labellers)
 
 
 def who_decides(policy: LabellingPolicy) -> str:

@@ -85,7 +85,7 @@ def effect_text(
     >>> effect_text(said[0], said[1], ("oak", "ash"), ["wind"])
     'oak became ash (80 %), then oak (20 %)'
     >>> effect_text(said[1], said[2], ("oak", "ash"), ["wind"])
-    'still ash (90 %), then oak (10 %), now where wind = weak'
+    'still ash (90 %), then oak (10 %), now in the leaf where wind = weak'
     >>> effect_text(said[2], said[1], ("oak", "ash"), ["wind"])
     'still ash (80 %), then oak (20 %), now in a tree of a single leaf'
     """
@@ -93,7 +93,7 @@ def effect_text(
     if before.class_name != after.class_name:
         return f"{before.class_name} became {now}" if before.class_name else f"now {now}"
     where = " and ".join(conditions_of(after, nominal))
-    return f"still {now}, now {f'where {where}' if where else 'in a tree of a single leaf'}"
+    return f"still {now}, now {f'in the leaf where {where}' if where else 'in a tree of a single leaf'}"
 
 
 def changes_in(explanation: RowExplanation, nominal: Collection[str]) -> Iterator[tuple[RowChange, str, str]]:

@@ -9,30 +9,22 @@ the line covers it (inverse estimation; Fieller 1954). Nothing is told beyond ``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
-from statistics import NormalDist
 from typing import Final
 
 from quercus.client.results import ConfusionCell, RecentAccuracy
-from quercus.specification.shares import percent_text
+from quercus.specification.shares import Z, percent_text, wilson_interval
 from quercus.view.words import counted
 
-CONFIDENCE: Final = 0.9
-"""The confidence of intervals and bands."""
 TARGETS: Final = (0.8, 0.9, 0.95, 0.99)
 """Accuracies for which the answers needed are told."""
 REACH: Final = 4.0
 """Extrapolation ends at so many times the labels that there are."""
 LEAST_BLOCKS, LEAST_ROWS = 3, 60
 """Below these no curve is fitted."""
-PAUSE_S: Final = 300.0
-"""A longer gap between answers is a pause, and no part of the pace."""
 LEAST_UNASKED: Final = 100
 """Labelled rows that no query asked about, from which on the curve is theirs."""
-_Z: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
@@ -68,20 +60,6 @@ class CurvePoint:
     def interval(self) -> tuple[float, float]:
         """Wilson's interval of the accuracy."""
         return wilson_interval(self.right, self.rows)
-
-
-def wilson_interval(right: float, rows: int) -> tuple[float, float]:
-    """Return Wilson's interval of a share at `CONFIDENCE`.
-
-    Examples
-    --------
-    >>> tuple(round(end, 3) for end in wilson_interval(8, 10))
-    (0.541, 0.931)
-    """
-    z2, share = _Z**2, right / rows
-    centre = (share + z2 / (2 * rows)) / (1 + z2 / rows)
-    half = _Z / (1 + z2 / rows) * math.sqrt(max(0.0, share * (1 - share)) / rows + z2 / (4 * rows**2))
-    return max(0.0, centre - half), min(1.0, centre + half)
 
 
 def curve_points(recent: RecentAccuracy | None) -> list[CurvePoint]:
@@ -169,7 +147,7 @@ class LearningCurve:
     def log_odds(self, labels: float) -> tuple[float, float]:
         """Return the log-odds at a number of labels, and half the width of their band."""
         x = math.log(labels) - self.centre
-        return self.level + self.slope * x, _Z * math.sqrt(self.level_variance + self.slope_variance * x * x)
+        return self.level + self.slope * x, Z * math.sqrt(self.level_variance + self.slope_variance * x * x)
 
     def accuracy(self, labels: float) -> tuple[float, float, float]:
         """Return lower end, estimate and upper end of the accuracy at a number of labels."""
@@ -254,7 +232,7 @@ def answers_needed(curve: LearningCurve | None, target: float) -> AnswersNeeded:
     if middle - half >= goal:
         return AnswersNeeded(target, 0, 0, "reached")
     least = _first_labels(curve, goal, end, 1.0)
-    if curve.slope - _Z * math.sqrt(curve.slope_variance) <= 0:
+    if curve.slope - Z * math.sqrt(curve.slope_variance) <= 0:
         return AnswersNeeded(target)  # perhaps it does not learn at all
     if least is None:
         return AnswersNeeded(target, end - curve.labels, None, "beyond")
@@ -295,20 +273,22 @@ def now_text(curve: LearningCurve | None) -> str:
     return f"Now about {middle} right, between {lower} and {upper}, by the learning curve."
 
 
-def seconds_an_answer(times: Iterable[datetime]) -> float | None:
-    """Return the present pace of all labellers together, without pauses; None below five answers.
+def fallen_text(points: Sequence[CurvePoint]) -> str:
+    """Return the accuracy now, where it fell a short while ago and no one curve describes it; empty without points.
 
     Examples
     --------
-    >>> start = datetime(2026, 11, 27)
-    >>> from datetime import timedelta
-    >>> seconds_an_answer(start + timedelta(seconds=s) for s in (0, 4, 8, 900, 906, 910))
-    4.5
+    >>> fallen_text([CurvePoint(1, 50, 50, 49.0), CurvePoint(51, 100, 50, 20.0), CurvePoint(101, 150, 50, 45.0)])
+    'Now about 90 % right, between 81 % and 95 %, by the newest 50 labels alone: the accuracy fell before.'
     """
-    ordered = sorted(times)
-    gaps = [(later - before).total_seconds() for before, later in pairwise(ordered)]
-    going = [gap for gap in gaps if gap <= PAUSE_S]
-    return sum(going) / len(going) if len(going) >= 4 else None
+    if not points:
+        return ""
+    newest = points[-1]
+    lower, upper = map(percent_text, newest.interval)
+    return (
+        f"Now about {percent_text(newest.share)} right, between {lower} and {upper}, by the newest "
+        f"{counted(newest.rows, 'label')} alone: the accuracy fell before."
+    )
 
 
 def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:

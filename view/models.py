@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from quercus.client.results import AverageConfidence, LabellingPolicy, Model, RecentAccuracy
+from quercus.client.results import AverageConfidence, Labeller, LabellingPolicy, Model, RecentAccuracy
 from quercus.specification.attributes import Attribute, Nominal, plain_number
 from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 from quercus.specification.shares import percent_text
@@ -123,17 +123,17 @@ def drift_texts(model: Model) -> Iterator[str]:
     >>> drift = Drift(AccuracyFall(0.874, 0.61, 250), (ChangedAttribute("humidity", 0.35),))
     >>> for text in drift_texts(SimpleNamespace(drift=drift)):
     ...     print(text)
-    accuracy: fell from 87.4 % to 61.0 % with the last 250 labels
-    humidity: 35 % of the last 500 rows lie elsewhere than in the rows before
+    the accuracy fell from 87.4 % to 61.0 % over the last 250 labels
+    values of humidity moved: 35 % of the last 500 rows lie elsewhere than those before
     """
     if model.drift is None:
         return
     if fall := model.drift.accuracy:
         shares = f"from {percent_text(fall.before, 1)} to {percent_text(fall.since, 1)}"
-        yield f"accuracy: fell {shares} with the last {counted(fall.labels, 'label')}"
+        yield f"the accuracy fell {shares} over the last {counted(fall.labels, 'label')}"
     for each in model.drift.attributes[:MAX_NAMED]:
         share = percent_text(each.distance)
-        yield f"{each.name}: {share} of the last 500 rows lie elsewhere than in the rows before"
+        yield f"values of {each.name} moved: {share} of the last 500 rows lie elsewhere than those before"
     if (more := len(model.drift.attributes) - MAX_NAMED) > 0:
         yield f"{counted(more, 'further attribute')} changed"
 
@@ -145,7 +145,7 @@ def accuracy_text(recent: RecentAccuracy | None) -> str:
     digits = 0 if recent.rows < 1_000 else 1  # more would be noise
     rows = f"of the last {counted(recent.rows, 'label')} that came after a prediction"
     if recent.accuracy is None or recent.precise_rows < recent.rows:
-        return f"{percent_text(recent.expected, digits)} expected right {rows}"
+        return f"{percent_text(recent.expected, digits)} right {rows}, uncertain ones by their shares"
     return f"{percent_text(recent.accuracy, digits)} right {rows}"
 
 
@@ -225,8 +225,25 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
         "answers are combined",
         "by Dempster's rule" if policy.combination == "dempster" else "by the cautious rule",
     )
+    yield "gold questions", percent_text(policy.gold_share) if policy.gold_share else "none"
     yield "tags", ", ".join(policy.tags) or "none"
     yield "who labels", ", ".join(policy.labellers) or "everybody who may"
+
+
+def gold_text(labeller: Labeller) -> str:
+    """Return how many gold questions somebody answered right, of how many, with the interval of the share.
+
+    Examples
+    --------
+    >>> gold_text(Labeller("ann", gold_answered=10, gold_right=8, gold_lower=0.541, gold_upper=0.931))
+    '8 of 10 (54 % to 93 %)'
+    >>> gold_text(Labeller("bob"))
+    '–'
+    """
+    if labeller.gold_lower is None or labeller.gold_upper is None:
+        return "–"
+    share = f"{percent_text(labeller.gold_lower)} to {percent_text(labeller.gold_upper)}"
+    return f"{labeller.gold_right:,} of {labeller.gold_answered:,} ({share})"
 
 
 def deviation_text(share: float | None, deviation: float | None) -> str:

@@ -8,7 +8,7 @@ blocks of 50 after the prediction; a look after each. Three orders of the rows:
 `shuffled`: nothing changes, so each alarm is false. `swapped`: shuffled, and from the middle on the two commonest
 classes change places, in all rows or in a share of them: labels until the alarm. `as it came`: when the world changed
 nobody knows; an alarm is *borne out* if the forest, learning on, is less often right about the 500 labels after the
-alarm than about those before the cut that was told. Rows are the first 20,000, of the others half as many.
+alarm than about the 1,000 before it. Rows are the first 20,000, of the others half as many.
 
 Where River is installed, its ADWIN follows the same errors, one by one, with its own level (.002); it also tells when
 errors become fewer, which is not counted here.

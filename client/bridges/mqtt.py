@@ -6,11 +6,9 @@ Rows have ids, so committed but unacknowledged rows are stored once.
 
 from __future__ import annotations
 
-import json
+import hashlib
 import queue
 import ssl
-import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -20,22 +18,14 @@ from urllib.parse import urlsplit
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from quercus.client.bridges.mqtt_messages import BadMessageError, MessageFormat, MessageRow
+from quercus.client.bridges.arriving import BridgeTally, Message, RowPusher
+from quercus.client.bridges.messages import MessageFormat
 from quercus.client.client import Client
-from quercus.client.errors import (
-    FailedPrecondition,
-    QuercusError,
-    RejectedRow,
-    Unavailable,
-    invalid,
-)
-from quercus.client.retrying import is_transient
-from quercus.client.unseen import take_news
+from quercus.client.errors import FailedPrecondition, Unavailable, invalid
 
 MAX_QUEUED: Final = 10_000
 """Messages that wait here; the broker holds the others back."""
 
-RETRY_S: Final = 1.0
 TICK_S: Final = 0.2
 
 
@@ -89,24 +79,12 @@ class Broker:
         return host, port or (8883 if is_tls else 1883), is_tls
 
 
-@dataclass
-class BridgeTally:
-    """Counts of the messages so far, and of their rows; ``known`` rows were in the log before.
-
-    ``rejected`` are rows that were refused, and messages that are none.
-    """
-
-    messages: int = 0
-    stored: int = 0
-    known: int = 0
-    rejected: int = 0
-
-
 @dataclass(frozen=True)
 class _Arrived:
-    message: paho.MQTTMessage
+    message: Message
+    mid: int
+    qos: int
     session: int
-    rows: Sequence[tuple[int, MessageRow]]  # with their places in the message
 
 
 class MqttBridge:
@@ -142,25 +120,21 @@ class MqttBridge:
         batch_rows: int = 500,
         notify: Callable[[str], None] = lambda _: None,
     ) -> None:
-        self._client = client
-        self._model = model
+        self._rows = RowPusher(client, model, form, rejected=rejected, notify=notify)
         self._broker = broker
-        self._form = form
-        self._rejected = rejected
         self._batch_rows = batch_rows
         self._notify = notify
+        self._stopping = self._rows.stopping
         self._arrived: queue.Queue[_Arrived] = queue.Queue(MAX_QUEUED)
         # A message of an earlier connection comes again: it is not acknowledged on this one.
         self._session = 0
-        self._stopping = threading.Event()
         self._refused: str | None = None
         self._failure: Exception | None = None
-        self._told: set[tuple[str, bool]] = set()
-        self.tally = BridgeTally()
-        self._names: set[str] = set()
-        self._seen: set[str] = (
-            set()
-        )  # attributes that earlier rows had: in a row without one, its value is missing
+
+    @property
+    def tally(self) -> BridgeTally:
+        """The counts so far."""
+        return self._rows.tally
 
     def stop(self) -> None:
         """End `run` after the push under way."""
@@ -179,7 +153,7 @@ class MqttBridge:
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
-        self._names = {each.name for each in self._client.get_model(self._model).specification.attributes}
+        self._rows.read_attributes()
         host, port, is_tls = self._broker.address()
         connection = self._make_connection(is_tls)
         try:
@@ -194,10 +168,10 @@ class MqttBridge:
                 if self._refused is not None:
                     raise Unavailable(f"the broker at {self._broker.url} refuses: {self._refused}")
                 batch = self._next_batch(most)
-                if batch and self._push_rows(batch):
+                if batch and self._rows.push([each.message for each in batch]):
                     for each in batch:
                         if each.session == self._session:
-                            connection.ack(each.message.mid, each.message.qos)
+                            connection.ack(each.mid, each.qos)
                         self.tally.messages += 1
         finally:
             connection.disconnect()
@@ -272,16 +246,11 @@ class MqttBridge:
                 f"message of {message.topic} arrived, and stays at the broker; give this bridge a session of its own "
                 "with --client-id"
             )
-        rows: list[tuple[int, MessageRow]] = []
-        try:
-            for place, row in enumerate(self._form.rows(message.topic, bytes(message.payload))):
-                if isinstance(row, BadMessageError):
-                    self._reject_row(message, place, "", str(row))
-                else:
-                    rows.append((place, row))
-        except BadMessageError as error:
-            self._reject_row(message, None, "", str(error))
-        arrived = _Arrived(message, self._session, rows)
+        payload = bytes(message.payload)
+        # equal messages of a topic are one row: MQTT numbers none that a second bridge would know again
+        made_id = hashlib.sha256(message.topic.encode() + b"\0" + payload).hexdigest()[:32]
+        read = self._rows.read({"topic": message.topic}, payload, made_id)
+        arrived = _Arrived(read, message.mid, message.qos, self._session)
         while not self._stopping.is_set():
             with suppress(queue.Full):
                 self._arrived.put(arrived, timeout=TICK_S)
@@ -293,71 +262,10 @@ class MqttBridge:
         room = None if most is None else most - self.tally.messages
         try:
             batch.append(self._arrived.get(timeout=TICK_S))
-            while sum(len(each.rows) for each in batch) < self._batch_rows and (
+            while sum(len(each.message.rows) for each in batch) < self._batch_rows and (
                 room is None or len(batch) < room
             ):
                 batch.append(self._arrived.get_nowait())
         except queue.Empty:
             pass
         return batch
-
-    def _push_rows(self, batch: Sequence[_Arrived]) -> bool:
-        """Return whether the rows are committed; False if the bridge stops while the server is unreachable."""
-        rows = [row for each in batch for _, row in each.rows]
-        places = [(each.message, place) for each in batch for place, _ in each.rows]
-        if not rows:
-            return True
-        seen = self._names & self._seen.union(*(row.values for row in rows))
-        absent = sorted(self._names - seen)
-        if absent:  # of all rows so far: a misspelt field, or one that is not sent
-            reason = f"have no {', '.join(map(repr, absent))}, only {', '.join(map(repr, sorted(seen)))}"
-            for (message, place), row in zip(places, rows, strict=True):
-                self._reject_row(message, place, row.id, f"{reason}; a value that is not known is null")
-            return True
-        filled = [
-            dict.fromkeys(seen) | dict(row.values) if row.values.keys() <= self._names else dict(row.values)
-            for row in rows
-        ]
-        while True:
-            rejected: list[RejectedRow] = []
-            try:
-                report = self._client.push(
-                    self._model,
-                    filled,
-                    [row.label for row in rows],
-                    [row.id for row in rows],
-                    on_rejected=rejected.extend,
-                )
-            except QuercusError as error:
-                if not is_transient(error):
-                    raise
-                if self._stopping.wait(max(RETRY_S, error.retry_s or 0.0)):
-                    return False
-                self._notify(f"{error}; the broker keeps the messages meanwhile")
-            else:
-                for each in rejected:
-                    if each.position is not None:
-                        self._reject_row(*places[each.position], each.id, each.reason)
-                self.tally.stored += report.stored
-                self.tally.known += report.known
-                for names in take_news(report.unseen, self._told):
-                    self._notify(f"{names.text}; further ones of this attribute are not reported")
-                self._seen = seen
-                return True
-
-    def _reject_row(self, message: paho.MQTTMessage, place: int | None, name: str, reason: str) -> None:
-        """Report a row of a message, or the whole message if it has no rows."""
-        self.tally.rejected += 1
-        what = "is no row" if place is None else f"has a wrong row {place}"
-        self._notify(f"message of {message.topic} {what}: {reason}")
-        if self._rejected is not None:
-            line = {
-                "topic": message.topic,
-                "payload": message.payload.decode("utf-8", "replace"),
-                "row": place,
-                "id": name,
-                "reason": reason,
-                "at": time.time(),
-            }
-            self._rejected.write(json.dumps(line, ensure_ascii=False) + "\n")
-            self._rejected.flush()

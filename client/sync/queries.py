@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final, Self
 
@@ -33,6 +33,8 @@ from quercus.client.results import (
     Answer,
     AnswerReport,
     Dispute,
+    GoldQuestion,
+    GoldReport,
     Labeller,
     LabellingPolicy,
     Lease,
@@ -542,6 +544,57 @@ class QueryCalls(ModelCalls):
         report = AdjudicationReport.from_message(self._call(request))
         self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
         return report
+
+    def mark_gold(
+        self, model: str, labels: Mapping[str, LabelLike], *, labeller: str = "", comment: str = ""
+    ) -> GoldReport:
+        """Make rows gold questions: their classes are known, and tell how reliable labellers are.
+
+        They are mixed among the queries of each labeller, each once, at the ``gold_share`` of the labelling policy. Up
+        to 1,000, all or none.
+
+        Parameters
+        ----------
+        model
+            Name of the model.
+        labels
+            The right answer of each row, by its id; see :meth:`answer`.
+        labeller
+            Who marks them. If omitted with a token, the token's name.
+        comment
+            Kept with each mark.
+        """
+        encoder = LabelEncoder(self._fetch_classes(model))
+        marks = [
+            filled(
+                query_pb2.GoldLabel,
+                instance_id=row,
+                label=encoder.encode_label(label, f"labels[{i}].label"),
+                comment=comment,
+            )
+            for i, (row, label) in enumerate(labels.items())
+        ]
+        return self._mark_gold(model, marks, labeller)
+
+    def unmark_gold(
+        self, model: str, rows: Iterable[str], *, labeller: str = "", comment: str = ""
+    ) -> GoldReport:
+        """Take back that rows are gold questions: the labels of their labellers hold again."""
+        marks = [filled(query_pb2.GoldLabel, instance_id=row, retract=True, comment=comment) for row in rows]
+        return self._mark_gold(model, marks, labeller)
+
+    def _mark_gold(self, model: str, marks: Sequence[query_pb2.GoldLabel], labeller: str) -> GoldReport:
+        request = filled(
+            query_pb2.MarkGoldRequest, model=model_resource(model), labels=marks, labeller=labeller
+        )
+        report = GoldReport.from_message(self._call(request))
+        self._sequences.record_sequence(model, report.model_uid, report.committed_sequence)
+        return report
+
+    def gold_questions(self, model: str) -> list[GoldQuestion]:
+        """Return the gold questions of a model, with how often each was answered right."""
+        request = filled(query_pb2.ListGoldRequest, model=model_resource(model))
+        return [*map(GoldQuestion.from_message, self._call(request).questions)]
 
     def agreement(self, model: str) -> Agreement:
         """Return how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""

@@ -66,6 +66,8 @@ PARSE_S = 600.0
 COUNTED_ROWS: Final = 5_000
 MOST_PREVIEWED: Final = 12
 """Values of a row that is shown as a labeller will see it."""
+DEFAULT_CUTS: Final = "32"
+"""Thresholds of a column of numbers, as the form has them."""
 SHOWN_REFUSED = 50
 """Most refused rows that the page lists."""
 SUFFIXES = (".csv", ".arff", ".csv.gz", ".arff.gz")
@@ -275,7 +277,7 @@ def _columns_page(
         "model": "".join(c if c.isascii() and (c.isalnum() or c in "-_") else "-" for c in stem)[:63]
         or "model",
         "budget": "40",
-        "cuts": "32",
+        "cuts": DEFAULT_CUTS,
     }
     try:
         plan = ModelPlan.of(upload.guess, chosen or None)
@@ -291,6 +293,8 @@ def _columns_page(
         previews=_previews(request, upload, plan),
         kinds=KINDS,
         given=defaults | chosen,
+        cuts=DEFAULT_CUTS,
+        bins=parameters.BINS.default,
         learner=LearnerForm(upload.learners, chosen, faults),
     )
 

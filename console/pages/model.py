@@ -26,11 +26,11 @@ from quercus.view.learning import (
     all_cells,
     basis_text,
     curve_points,
+    fallen_text,
     fit_curve,
     gain_over_random,
     needed_rows,
     now_text,
-    seconds_an_answer,
 )
 from quercus.view.models import (
     accuracy_text,
@@ -42,11 +42,10 @@ from quercus.view.models import (
     policy_rows,
     state_text,
 )
+from quercus.view.pace import PACE_ANSWERS, seconds_an_answer
 from quercus.view.svg.accuracy import learning_picture, point_rows
 
 MAX_ATTRIBUTES = 500
-JUDGED_ANSWERS = 500
-"""Newest answers of which the page tells the pace, and how many took the model's guess."""
 
 
 async def model(request: Request) -> Response:
@@ -82,13 +81,14 @@ async def _model_page(
     name = request.path_params["model"]
     shown = await session.client.get_model(name)
     may_list = session.may_call("QueryService/ListLabellers")
-    newest = await _newest_answers(session, name) if may_list else []
+    newest = await newest_answers(session, name) if may_list else []
     agreement = None
     if session.may_call("QueryService/GetAgreement"):
         agreement = await session.client.agreement(name)
     points = curve_points(shown.accuracy)
-    curve = fit_curve(points)
-    pace_s = seconds_an_answer(each.at for each in newest if each.kind == "answered")
+    fall = None if shown.drift is None else shown.drift.accuracy
+    curve = None if fall else fit_curve(points)
+    pace_s = seconds_an_answer(newest)
     target = _target_of(request)
     targets = sorted({*TARGETS, target} if target is not None else TARGETS)
     return render_page(
@@ -120,9 +120,10 @@ async def _model_page(
         points=point_rows(points),
         title=title_of(shown),
         accuracy_said=_accuracy_text(shown),
-        now=now_text(curve),
+        now=now_text(curve) if fall is None else fallen_text(points),
         basis=basis_text(shown.accuracy) if shown.accuracy and shown.accuracy.rows else "",
         has_curve=curve is not None,
+        has_fallen=fall is not None,
         needed=list(needed_rows(curve, pace_s, targets)) if points else [],
         target="" if target is None else f"{100 * target:g}",
         pace_s=pace_s,
@@ -135,9 +136,9 @@ async def _model_page(
     )
 
 
-async def _newest_answers(session: Session, model: str) -> list[Answer]:
+async def newest_answers(session: Session, model: str) -> list[Answer]:
     """Return the newest answers: their pace, and how many took the model's guess."""
-    return [each async for each in session.client.answers(model, limit=JUDGED_ANSWERS, newest_first=True)]
+    return [each async for each in session.client.answers(model, limit=PACE_ANSWERS, newest_first=True)]
 
 
 def _target_of(request: Request) -> float | None:

@@ -12,10 +12,12 @@ export function clockOn() {
   }
 }
 
-export function clockReset() {
+/** Begin again: the query is seen from a time of `performance.now()` on. */
+export function clockReset(seenAt) {
   visibleMs = 0;
   visibleSince = null;
   clockOn();
+  if (visibleSince !== null) visibleSince = seenAt;
 }
 
 export function tookSeconds() {

@@ -16,14 +16,25 @@ export function interruptTyping() {
   isInterrupted = document.activeElement?.matches("input:not([type=checkbox])") ?? false;
 }
 
-/** A query is put on the page: it can be read when it is painted, and some time later. */
-export function startGlance() {
+/** When the page was painted as the console sent it, with its query; undefined: it was not yet. */
+export function paintedAt() {
+  const [paint] = performance.getEntriesByName("first-contentful-paint");
+  const [{ domInteractive }] = performance.getEntriesByType("navigation");
+  return paint && Math.max(paint.startTime, domInteractive);
+}
+
+/**
+ * A query is put on the page: it can be read when it is painted, and some time later.
+ * @param seenAt when it was painted, if it was there before
+ */
+export function startGlance(seenAt) {
   const shown = state.current;
   const restMs = isInterrupted ? INTERRUPTED_MS : unseenMs;
   isInterrupted = false;
   readableAt = Infinity;
   isEarly = false;
-  requestAnimationFrame(() =>
+  if (seenAt !== undefined) readableAt = seenAt + restMs;
+  else requestAnimationFrame(() =>
     setTimeout(() => {
       if (state.current === shown) readableAt = performance.now() + restMs;
     }),

@@ -1,25 +1,34 @@
 // The item that is asked about: its pictures, enlarged on request, and whether its folded values are open.
 
+import { fit, sharpen, sharpenIn } from "./pictures.js";
 import { state } from "./state.js";
-
-const COARSE = 2; // a picture shown so much larger than it is has squares for pixels, nothing in between
 
 let restIsOpen = false; // who opened the folded values of one row wants those of the next
 
-/** Prepare the item of an article that is put on the page. */
-export function openItem(article) {
+/** Prepare the item of an article before it is put on the page: what changes later is laid out a second time. */
+export function prepareItem(article) {
   for (const each of article.querySelectorAll(".rest")) each.open = restIsOpen;
   for (const each of article.querySelectorAll(".picture.zoomed")) zoom(each);
-  for (const each of article.querySelectorAll(".picture img")) sharpen(each);
+  for (const each of article.querySelectorAll(".picture img")) fit(each);
 }
 
-/** Give a picture the place of its own shape, so that nothing empty follows it, and show its pixels where they are large. */
-function sharpen(picture) {
-  if (picture.naturalWidth === 0) return;
-  picture.style.setProperty("--ratio", picture.naturalWidth / picture.naturalHeight);
-  picture.classList.add("fitted");
-  const scale = Math.min(picture.clientWidth / picture.naturalWidth, picture.clientHeight / picture.naturalHeight);
-  picture.classList.toggle("enlarged", scale >= COARSE);
+/** Open the item of an article that is put on the page. */
+export function openItem(article) {
+  article.querySelector(".item").scrollTop = 0;
+  for (const each of article.querySelectorAll(".picture img")) sharpen(each);
+  keepRowsWhole();
+}
+
+/** Move the values below a picture, if only a part of a row would be seen at the lower edge: that row is whole, or not there. */
+function keepRowsWhole() {
+  const item = state.current?.querySelector(".item:has(.pictures)") ?? null;
+  if (item === null) return;
+  item.style.removeProperty("--nudge");
+  if (item.scrollHeight <= item.clientHeight) return;
+  const edge = item.getBoundingClientRect().bottom;
+  const rows = [...item.querySelectorAll(".values-list > div")].map((each) => each.getBoundingClientRect());
+  const cut = rows.find((row) => row.top < edge && row.bottom > edge);
+  if (cut) item.style.setProperty("--nudge", `${edge - cut.top}px`);
 }
 
 /** Show a picture in the whole window, or where it was. */
@@ -38,7 +47,9 @@ export function unzoom() {
 }
 
 export function watchItem(stage) {
-  stage.addEventListener("load", (event) => event.target.matches(".picture img") && sharpen(event.target), true);
+  sharpenIn(stage);
+  stage.addEventListener("load", keepRowsWhole, true);
+  addEventListener("resize", keepRowsWhole);
   stage.addEventListener("click", (event) => {
     const asked = event.target.closest(".zoom, .picture img");
     if (asked !== null) zoom(asked.closest(".picture"));
@@ -50,5 +61,4 @@ export function watchItem(stage) {
     },
     true,
   );
-  for (const each of stage.querySelectorAll(".picture img")) if (each.complete) sharpen(each);
 }

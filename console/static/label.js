@@ -3,7 +3,7 @@
 import { back, leaveCorrection, reopen, sendAnswer, takeBackCorrected } from "./answers.js";
 import { clockOn } from "./clock.js";
 import { gradedLabel, nextGrade, showGrade } from "./grade.js";
-import { isUnseen, notePress, noteSheet, stopStray } from "./glance.js";
+import { isUnseen, notePress, noteSheet, paintedAt, stopStray } from "./glance.js";
 import { unzoom, watchItem, zoom } from "./item.js";
 import { isSingle, keysAreOn, keysOf, switchKeys } from "./keys.js";
 import { answerOf, bringUp, closePanels, closeSheets, openPanel, opensPanel, panel, sayInvalid, selectNumber, setOthers, showNear } from "./panels.js";
@@ -25,7 +25,7 @@ stage.addEventListener("toggle", showNear, true);
 stage.addEventListener("toggle", opensPanel, true);
 stage.addEventListener("invalid", sayInvalid, true);
 for (const each of ["pointerdown", "focusin", "click"]) stage.addEventListener(each, selectNumber);
-for (const each of ["pointerdown", "keydown"]) document.addEventListener(each, notePress, true);
+document.addEventListener("pointerdown", notePress, true);
 document.addEventListener("beforetoggle", noteSheet, true);
 document.addEventListener("click", stopStray, true);
 
@@ -91,6 +91,7 @@ function leavePanel(open) {
 }
 
 function pressed(event) {
+  notePress(event);
   state.seenAt = Date.now();
   if (event.key === "Escape" && state.current !== null && !by("help").open) {
     if (unzoom()) return;
@@ -174,7 +175,6 @@ by("said").addEventListener("click", (event) => {
 by("back").addEventListener("click", (event) => event.detail < 2 && back()); // a double click goes back once
 by("help-open").addEventListener("click", openHelp);
 by("help-close").addEventListener("click", () => by("help").close());
-document.addEventListener("keydown", pressed);
 document.addEventListener("visibilitychange", clockOn);
 addEventListener("pagehide", () => state.outbox.leave());
 addEventListener("beforeunload", (event) => {
@@ -188,14 +188,15 @@ askBeforeSignOut(
 addEventListener("focus", clockOn);
 addEventListener("blur", clockOn);
 
-by("keys-switch").hidden = by("help-open").hidden = false;
-showKeys();
 await state.outbox.start(); // what was answered on an earlier page is not asked again
 const first = stage.querySelector("article");
-if (first !== null && !state.outbox.names().includes(first.dataset.name)) show(first);
+if (first !== null && !state.outbox.names().includes(first.dataset.name)) show(first, paintedAt());
 else if (first !== null) {
   stage.replaceChildren();
   showIdle("The next query is on its way.");
 }
+takeKeys(pressed);
+by("keys-switch").hidden = by("help-open").hidden = false;
+showKeys();
 startPresence();
 fetchNext();

@@ -39,14 +39,15 @@ inline void leaves_of(Matrix<const int32_t> nodes, Index root, Codes codes, Inde
 
 /// Add the trees' predictions of m rows, times `weights` (trees,), to `predicted` (m, 3 l).
 ///
-/// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l). Of a leaf whose n rows
-/// have one class, the cut at `level` leaves this class ``level^(1/n)`` at least. A tree of weight 0 is skipped. See
-/// `grow`.
+/// These are estimate, belief and plausibility, or the estimate alone for `predicted` (m, l); for (trees m, l) it is
+/// that of each tree. Of a leaf whose n rows have one class, the cut at `level` leaves this class ``level^(1/n)`` at
+/// least. A tree of weight 0 is skipped. See `grow`.
 inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                          ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstReals weights, double level,
                          RealMatrix predicted) {
     const Index l = opinions.columns / 3;
     const bool by_name = any_named(named), with_bounds = predicted.columns > l;
+    const Index lines_apart = predicted.rows > codes.rows ? codes.rows : 0;
     Index first = 0, first_opinion = 0, at[LANES];
     for (Index m = 0; m < length(keys); ++m) {
         const double weight = weights[m];
@@ -57,7 +58,7 @@ inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, 
                 leaves_of(nodes, first, {codes[i].data(), std::min<Index>(LANES, codes.rows - i), codes.columns}, at);
             const Index leaf = at[lane];
             const Index opinion = nodes(leaf, SKIP), size = nodes(leaf, SIZE);
-            const Reals sum = predicted[i];
+            const Reals sum = predicted[m * lines_apart + i];
             if (opinion >= l) {
                 const ConstReals own = opinions[first_opinion + opinion - l];
                 for (Index c = 0; c < predicted.columns; ++c) sum[c] += weight * own[c];

@@ -132,6 +132,12 @@ class Catalogue:
         self._schemas.pop(model, None)
         self._classifiers.pop(model, None)
 
+    async def reach_tree(self, model: str, key: int, version: int) -> None:
+        """Classify by a tree at least as new as this version, if rows of the model are classified here."""
+        found = self._classifiers.get(model)
+        if found is not None and found.key == key and found.version < version:
+            await self._load_classifier(model)
+
     async def refresh_forever(self) -> None:
         """Follow the store: swap in newer trees and drop models that are gone. Runs until cancelled."""
         while True:
@@ -142,7 +148,7 @@ class Catalogue:
                 try:
                     classifier = self._classifiers.get(change.name)
                     if classifier is not None and classifier.key == change.key:
-                        await self._load_classifier(change.name)
+                        await self.reach_tree(change.name, change.key, change.tree_version or 0)
                 except (NotFound, FailedPrecondition):
                     self.forget_model(change.name)
                 except StorageError as error:

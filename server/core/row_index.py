@@ -18,18 +18,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief.errors import InvalidInput
 from quercus.belief.label import contour
-from quercus.labelling.disputes import is_disputed
+from quercus.labelling.disputes import are_in_dispute
 from quercus.labelling.errors import UnreadableLabel
-from quercus.labelling.event import Event
-from quercus.labelling.history import (
-    LabelState,
-    known_contour,
-    label_events,
-    stored_label,
-)
-from quercus.server.wire.errors import Unavailable
+from quercus.labelling.history import known_contour, standing_labels, stored_label
 from quercus.server.wire.row_filter import RowOrder, RowSelection, Term
 from quercus.server.wire.schema import ModelSchema
 from quercus.server.wire.trees import TreeClassifier
@@ -38,9 +30,11 @@ from quercus.trees import UncertainValues
 
 _log = logging.getLogger(__name__)
 MAX_ROWS: Final = 2_000_000
-"""Rows of a model that can be filtered or ordered: an index has some 30 bytes for each."""
+"""Rows of a model that can be filtered or ordered: an index has 32 bytes for each, its guesses and searches 26 more."""
 MAX_KEPT_BYTES: Final = 32 * 1024 * 1024
 """Size of the values that an index keeps; those of a larger model are read again for each tree and each search."""
+CELL_BYTES: Final = 400
+"""Size of an uncertain value that is kept."""
 MAX_INDEXES: Final = 4
 """Models whose index is kept."""
 MAX_SEARCHES: Final = 8
@@ -72,32 +66,16 @@ class Found(NamedTuple):
     total: int
 
 
-@dataclass(slots=True)
-class _Said:
-    """The labellers of a row: who they are, whether they contradict each other, and the newest event."""
-
-    labellers: frozenset[str]
-    is_disputed: bool
-    newest: int
-
-
-@dataclass(slots=True)
-class _Columns:
-    """Columns of the rows, in the order in which they were pushed."""
-
-    sequence: NDArray[np.int64]
-    top: NDArray[np.uint64]  # most plausible classes as a bit mask; 0: nothing is known
-    newest: NDArray[np.int64]  # newest event about it
-
-    @classmethod
-    def empty(cls) -> _Columns:
-        return cls(np.zeros(0, np.int64), np.zeros(0, np.uint64), np.zeros(0, np.int64))
-
-    def extend(self, others: Sequence[_Columns]) -> None:
-        """Add rows that were pushed later."""
-        for name in ("sequence", "top", "newest"):
-            parts = [getattr(self, name), *(getattr(each, name) for each in others)]
-            setattr(self, name, np.concatenate(parts))
+_ROW: Final = np.dtype(
+    [
+        ("sequence", np.int64),
+        ("top", np.uint64),  # most plausible classes as a bit mask; 0: nothing is known
+        ("newest", np.int64),  # newest event about it
+        ("labellers", np.int32),  # number of the set of those whose labels stand
+        ("disputed", np.bool_),
+    ],
+    align=True,
+)
 
 
 @dataclass(slots=True)
@@ -105,7 +83,7 @@ class Guesses:
     """The guesses of one version of the tree about the first rows; when they were made, and how long that took."""
 
     classifier: TreeClassifier
-    klass: NDArray[np.int64]
+    klass: NDArray[np.uint8]
     doubt: NDArray[np.float64]
     at: float = 0.0
     took_s: float = 0.0
@@ -122,11 +100,10 @@ class RowIndex:
 
     def __init__(self, store: Store, schema: ModelSchema) -> None:
         self._store = store
-        self._model, self.key, self._size = schema.model, schema.key, schema.frame.size
-        self._extensions = schema.shapes.extensions
+        self._schema, self._model, self._size = schema, schema.model, schema.frame.size
         self._seen = 0  # newest event in it
-        self._rows = _Columns.empty()
-        self._said: dict[int, _Said] = {}  # by position
+        self._rows = np.zeros(0, _ROW)  # in the order in which they were pushed
+        self._labellers: dict[frozenset[str], int] = {frozenset(): 0}  # sets of them, numbered
         self._cells: list[UncertainValues] | None = []  # None: they are too many to be kept
         self._kept_bytes = 0
         self._guesses: Guesses | None = None
@@ -155,27 +132,24 @@ class RowIndex:
         ------
         FailedPrecondition
             When the model has too many rows, or no tree yet where one is needed.
+        NotFound, Unavailable
+            When another model has the name, or the model was extended.
         """
         try:
             self._catch_up()
         except UnreadableLabel:
             self._check_same()  # a label of a class that the model has since this moment
             raise
-        if classifier is None and wanted.needs_guesses:
-            raise FailedPrecondition(
-                f"model {self._model} has no tree yet, so that it has no guess and no doubt: try again in a moment"
-            )
-        if classifier is not None and wanted.needs_guesses:
-            self._guesses = self._guesses or self.judge(classifier)
-            self._judge_new(self._guesses)
-        count = len(self._rows.sequence)
-        chosen = np.ones(count, bool)
+        klass, doubt = np.zeros(0, np.uint8), np.zeros(0)
+        if wanted.needs_guesses:
+            klass, doubt = self._guess_rows(classifier)
+        chosen = np.ones(len(self._rows), bool)
         for term in wanted.terms:
-            chosen &= self._matches(term, schema) != term.negated
+            chosen &= self._matches(term, schema, klass, doubt) != term.negated
         positions = np.flatnonzero(chosen)
         total = len(positions)
-        keys = self._order_keys(wanted.order)[positions]
-        sequences = self._rows.sequence[positions]
+        keys = self._order_keys(wanted.order, doubt)[positions]
+        sequences = self._rows["sequence"][positions]
         if after is not None:
             behind = (keys > after[0]) | ((keys == after[0]) & (sequences > after[1]))
             positions, keys, sequences = positions[behind], keys[behind], sequences[behind]
@@ -184,9 +158,9 @@ class RowIndex:
         order = np.lexsort((sequences, keys))
         page = order[:size]
         guesses: list[tuple[int, float]] = []
-        if wanted.needs_guesses and self._guesses is not None:
-            klass, doubt = self._guesses.klass[positions[page]], self._guesses.doubt[positions[page]]
-            guesses = list(zip(klass.tolist(), doubt.tolist(), strict=True))
+        if wanted.needs_guesses:
+            at = positions[page]
+            guesses = list(zip(klass[at].tolist(), doubt[at].tolist(), strict=True))
         last = page[-1] if len(order) > size else None
         return Found(
             sequences[page].tolist(),
@@ -200,10 +174,7 @@ class RowIndex:
     def _check_same(self) -> ModelRecord:
         """Return the model, unless another has its name or it was extended: that one has an index of its own."""
         found = self._store.get_model(self._model)
-        if found.key != self.key:
-            raise NotFound("model", self._model, "any more: another has its name")
-        if found.shapes.extensions != self._extensions:
-            raise Unavailable(f"model {self._model} was just extended: send it again")
+        self._schema.check_record(found)
         return found
 
     def _catch_up(self) -> None:
@@ -215,7 +186,7 @@ class RowIndex:
                 "ordered: list them without"
             )
         touched: set[int] = set()
-        fresh: list[_Columns] = []
+        fresh = [self._rows]
         while self._seen < end.sequence_committed:
             segment = self._store.read_log(self._model, self._seen, rows=PIECE)
             for part in segment.parts:
@@ -226,19 +197,20 @@ class RowIndex:
             if segment.last == self._seen:
                 break
             self._seen = segment.last
-        if fresh:
-            self._rows.extend(fresh)
+        if len(fresh) > 1:
+            self._rows = np.concatenate(fresh)
         self._read_histories(sorted(touched))
 
-    def _read_rows(self, part: InstanceColumns) -> _Columns:
-        sequence = np.arange(part.first, part.first + len(part.labels), dtype=np.int64)
-        top = np.fromiter(map(self._top_of_label, part.labels), np.uint64, len(part.labels))
-        self._kept_bytes += part.values.nbytes
+    def _read_rows(self, part: InstanceColumns) -> NDArray[np.void]:
+        rows = np.zeros(len(part.labels), _ROW)
+        rows["sequence"] = rows["newest"] = np.arange(part.first, part.first + len(rows))
+        rows["top"] = np.fromiter(map(self._top_of_label, part.labels), np.uint64, len(rows))
+        self._kept_bytes += part.values.nbytes + CELL_BYTES * len(part.parts)
         if self._cells is not None:
             self._cells.append(UncertainValues(part.values, part.parts))
             if self._kept_bytes > MAX_KEPT_BYTES:
                 self._cells = None
-        return _Columns(sequence, top, sequence)
+        return rows
 
     def _top_of_label(self, label: bytes) -> int:
         found = self._tops.get(label)
@@ -249,16 +221,17 @@ class RowIndex:
         return found
 
     def _read_histories(self, instances: Sequence[int]) -> None:
-        places = np.searchsorted(self._rows.sequence, np.array(instances, np.int64)).tolist()
         for start in range(0, len(instances), PIECE):
-            histories = self._store.history(self._model, instances[start : start + PIECE])
-            for instance, place in zip(
-                instances[start : start + PIECE], places[start : start + PIECE], strict=True
-            ):
-                history = histories[instance]
-                self._rows.top[place] = _top_classes(known_contour(history, self._size))
-                self._rows.newest[place] = history[-1].sequence
-                self._said[place] = _read_said(history, self._size)
+            some = instances[start : start + PIECE]
+            places = np.searchsorted(self._rows["sequence"], some).tolist()
+            for place, history in zip(places, self._store.history(self._model, some).values(), strict=True):
+                standing = standing_labels(history)
+                authors = frozenset(each.event.author for each in standing)
+                row = self._rows[place]
+                row["top"] = _top_classes(known_contour(history, self._size))
+                row["newest"] = history[-1].sequence
+                row["labellers"] = self._labellers.setdefault(authors, len(self._labellers))
+                row["disputed"] = are_in_dispute(standing, self._size)
 
     # The tree
 
@@ -270,21 +243,28 @@ class RowIndex:
         return time.monotonic() - old.at >= JUDGING_SHARE * old.took_s
 
     def judge(self, classifier: TreeClassifier) -> Guesses:
-        """Return what a tree says of all rows. Another thread may use the index meanwhile."""
+        """Let a tree judge all rows, and take what it says of them. Another thread may use the index meanwhile."""
         started = time.monotonic()
-        found = Guesses(classifier, np.zeros(0, np.int64), np.zeros(0))
+        found = Guesses(classifier, np.zeros(0, np.uint8), np.zeros(0))
         self._judge_new(found)
         found.at = time.monotonic()
         found.took_s = found.at - started
+        self._guesses = found
         return found
 
-    def replace_guesses(self, guesses: Guesses) -> None:
-        """Take what a newer tree says of the rows."""
-        self._guesses = guesses
+    def _guess_rows(self, classifier: TreeClassifier | None) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
+        """Return class and doubt of all rows by the tree that has judged them, which this one does if none has."""
+        if classifier is None:
+            raise FailedPrecondition(
+                f"model {self._model} has no tree yet, so that it has no guess and no doubt: try again in a moment"
+            )
+        guesses = self._guesses or self.judge(classifier)
+        self._judge_new(guesses)
+        return guesses.klass, guesses.doubt
 
     def _judge_new(self, guesses: Guesses) -> None:
         """Let the tree judge the rows that are new."""
-        if len(guesses.klass) == len(self._rows.sequence):
+        if len(guesses.klass) == len(self._rows):
             return
         klass, doubt = [guesses.klass], [guesses.doubt]
         for cells in self._cells_from(len(guesses.klass)):
@@ -295,7 +275,7 @@ class RowIndex:
 
     def _cells_from(self, position: int) -> Iterator[UncertainValues]:
         """Yield the values of the rows from a position on, piece by piece."""
-        count = len(self._rows.sequence)
+        count = len(self._rows)
         if (kept := self._cells) is not None:
             start = 0
             for cells in kept[:]:
@@ -303,103 +283,88 @@ class RowIndex:
                     yield cells.take(np.arange(max(0, position - start), len(cells)))
                 start += len(cells)
             return
-        while position < count:
-            segment = self._store.read_log(self._model, int(self._rows.sequence[position]) - 1, rows=PIECE)
-            for part in segment.parts:
+        while (begun := position) < count:
+            after = int(self._rows["sequence"][position]) - 1
+            for part in self._store.read_log(self._model, after, rows=PIECE).parts:
                 if isinstance(part, InstanceColumns) and position < count:
                     cells = UncertainValues(part.values, part.parts)
-                    cells = cells.take(np.arange(min(len(cells), count - position)))
-                    yield cells
+                    yield cells.take(np.arange(min(len(cells), count - position)))
                     position += len(cells)
+            self._check_progress(begun, position)
+
+    def _check_progress(self, before: int, position: int) -> None:
+        """Raise `NotFound` where the store has no row any more: a log never shrinks, so another model has the name."""
+        if position == before:
+            raise NotFound("model", self._model, "any more: another has its name")
 
     # The filter
 
-    def _matches(self, term: Term, schema: ModelSchema) -> _Bools:
-        """Return which rows a term holds for, negated or not."""
+    def _matches(
+        self, term: Term, schema: ModelSchema, klass: NDArray[np.uint8], doubt: NDArray[np.float64]
+    ) -> _Bools:
+        """Return which rows a term holds for, negated or not; `klass` and `doubt` are those of the tree."""
         found: _Bools
+        top = self._rows["top"]
         match term.field:
             case "class":
                 bit = np.uint64(1 << schema.frame.classes.index(term.value))
-                found = ((self._rows.top & bit) != 0) == (term.operator == "=")
+                found = ((top & bit) != 0) == (term.operator == "=")
             case "labelled":
-                found = self._rows.top != 0
+                found = top != 0
             case "labeller":
-                found = self._said_by(lambda said: term.value in said.labellers)
-                found = found == (term.operator == "=")
+                theirs = [number for names, number in self._labellers.items() if term.value in names]
+                found = np.isin(self._rows["labellers"], theirs) == (term.operator == "=")
             case "disputed":
-                found = self._said_by(lambda said: said.is_disputed)
+                found = self._rows["disputed"]
             case "text":
                 found = self._search(term.value, schema)
-            case _:
-                found = self._matches_guess(term, schema)
-        return found
-
-    def _matches_guess(self, term: Term, schema: ModelSchema) -> _Bools:
-        """Return which rows a term about the guess of the tree holds for."""
-        if self._guesses is None:
-            raise InvalidInput("filter", f"{term.field} needs a tree")
-        found: _Bools
-        match term.field:
             case "guess":
-                wanted = schema.frame.classes.index(term.value)
-                found = (self._guesses.klass == wanted) == (term.operator == "=")
+                found = (klass == schema.frame.classes.index(term.value)) == (term.operator == "=")
             case "unexpected":
-                bits = np.uint64(1) << self._guesses.klass.astype(np.uint64)
-                found = (self._rows.top != 0) & ((self._rows.top & bits) == 0)
+                found = (top != 0) & ((top & (np.uint64(1) << klass.astype(np.uint64))) == 0)
             case _:
-                found = _COMPARED[term.operator](self._guesses.doubt, float(term.value))
-        return found
-
-    def _said_by(self, holds: Callable[[_Said], bool]) -> _Bools:
-        found = np.zeros(len(self._rows.sequence), bool)
-        found[[place for place, said in self._said.items() if holds(said)]] = True
+                found = _COMPARED[term.operator](doubt, float(term.value))
         return found
 
     def _search(self, text: str, schema: ModelSchema) -> _Bools:
         """Return the rows whose id or a name among whose values contains a text, or that have the number it is."""
         wanted = text.casefold()
         known = self._searches.pop(wanted, np.zeros(0, bool))
-        count = len(self._rows.sequence)
-        parts = [known]
         start = len(known)
-        parts.extend(_has_value(cells, wanted, schema) for cells in self._cells_from(start))
-        found = np.concatenate(parts)
-        if start < count:
-            found[start:] |= self._ids_with(wanted, start)
+        found = np.concatenate(
+            [known, *(_has_value(cells, wanted, schema) for cells in self._cells_from(start))]
+        )
+        found[start:] |= self._ids_with(wanted, start)
         self._searches[wanted] = found
         if len(self._searches) > MAX_SEARCHES:
             del self._searches[next(iter(self._searches))]
         return found
 
     def _ids_with(self, wanted: str, start: int) -> _Bools:
-        found = np.zeros(len(self._rows.sequence) - start, bool)
+        sequence = self._rows["sequence"][start:]
+        found = np.zeros(len(sequence), bool)
         at = 0
-        while at < len(found):
-            ids = self._store.row_ids(self._model, int(self._rows.sequence[start + at]) - 1, PIECE)
-            ids = ids[: len(found) - at]
+        while (begun := at) < len(found):
+            ids = self._store.row_ids(self._model, int(sequence[at]) - 1, min(PIECE, len(found) - at))
             found[at : at + len(ids)] = [wanted in each.casefold() for each in ids]
             at += len(ids)
+            self._check_progress(begun, at)
         return found
 
-    def _order_keys(self, order: RowOrder) -> NDArray[np.float64]:
+    def _order_keys(self, order: RowOrder, doubt: NDArray[np.float64]) -> NDArray[np.float64]:
         """Return what rows are ordered by, the least first."""
-        if order.key == "doubt" and self._guesses is not None:
-            keys = self._guesses.doubt
-        elif order.key == "said":
-            keys = self._rows.newest.astype(np.float64)
-        else:
-            keys = self._rows.sequence.astype(np.float64)
+        columns = {"doubt": doubt, "said": self._rows["newest"], "pushed": self._rows["sequence"]}
+        keys = columns[order.key].astype(np.float64)
         return -keys if order.descending else keys
 
 
 def guess_classes(
     classifier: TreeClassifier, cells: UncertainValues
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
     """Return the likeliest class of rows, and 1 minus its probability."""
     found = classifier.model.predict_cells(cells.of_first(classifier.width))
-    klass = np.asarray(found.klass, np.int64)
-    doubt = 1.0 - np.take_along_axis(found.theta, klass[:, None], axis=1)[:, 0]
-    return klass, np.clip(doubt, 0.0, 1.0)
+    doubt = 1.0 - np.take_along_axis(found.theta, found.klass[:, None], axis=1)[:, 0]
+    return found.klass.astype(np.uint8), np.clip(doubt, 0.0, 1.0)
 
 
 def _first_of(
@@ -415,13 +380,6 @@ def _top_classes(known: NDArray[np.float64]) -> int:
     """Return the most plausible classes as a bit mask; 0 if nothing is known."""
     top = known == known.max()
     return 0 if top.all() else int(sum(1 << int(k) for k in np.flatnonzero(top)))
-
-
-def _read_said(history: Sequence[Event], size: int) -> _Said:
-    """Return what labellers said, by the history of a row."""
-    in_force = (LabelState.COUNTS, LabelState.PENDING)
-    labellers = frozenset(each.event.author for each in label_events(history) if each.state in in_force)
-    return _Said(labellers, is_disputed(history, size), history[-1].sequence)
 
 
 def _has_value(cells: UncertainValues, wanted: str, schema: ModelSchema) -> _Bools:
@@ -487,13 +445,10 @@ class RowIndexes:
         return index, found
 
     async def _judge(self, index: RowIndex, classifier: TreeClassifier) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            guesses = await loop.run_in_executor(self._judges, index.judge, classifier)
+            await asyncio.get_running_loop().run_in_executor(self._judges, index.judge, classifier)
         except Exception:  # the model may be gone; the next page says so
             _log.warning("the rows of a model could not be judged by its newest tree", exc_info=True)
-        else:
-            await loop.run_in_executor(self._pool, index.replace_guesses, guesses)
 
     def close(self) -> None:
         """Wait for the looks under way."""

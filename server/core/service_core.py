@@ -63,6 +63,7 @@ class ServiceCore:
         self.fair_queue: FairQueue[Any, Any] = FairQueue()
         self.estimates: Estimates[Any] = Estimates()
         self.agreements: Estimates[Any] = Estimates()
+        self.gold_scores: Estimates[Any] = Estimates()
         self.row_indexes = RowIndexes(store)
         self._refresh: asyncio.Task[None] | None = None
         self._awaited: set[asyncio.Timeout] = set()  # of waits for messages
@@ -84,6 +85,7 @@ class ServiceCore:
         await asyncio.to_thread(self._pool.shutdown)
         await asyncio.to_thread(self.estimates.close)
         await asyncio.to_thread(self.agreements.close)
+        await asyncio.to_thread(self.gold_scores.close)
         await asyncio.to_thread(self.row_indexes.close)
         await asyncio.to_thread(self.store.close)
 

@@ -17,7 +17,7 @@ from quercus.server.growth.relearning import LearningTask
 from quercus.server.growth.saved_growth import FoldedPart, SavedGrowth
 from quercus.server.growth.time_shares import TimeBudget
 from quercus.server.wire import snapshots
-from quercus.server.wire.agenda import encode_asked, encode_reason
+from quercus.server.wire.agenda import encode_asked, encode_reasons
 from quercus.server.wire.limits import (
     AGENDA_LENGTH,
     AGENDA_SAVED_S,
@@ -270,9 +270,11 @@ class LogFolder:
         queries = self._engine.choose_queries(AGENDA_LENGTH)
         splits = self._engine.named_splits(vocabulary) if queries else ()
         strategy = self._engine.strategy_name
+        asked = {each: encode_asked(each) for each in {query.asked for _, query in queries}}
+        reasons = encode_reasons((query for _, query in queries), splits, strategy)
         agenda = [
-            AgendaEntry(instance, encode_asked(query.asked), encode_reason(query, splits, strategy))
-            for instance, query in queries
+            AgendaEntry(instance, asked[query.asked], reason)
+            for (instance, query), reason in zip(queries, reasons, strict=True)
         ]
         self._choosing.spend_seconds(time.thread_time() - started)
         return agenda

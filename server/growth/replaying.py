@@ -70,7 +70,10 @@ class _Said(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """Events that are taken together: rows that came together, or one other event, which trees may ignore."""
+    """Events that are taken together: rows that came together, an answer and what holds since then, or one other event.
+
+    Trees may ignore the last of these.
+    """
 
     first: int
     last: int
@@ -324,6 +327,19 @@ class _Log:
             if isinstance(part, InstanceColumns):
                 steps.append(_Step(part.first, part.first + len(part.labels) - 1))
             else:
+                first = steps.pop().first if steps and _is_joint(steps[-1], part) else part.sequence
                 is_taken = part.kind is EventKind.SPECIFICATION or reported_label(part, size) is not None
-                steps.append(_Step(part.sequence, part.sequence, part, not is_taken))
+                steps.append(_Step(first, part.sequence, part, not is_taken))
         return steps
+
+
+def _is_joint(before: _Step, event: Event) -> bool:
+    """Return whether an event has what holds of a row since the answer before, which was stored with it."""
+    answer = before.event
+    return (
+        answer is not None
+        and event.kind is EventKind.CORRECTION
+        and not event.query
+        and (answer.sequence + 1, answer.instance, answer.created_at)
+        == (event.sequence, event.instance, event.created_at)
+    )

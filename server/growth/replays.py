@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import sys
-from collections.abc import Callable
 from dataclasses import asdict
 from typing import Final
 
 from quercus.server.growth.replaying import ReplayTask
 from quercus.server.telemetry import logs
 from quercus.server.wire.errors import ResourceExhausted, Unavailable
-from quercus.storage import FailedPrecondition, NotFound
+from quercus.storage import FailedPrecondition, NotFound, without_secrets
 from quercus.v1 import tree_pb2 as pb
 
 MOST: Final = 2
@@ -27,7 +27,7 @@ class Replays:
 
     Parameters
     ----------
-    url : address of the store.
+    url : address of the store; its secrets reach the processes by their environment.
     log_format : format of the processes' logs.
     most, longest_s : replays at once, and the time after which one is ended, in seconds.
     """
@@ -35,14 +35,11 @@ class Replays:
     def __init__(
         self, url: str, log_format: str = "human", most: int = MOST, longest_s: float = LONGEST_S
     ) -> None:
-        self._command: Callable[[], list[str]] = lambda: [
-            sys.executable, "-m", "quercus.server.growth.replay_process", url,
-            "--log-level", logs.current_level(), "--log-format", log_format,
-        ]  # fmt: skip
+        self._url, self._secrets = without_secrets(url)
+        self._log_format = log_format
         self._most = most
         self._longest_s = longest_s
-        self.running = 0
-        """Replays that are running."""
+        self._free = asyncio.Semaphore(most)
 
     async def explain_row(self, task: ReplayTask) -> pb.ExplainRowResponse:
         """Replay a log for a row; a cancelled call kills the process.
@@ -58,26 +55,32 @@ class Replays:
         Unavailable
             When the process failed.
         """
-        if self.running >= self._most:
+        if self._free.locked():
             raise ResourceExhausted(
                 f"{self._most} replays are running, as many as this server allows at once", RETRY_S
             )
-        self.running += 1
-        process = None
+        async with self._free:
+            try:
+                async with asyncio.timeout(self._longest_s):
+                    return await self._replay(task)
+            except TimeoutError:
+                raise FailedPrecondition(
+                    f"the replay took longer than {self._longest_s:g} s: ask about a later event"
+                ) from None
+
+    async def _replay(self, task: ReplayTask) -> pb.ExplainRowResponse:
+        pipe = asyncio.subprocess.PIPE
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-m", "quercus.server.growth.replay_process", self._url,
+            "--log-level", logs.current_level(), "--log-format", self._log_format,
+            stdin=pipe, stdout=pipe, env={**os.environ, **self._secrets},
+        )  # fmt: skip
         try:
-            pipe = asyncio.subprocess.PIPE
-            process = await asyncio.create_subprocess_exec(*self._command(), stdin=pipe, stdout=pipe)
-            async with asyncio.timeout(self._longest_s):
-                return await _outcome(process, task)
-        except TimeoutError:
-            raise FailedPrecondition(
-                f"the replay took longer than {self._longest_s:g} s: ask about a later event"
-            ) from None
+            return await _outcome(process, task)
         finally:
-            if process is not None and process.returncode is None:
+            if process.returncode is None:
                 process.kill()
                 await asyncio.shield(process.wait())
-            self.running -= 1
 
 
 async def _outcome(process: asyncio.subprocess.Process, task: ReplayTask) -> pb.ExplainRowResponse:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.labelling.disputes import named_classes
+from quercus.labelling.gold import as_known_to_labellers
 from quercus.labelling.history import (
     LabelEvent,
     LabelKind,
@@ -66,7 +67,9 @@ async def stream_answers(
     )  # fmt: skip
     left = request.limit or float("inf")
     while True:
-        page, last = await core.read(_read_page, core.store, schema, wanted, look, request.include_values)
+        page, last = await core.read(
+            _read_page, core.store, schema, wanted, look, request.include_values, only is not None
+        )
         for answer in page:
             yield answer
             left -= 1
@@ -80,21 +83,29 @@ async def stream_answers(
 
 
 def _read_page(
-    store: Store, schema: ModelSchema, wanted: AnswerSelection, look: EventSelection, with_values: bool
+    store: Store,
+    schema: ModelSchema,
+    wanted: AnswerSelection,
+    look: EventSelection,
+    with_values: bool,
+    to_labeller: bool,
 ) -> tuple[list[pb.Answer], int | None]:
     """Return a page, and the event behind which the next one begins, None when it was the last.
 
-    A model that was replaced by another of its name has no more of these answers.
+    A model that was replaced by another of its name has no more of these answers. A labeller (`to_labeller`) reads of
+    gold questions as of other queries.
     """
     events, details = store.said_details(schema.model, look)
     if details.model.key != schema.key:
         raise NotFound("model", schema.model, "any more: another has its name")
     is_extended = details.model.shapes != schema.shapes
-    said = {
-        each.event.sequence: (each, history)
-        for history in details.histories.values()
-        for each in label_events(history)
-    }
+    histories: Iterable[Sequence[Event]] = details.histories.values()
+    if to_labeller:
+        rule = details.policy.combination
+        histories = [
+            part for each in histories for part in as_known_to_labellers(each, schema.frame.size, rule)
+        ]
+    said = {each.event.sequence: (each, history) for history in histories for each in label_events(history)}
     fresh = ModelSchema.of(details.model, details.vocabulary) if with_values or is_extended else schema
     page = [
         encode_answer(*said[event.sequence], fresh, with_values=with_values)

@@ -28,6 +28,7 @@ T = TypeVar(
     pb.CorrectAnswerResponse,
     pb.UndoAnswerResponse,
     pb.AdjudicateResponse,
+    pb.MarkGoldResponse,
     instance_pb2.StateEvidenceResponse,
 )
 

@@ -19,6 +19,7 @@ from quercus.labelling.disputes import (
     first_shared,
     named_classes,
 )
+from quercus.labelling.gold import as_known_to_labellers
 from quercus.labelling.history import (
     LabelEvent,
     LabelKind,
@@ -33,7 +34,7 @@ from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
 from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.displays import encode_display
-from quercus.server.wire.errors import PermissionDenied, Unavailable
+from quercus.server.wire.errors import PermissionDenied
 from quercus.server.wire.instances import encode_cells
 from quercus.server.wire.labels import class_named, decode_label, encode_contour, label_text
 from quercus.server.wire.limits import MAX_FILTER
@@ -48,15 +49,16 @@ from quercus.server.wire.names import (
 )
 from quercus.server.wire.request_checks import check_labeller
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import Adjudication, Event, ModelRecord, NotFound, Store
+from quercus.storage import Adjudication, Event, Store
 from quercus.v1 import query_pb2 as pb
 from quercus.v1 import values_pb2
 
 PAGE_EVENTS = 2_000
-"""Labels that a page of disputes looks at; a page without disputes is followed by the next one all the same."""
+"""Labels that a page of disputes looks at; more may follow a page without disputes."""
 MOST_LABELS = 20_000
 """Newest labels of which the agreement is counted."""
-MOST_PAIRS, MOST_LABELLERS = 1_000, 200
+MOST_PAIRS = 1_000
+"""Pairs of labellers in a response."""
 
 
 async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> pb.ListDisputesResponse:
@@ -69,14 +71,16 @@ async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> p
             raise InvalidInput(name, f"has {count:,} entries, at most {MAX_FILTER:,} are allowed")
     classes = frozenset(_position(name, f"classes[{i}]", schema) for i, name in enumerate(request.classes))
     size, after = page_size(request.page_size), read_number_token("disputes", request.page_token)
-    return await core.read(_read_page, core.store, schema, after, size, classes, frozenset(request.labellers))
+    return await core.read(
+        _read_page, core.store, schema, after, size, classes, frozenset(request.labellers), _knows_gold()
+    )
 
 
 async def get_dispute(core: ServiceCore, request: pb.GetDisputeRequest) -> pb.Dispute:
     """Return the labels of one instance, in dispute or not."""
     model, identifier = parse_instance(request.name)
     await _check_may_see(core, model)
-    return await core.read(_read_one, core.store, model, identifier)
+    return await core.read(_read_one, core.store, model, identifier, _knows_gold())
 
 
 async def adjudicate(
@@ -91,7 +95,11 @@ async def adjudicate(
     async def attempt(schema: ModelSchema) -> pb.AdjudicateResponse:
         label = None
         if not request.retract:
-            label = encode(await core.convert_message(request, decode_label, request.label, schema.frame))
+            label = encode(
+                await core.convert_message(
+                    request, decode_label, request.label, schema.frame, "label", schema.shapes
+                )
+            )
         given = Adjudication(labeller, label, request.comment, corrects_all(), is_trusted())
         known = await known_model(core, schema)
         done = await core.write(core.store.adjudicate, model, identifier, given, known)
@@ -113,15 +121,21 @@ async def get_agreement(core: ServiceCore, request: pb.GetAgreementRequest) -> p
 async def _check_may_see(core: ServiceCore, model: str) -> None:
     """Refuse a labeller who may not decide: other people's answers would bias the labeller's own."""
     principal = current_caller()
-    if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
+    if principal is None or _knows_gold():
         return
     policy = await core.read(core.store.policy, model)
-    if not may_adjudicate(policy.corrections, permitted=False, trusted=False):
+    if not may_adjudicate(policy, principal.name):
         raise PermissionDenied(
-            f"the token of {principal.name} has the role labeller, and the labelling policy of {model} lets only "
-            "authors correct their answers; disputes need the role reader or corrector, or a policy by which anyone "
-            "corrects"
+            f"the token of {principal.name} has the role labeller, and by the labelling policy of {model} it may not "
+            "decide between labellers; disputes need the role reader or corrector, or a policy that lets this labeller "
+            "label, and anyone correct"
         )
+
+
+def _knows_gold() -> bool:
+    """Return whether the caller may know which rows are gold questions, as nobody may who only labels."""
+    principal = current_caller()
+    return principal is None or bool(principal.roles & {OPERATOR, READER, CORRECTOR})
 
 
 def _position(given: str, field: str, schema: ModelSchema) -> int:
@@ -139,12 +153,16 @@ def _read_page(
     size: int,
     classes: frozenset[int],
     labellers: frozenset[str],
+    knows_gold: bool,
 ) -> pb.ListDisputesResponse:
     details, following = store.shared_details(schema.model, after, PAGE_EVENTS)
-    _check_same(details.model, schema)
+    schema.check_record(details.model)
     found: list[pb.Dispute] = []
     last = after
-    for history in details.histories.values():
+    for found_history in details.histories.values():
+        history = found_history
+        if not knows_gold:
+            history, *_ = as_known_to_labellers(history, schema.frame.size, details.policy.combination)
         standing = standing_labels(history)
         if not are_in_dispute(standing, schema.frame.size) or not _passes(
             standing, schema, classes, labellers
@@ -166,10 +184,12 @@ def _passes(
     return not classes or any(named_classes(each.event, schema.frame.size) & classes for each in standing)
 
 
-def _read_one(store: Store, model: str, identifier: str) -> pb.Dispute:
+def _read_one(store: Store, model: str, identifier: str, knows_gold: bool) -> pb.Dispute:
     details = store.instance_details(model, identifier)
     ((sequence, history),) = details.histories.items()
     schema = ModelSchema.of(details.model, details.vocabulary)
+    if not knows_gold:
+        history, *_ = as_known_to_labellers(history, schema.frame.size, details.policy.combination)
     found = encode_dispute(history, schema)
     found.values.CopyFrom(encode_cells(history[0], schema))
     if (display := encode_display(details.displays.get(sequence))) is not None:
@@ -186,7 +206,7 @@ def encode_dispute(history: Sequence[Event], schema: ModelSchema) -> pb.Dispute:
     schema : schema of the model.
     """
     standing = standing_labels(history)
-    decided = [each for each in standing if each.kind is LabelKind.ADJUDICATED]
+    decided = [each for each in standing if each.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED)]
     return pb.Dispute(
         instance=instance_name(schema.model, history[0].id),
         disputed=are_in_dispute(standing, schema.frame.size),
@@ -212,20 +232,11 @@ def _encode_label(words: LabelEvent, schema: ModelSchema) -> pb.DisputeLabel:
     )
 
 
-def _check_same(record: ModelRecord, schema: ModelSchema) -> None:
-    """Refuse labels that may be of another model, or of more classes, than the schema that was read before them."""
-    if record.key != schema.key:
-        raise NotFound("model", schema.model, "any more: another has its name")
-    if record.shapes.extensions != schema.shapes.extensions:
-        raise Unavailable(f"model {schema.model} was just extended: send it again")
-
-
 def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, pb.Agreement]:
-    newest = store.get_model(
-        schema.model
-    ).sequence_committed  # read first: what comes later is counted, or will be
+    # Read first: what comes later is counted, or will be.
+    newest = store.get_model(schema.model).sequence_committed
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
-    _check_same(store.get_model(schema.model), schema)
+    schema.check_record(store.get_model(schema.model))
     found = agreement_of(histories.values(), schema.frame.size)
     return newest, encode_agreement(found, is_partial=is_partial)
 
@@ -246,8 +257,7 @@ def encode_agreement(found: Agreement, *, is_partial: bool) -> pb.Agreement:
             for pair in found.pairs[:MOST_PAIRS]
         ],
         confusions=[
-            pb.LabellerConfusion(labeller=each.labeller, cells=_cells_of(each))
-            for each in found.confusions[:MOST_LABELLERS]
+            pb.LabellerConfusion(labeller=each.labeller, cells=_cells_of(each)) for each in found.confusions
         ],
         is_partial=is_partial,
     )

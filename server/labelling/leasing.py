@@ -34,6 +34,7 @@ from quercus.storage import (
     QueryDetails,
     QueryRecord,
     Store,
+    growth_mark,
 )
 from quercus.v1 import model_pb2
 from quercus.v1 import query_pb2 as pb
@@ -304,10 +305,18 @@ _REPORTED_REASONS = (
 
 @dataclass(frozen=True)
 class SearchMark:
-    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`."""
+    """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`.
+
+    Unless it waits for the tree to grow, and `growth` is what it was (none of all models).
+    """
 
     mark: tuple[int, ...]
     patience_s: float
+    growth: tuple[int, ...] = ()
+
+    def may_offer(self, before: LeasedQueries | None) -> bool:
+        """Return whether a labeller may get queries now to whom nothing was given `before`."""
+        return before is None or not before.leased.awaits_growth or before.leased.awaits_growth != self.growth
 
 
 @dataclass(frozen=True)
@@ -349,20 +358,21 @@ class QuerySearch:
             await self._core.leasable_models.list_leasable(fresh=fresh)
             return SearchMark((self._core.leasable_models.change_stamp,), STATUS_POLL_S)
         status = await self._core.model_statuses.get_status(self._options.model, fresh=fresh)
-        return SearchMark(mark_of(status.record), status.patience_s)
+        return SearchMark(mark_of(status.record), status.patience_s, growth_mark(status.record))
 
     async def lease_queries(self, limit: int) -> LeasedQueries:
         """Lease up to `limit` queries of the model, or of the first of all models that has one for this labeller."""
         if self._options.model != ANY:
             return await lease_of(self._core, self._options, self._options.model, limit)
         options = self._options
-        leasable_models = [
+        there = [
             each
             for each in await self._core.leasable_models.list_leasable()
             if not self._core.damaged.has_damage(each.record.name, each.record.key)
             and options.may_touch(each.record.name)
             and options.filter.tags <= set(each.policy.tags)
         ]
+        leasable_models = [each for each in there if each.policy.may_label(options.labeller)]
         self._tried = {
             each.record.key: tried
             for each in leasable_models
@@ -377,7 +387,8 @@ class QuerySearch:
             if found is not None and found.queries:
                 return found
         reasons = (each.leased for each in self._tried.values() if each.leased.idle in _REPORTED_REASONS)
-        told = next(reasons, Leased([], Idle.NOTHING_TO_ASK, 0))
+        nothing = Idle.NOT_ASSIGNED if there and not leasable_models else Idle.NOTHING_TO_ASK
+        told = next(reasons, Leased([], nothing, 0))
         again_at = min((tried.again_at for tried in self._tried.values()), default=math.inf)
         return LeasedQueries(ANY, told, again_s=max(0.0, again_at - time.monotonic()))
 

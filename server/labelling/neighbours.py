@@ -8,6 +8,7 @@ import numpy as np
 
 from quercus.belief.arrays import Floats
 from quercus.belief.errors import InvalidInput
+from quercus.labelling.gold import gold_mark
 from quercus.labelling.history import known_contour, stored_values
 from quercus.server.core.service_core import ServiceCore
 from quercus.server.labelling.leasing import check_lease_token
@@ -66,6 +67,8 @@ def _find_neighbours(
     own = stored_values(histories.pop(query.instance)[0])
     ids, values, shown, classes = [], [], [], []  # of the rows whose labels leave one class
     for history in histories.values():
+        if gold_mark(history) is not None:  # whoever is asked about it must not know its class
+            continue
         possible = np.flatnonzero(known_contour(history, schema.frame.size) > 0).tolist()
         if len(possible) == 1:
             ids.append(history[0].id)

@@ -10,8 +10,10 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
 from quercus.labelling.crowds.labellers import LabellerAgreement
+from quercus.labelling.gold import GoldScore
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
+from quercus.specification.shares import wilson_interval
 from quercus.storage import HistoryRow, LabellerCounts, Policy, check_policy
 from quercus.v1 import query_pb2 as pb
 
@@ -74,16 +76,21 @@ def encode_policy(model: str, policy: Policy) -> pb.LabellingPolicy:
 
 
 def encode_labeller(
-    counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int
+    counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int, gold: GoldScore
 ) -> pb.LabellerStatistics:
-    """Convert the counts of a labeller, its agreement with the others, and its number of statements to the wire."""
+    """Convert the counts of a labeller to the wire, with its agreement with others, statements, and gold answers."""
     numbers = asdict(counts)
     name, times_s = numbers.pop("labeller"), numbers.pop("times_s")
     standing = standings.get(name)
+    lower, upper = wilson_interval(gold.right, gold.answered) if gold.answered else (None, None)
     return pb.LabellerStatistics(
         name=name,
         **numbers,
         stated=stated,
+        gold_answered=gold.answered,
+        gold_right=gold.right,
+        gold_lower=lower,
+        gold_upper=upper,
         **({} if standing is None else asdict(standing)),
         median=to_duration(statistics.median(times_s)) if times_s else None,
     )

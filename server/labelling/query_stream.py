@@ -163,6 +163,7 @@ class QueryStream:
         search = leasing.QuerySearch(self._core, options)
         tried: tuple[int, tuple[int, ...]] | None = None
         told: Idle | None = None
+        found: leasing.LeasedQueries | None = None
         again_at = float("inf")
         fresh = True
         while True:
@@ -176,7 +177,8 @@ class QueryStream:
                 raise FailedPrecondition(
                     f"model {options.model} was deleted, and another has its name: open another stream"
                 )
-            if room > 0 and ((room, state.mark) != tried or time.monotonic() >= again_at):
+            is_other = (room, state.mark) != tried or time.monotonic() >= again_at
+            if room > 0 and is_other and state.may_offer(found):
                 tried = (room, state.mark)
                 found = await search.lease_queries(room)
                 again_at = time.monotonic() + found.again_s

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.crowds.labellers import Crowd
+from quercus.labelling.gold import GoldScore
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller, labeller_of
 from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
-from quercus.server.labelling import answer_pages, answering, disputes, leasing, neighbours
+from quercus.server.labelling import answer_pages, answering, disputes, gold, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
     encode_labeller,
     encode_policy,
@@ -59,18 +60,20 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         core, loop = self._core, asyncio.get_running_loop()
         deadline = loop.time() + wait
         search = leasing.QuerySearch(core, options)
+        found: leasing.LeasedQueries | None = None
         if options.model != ANY:  # most who ask get a query, and need not look what to wait for
             found = await search.lease_queries(limit)
             if found.queries or found.leased.idle in _FINAL or wait <= 0:
                 return found
         tried: tuple[int, ...] | None = None
-        again_at = loop.time()
+        again_at = loop.time() + (0.0 if found is None else found.again_s)
         while True:
             seen = search.change_stamp
             state = await search.current_mark(fresh=tried is None)
-            if state.mark != tried or loop.time() >= again_at:
+            if found is None or (state.may_offer(found) and (state.mark != tried or loop.time() >= again_at)):
                 found = await search.lease_queries(limit)
-                tried, again_at = state.mark, loop.time() + found.again_s
+                again_at = loop.time() + found.again_s
+            tried = state.mark
             left = deadline - loop.time()
             if found.queries or found.leased.idle in _FINAL or left <= 0 or core.stopping.is_set():
                 return found
@@ -177,6 +180,14 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         """Decide between the labellers of an instance."""
         return await disputes.adjudicate(self._core, request, labeller_of(request.labeller))
 
+    async def MarkGold(self, request: pb.MarkGoldRequest, context: Any) -> pb.MarkGoldResponse:
+        """Make rows gold questions, or take that back."""
+        return await gold.mark_gold(self._core, request, labeller_of(request.labeller))
+
+    async def ListGold(self, request: pb.ListGoldRequest, context: Any) -> pb.ListGoldResponse:
+        """Return the gold questions of a model."""
+        return await gold.list_gold(self._core, request)
+
     async def GetAgreement(self, request: pb.GetAgreementRequest, context: Any) -> pb.Agreement:
         """Return how far the labellers agree."""
         return await disputes.get_agreement(self._core, request)
@@ -186,7 +197,8 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         model = parse_model(request.model, "model")
         schema = await self._core.catalogue.reload_schema(model)
         crowd = await crowd_of_model(self._core, schema)
-        return await self._core.read(_labeller_page, self._core.store, model, crowd)
+        scores = await gold.scores_of_model(self._core, schema)
+        return await self._core.read(_labeller_page, self._core.store, model, crowd, scores)
 
     async def GetLabellingPolicy(
         self, request: pb.GetLabellingPolicyRequest, context: Any
@@ -217,7 +229,8 @@ def _query_page(
 ) -> pb.ListQueriesResponse:
     records = store.list_queries(model, states, after, size + 1)
     page = records[:size]
-    shown = [record for record in page if only is None or record.labeller in ("", only)]
+    others = {"", only} if only is None or not store.policy(model).gold_share else {only}
+    shown = [record for record in page if only is None or record.labeller in others]
     return pb.ListQueriesResponse(
         queries=leasing.with_instances(store, model, shown),
         next_page_token=make_page_token("queries", page[-1].number) if len(records) > size else "",
@@ -237,13 +250,20 @@ def _history_page(
     )
 
 
-def _labeller_page(store: Store, model: str, crowd: Crowd) -> pb.ListLabellersResponse:
+def _labeller_page(
+    store: Store, model: str, crowd: Crowd, scores: Mapping[str, GoldScore]
+) -> pb.ListLabellersResponse:
     found = crowd.agreements
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}
     return pb.ListLabellersResponse(
         labellers=[
-            encode_labeller(asked.get(name) or LabellerCounts(name), found, stated.get(name, 0))
+            encode_labeller(
+                asked.get(name) or LabellerCounts(name),
+                found,
+                stated.get(name, 0),
+                scores.get(name, GoldScore()),
+            )
             for name in sorted({*asked, *stated})
         ]
     )

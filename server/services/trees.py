@@ -44,7 +44,10 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
     async def WatchTree(
         self, request: pb.WatchTreeRequest, context: Any
     ) -> AsyncIterator[pb.WatchTreeResponse]:
-        """Send the newest tree, then each newer one that is newest when the reader is ready for it."""
+        """Send the newest tree, then each newer one that is newest when the reader is ready for it.
+
+        Rows that are classified after a tree was sent are classified by it, or by a newer one.
+        """
         model = parse_model(request.model, "model")
         key, sent = None, 0
         while not self._core.stopping.is_set():
@@ -58,6 +61,7 @@ class TreeService(OnCore, tree_pb2_grpc.TreeServiceServicer):
                     tree = encode_tree_head(model, record.tree_version, record.sequence_grown)
                 else:
                     tree = await self._newest_tree(model, (record.key, record.tree_version))
+                await self._core.catalogue.reach_tree(model, record.key, record.tree_version)
                 sent = tree.version
                 yield pb.WatchTreeResponse(
                     tree=tree, committed_sequence=record.sequence_committed, model_uid=record.uid

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from quercus.specification.conditions import condition_of
 from quercus.specification.reasons import Fact, Shares
@@ -25,23 +26,29 @@ def decode_asked(data: bytes) -> QueryPosition:
     return QueryPosition(tuple((a, c) for a, c in path), attribute, code, tuple(rivals))
 
 
-def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> bytes:
-    """Convert the reason of a query to a serialised ``quercus.v1.Reason``.
+def encode_reasons(queries: Iterable[Query], splits: Sequence[SplitName], strategy: str) -> list[bytes]:
+    """Convert the reasons of queries to serialised ``quercus.v1.Reason``.
 
     Parameters
     ----------
-    query : query of the agenda, which names splits by their numbers.
+    queries : queries of the agenda, which name splits by their numbers.
     splits : what these are called. Of more rivals than `MAX_RIVALS`, those are named whose gain ratio may be largest.
-    strategy : strategy that selected it.
+    strategy : strategy that selected them.
     """
-    found = query.reason
-    reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
-    child = ""
-    if query.attribute is not None and query.code is not None:
-        split = splits[query.attribute]
-        reason.attribute, reason.value = split.attribute, split.branches[query.code]
-        child = condition_of(reason.attribute, reason.value, is_nominal=split.is_nominal).text
-    reason.sentence = found.sentence.replace(CHILD, child)
+    nodes: dict[tuple[Any, Any], bytes] = {}  # many queries are about the same few
+    reasons = []
+    for query in queries:
+        node = query.path, query.rivals
+        if node not in nodes:
+            nodes[node] = _encode_node(query, splits)
+        # the bytes of one message, one part after the other
+        reasons.append(nodes[node] + _encode_rest(query, splits, strategy))
+    return reasons
+
+
+def _encode_node(query: Query, splits: Sequence[SplitName]) -> bytes:
+    """Return path and rivals, the first fields of a reason."""
+    reason = query_pb2.Reason()
     for number, code in query.path:
         reason.path.add(attribute=splits[number].attribute, value=splits[number].branches[code])
     rivals = query.rivals
@@ -51,6 +58,19 @@ def encode_reason(query: Query, splits: Sequence[SplitName], strategy: str) -> b
     for number, lower, upper in rivals:
         name = splits[number]
         reason.rivals.add(attribute=name.attribute, lower=lower, upper=upper, threshold=name.threshold)
+    return reason.SerializeToString(deterministic=True)
+
+
+def _encode_rest(query: Query, splits: Sequence[SplitName], strategy: str) -> bytes:
+    """Return the other fields of a reason."""
+    found = query.reason
+    reason = query_pb2.Reason(score=query.score, node_count=query.node_count, strategy=strategy)
+    child = ""
+    if query.attribute is not None and query.code is not None:
+        split = splits[query.attribute]
+        reason.attribute, reason.value = split.attribute, split.branches[query.code]
+        child = condition_of(reason.attribute, reason.value, is_nominal=split.is_nominal).text
+    reason.sentence = found.sentence.replace(CHILD, child)
     reason.facts.extend(map(_encode_fact, found.facts))
     return reason.SerializeToString(deterministic=True)
 

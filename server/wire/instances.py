@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from quercus.labelling.gold import as_asked
 from quercus.labelling.history import known_contour, stored_cells
 from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
+from quercus.specification.conditions import condition_of
 from quercus.storage import Event, EventKind, QueryRecord, QueryState
 from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
@@ -61,6 +63,8 @@ def encode_query(
 ) -> query_pb2.Query:
     """Convert a query to the wire, with its instance and the evidence about it.
 
+    Nothing tells a gold question from others: it comes with what whoever is asked may know of it.
+
     Parameters
     ----------
     record : the query.
@@ -68,6 +72,8 @@ def encode_query(
     schema : schema of the model.
     wanted : answers to each query.
     """
+    if record.is_gold:
+        history = as_asked(history, record.number, schema.frame.size)
     query = query_pb2.Query(
         name=query_name(schema.model, record.number),
         state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
@@ -86,4 +92,36 @@ def encode_query(
     if record.expires_at is not None:
         query.lease_expire_time.CopyFrom(to_timestamp(record.expires_at))
         query.lease_left.CopyFrom(to_duration(record.left_s or 0.0))
+    if record.is_gold:
+        _fit_reason(query, schema)
     return query
+
+
+def _fit_reason(query: query_pb2.Query, schema: ModelSchema) -> None:
+    """Leave of a reason, which was that of another row, what fits this one: the path as far as it leads here."""
+    cells, reason = query.values.values, query.reason
+    nominal = {column.name for column in schema.columns if column.values is not None}
+
+    def leads_here(attribute: str, branch: str) -> bool:
+        condition = condition_of(attribute, branch, is_nominal=attribute in nominal)
+        return attribute in cells and condition.holds(_cell_of(cells[attribute]))
+
+    path = list(reason.path)
+    kept = next((i for i, each in enumerate(path) if not leads_here(each.attribute, each.value)), len(path))
+    del reason.path[kept:]
+    if reason.attribute and not leads_here(reason.attribute, reason.value):
+        reason.ClearField("attribute")
+        reason.ClearField("value")
+
+
+def _cell_of(value: values_pb2.NamedValue) -> str | float | None:
+    """Return a value as a condition takes it; one that is uncertain passes none."""
+    match value.WhichOneof("kind"):
+        case None:
+            return None
+        case "number":
+            return value.number
+        case "nominal":
+            return value.nominal
+        case _:
+            return ""

@@ -71,11 +71,6 @@ class RowSelection:
             each.field in {"guess", "doubt", "unexpected"} for each in self.terms
         )
 
-    @property
-    def is_everything(self) -> bool:
-        """True if all rows are wanted, in the order in which they were pushed."""
-        return self == RowSelection()
-
 
 def read_selection(filter_text: str, order_text: str, classes: Sequence[str]) -> RowSelection:
     """Return what a filter and an order ask for; both may be empty.

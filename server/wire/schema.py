@@ -9,10 +9,11 @@ from functools import cached_property
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.labelling.shapes import NEVER_EXTENDED, Shapes
+from quercus.server.wire.errors import Unavailable
 from quercus.specification.attributes import other_names
 from quercus.specification.parameters import MAX_VALUES
 from quercus.specification.values import Spellings
-from quercus.storage import ModelRecord, Store
+from quercus.storage import ModelRecord, NotFound, Store
 from quercus.v1 import model_pb2
 
 
@@ -120,6 +121,21 @@ class ModelSchema:
     def identity(self) -> tuple[int, int]:
         """The key, and how often the model was extended: what is encoded for one of them fits no other."""
         return self.key, self.shapes.extensions
+
+    def check_record(self, record: ModelRecord) -> None:
+        """Refuse what was read with this record of the model: this schema does not describe it.
+
+        Raises
+        ------
+        NotFound
+            When it is another model of the same name.
+        Unavailable
+            When the model was extended since this schema was read.
+        """
+        if record.key != self.key:
+            raise NotFound("model", self.model, "any more: another has its name")
+        if record.shapes.extensions != self.shapes.extensions:
+            raise Unavailable(f"model {self.model} was just extended: send it again")
 
     @cached_property
     def nominal_counts(self) -> tuple[tuple[int, int], ...]:

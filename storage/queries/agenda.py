@@ -24,7 +24,7 @@ from quercus.storage.growers import Fence, check_fence
 from quercus.storage.inserts import row_insert
 from quercus.storage.log.event_log import STATED_SINCE
 from quercus.storage.prepared import Prepared, write_together
-from quercus.storage.queries import expiry, history
+from quercus.storage.queries import expiry, gold, history
 from quercus.storage.queries.query_state import lifecycle_of, query_update, write_lifecycles
 from quercus.storage.records import AgendaEntry, Snapshot
 from quercus.storage.rows import chunks_of, lock_model
@@ -144,7 +144,11 @@ def replace_report(
 
 def has_queries(connection: Connection, name: str) -> bool:
     """Return whether the model has queries: open ones, or leased ones that are open again when they are returned."""
-    live = (query.c.state <= QueryState.LEASED) & (query.c.wanted | (query.c.answers > 0))
+    live = (
+        (query.c.state <= QueryState.LEASED)
+        & (query.c.wanted | (query.c.answers > 0))
+        & query.c.gold.is_(False)
+    )
     mine = (
         select(query.c.number)
         .join(model, model.c.id == query.c.model_id)
@@ -184,11 +188,14 @@ def _reconcile_queries(connection: Connection, row: AnyRow, agenda: Agenda, now:
     behind = {"of": row.id, "behind": agenda.as_of}
     for instance in connection.execute(STATED_SINCE, behind).scalars():
         wanted.pop(instance, None)  # the tree does not contain its statements yet
-    there: dict[int, AnyRow] = {found.instance: found for found in connection.execute(_LIVE, {"of": row.id})}
+    for instance in gold.marked_instances(connection, row.id):
+        wanted.pop(instance, None)  # its label is that of the mark
+    live = connection.execute(_LIVE, {"of": row.id}).all()
+    there: dict[int, AnyRow] = {found.instance: found for found in live if not found.gold}
     waiting = {instance: found for instance, found in there.items() if found.state == QueryState.OPEN}
     unnamed = [found for instance, found in there.items() if instance not in wanted]
     # Settled after the tree looked: the tree does not know yet that it has its answer.
-    passed = set(connection.execute(_SETTLED_SINCE, behind).scalars()) | set(there)
+    passed = set(connection.execute(_SETTLED_SINCE, behind).scalars()) | {found.instance for found in live}
     fresh = {instance: item for instance, item in wanted.items() if instance not in passed}
     _check_instances(connection, row, list(fresh))
     drop_queries(connection, row, unnamed, DROPPED_BY_GROWTH, now)
@@ -230,6 +237,8 @@ def _remove_old_withdrawn(connection: Connection, row: AnyRow) -> None:
     Those others become more and more. So this looks through the newest numbers, and through as many before the first
     that is old: where few queries are withdrawn, some old ones stay.
     """
+    if row.query_count <= KEPT_WITHDRAWN:
+        return
     number = query.c.number
     # by number, where there are bounds, and not by the state of all
     mine = (query.c.model_id == row.id, each_of(query.c.state) == QueryState.WITHDRAWN)

@@ -8,6 +8,7 @@ from quercus.labelling import answers as rules
 from quercus.labelling import checks
 from quercus.labelling.answers import Amendment, AnswerOutcome, Effects, check_declared
 from quercus.labelling.crowds.labellers import Crowd
+from quercus.labelling.gold import as_asked, flagged
 from quercus.labelling.leasing import why_late_answer_is_beyond
 from quercus.labelling.lifecycle import QueryState
 from quercus.storage.clocks import Clock
@@ -27,9 +28,13 @@ def answer(desk: Desk, request: AnswerRequest) -> AnswerOutcome:
     crowd = desk.crowd(request.known)
     spends_budget = desk.row.queries_answered + 1 >= desk.row.budget
     of = desk.labelled(held.instance, request.known, crowd)
+    if held.is_gold:
+        of = replace(of, said=as_asked(of.said, held.number, of.size))
     outcome, effects = rules.answer(held, request.words, of, spends_budget=spends_budget)
     if effects is None:
         return outcome
+    if held.is_gold:
+        effects = flagged(effects)
     labeller = held.given.labeller
     if effects.answered and held.life.state is QueryState.OPEN:  # another labeller may have used the budget
         mine = expiry.count_leased(desk.write(), desk.row.id, desk.now, labeller)
@@ -73,8 +78,11 @@ def amend_answer(
     checks.name_text("labeller", change.labeller)
     checks.comment(change.comment)
     of = desk.labelled(found.instance, known, desk.crowd(known))
+    if found.gold:
+        of = replace(of, said=as_asked(of.said, number, of.size))
     outcome, effects = rules.amend(number, lifecycle_of(found), change, of)
     if effects is not None:
+        effects = flagged(effects) if found.gold else effects
         effects = replace(effects, labeller=found.labeller, settled_by=found.sequence)
         desk.note_effects(number, effects)
         desk.write()
@@ -92,7 +100,10 @@ def _settled_early(
     found: list[tuple[int, Effects]] = []
     for each in pending.all():
         of = replace(desk.labelled(each.instance, known, crowd), committed=committed)
+        if each.gold:
+            of = replace(of, said=as_asked(of.said, each.number, of.size))
         effects = rules.settle_early(each.number, each.asked, lifecycle_of(each), of)
+        effects = flagged(effects) if each.gold else effects
         committed += len(effects.events)
         found.append((each.number, effects))
     return found

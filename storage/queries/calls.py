@@ -7,6 +7,7 @@ from quercus.labelling import checks
 from quercus.labelling.adjudication import Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import Amendment, AnswerOutcome, Words
 from quercus.labelling.event import Event
+from quercus.labelling.gold import Mark
 from quercus.labelling.leasing import InstanceFilter
 from quercus.labelling.lifecycle import QueryState, Step
 from quercus.labelling.policy import Policy
@@ -15,7 +16,16 @@ from quercus.storage import rows
 from quercus.storage.calls import StoreCalls
 from quercus.storage.grouping import GroupCall, run_group
 from quercus.storage.log import event_log
-from quercus.storage.queries import adjudications, answers, history, leases, policies, reading, statements
+from quercus.storage.queries import (
+    adjudications,
+    answers,
+    gold_marks,
+    history,
+    leases,
+    policies,
+    reading,
+    statements,
+)
 from quercus.storage.queries.desk import AnswerRequest, KnownModel, LeaseClaim, LeaseRequest
 from quercus.storage.queries.details import (
     QueryDetails,
@@ -24,6 +34,7 @@ from quercus.storage.queries.details import (
     said_details,
     shared_details,
 )
+from quercus.storage.queries.gold_marks import MarksOutcome
 from quercus.storage.queries.leases import Eviction, QueryReturn
 from quercus.storage.queries.policies import PolicyRule
 from quercus.storage.queries.records import HistoryRow, LabellerCounts, Leased, QueryRecord
@@ -173,6 +184,38 @@ class QueryCalls(StoreCalls):
             return adjudications.append_adjudication(
                 connection, model, identifier, given, known, self._clock_of(connection)
             )
+
+    def mark_gold(self, model: str, author: str, marks: Sequence[Mark], known: KnownModel) -> MarksOutcome:
+        """Make instances gold questions, or take that back, all or none.
+
+        Each is an ADJUDICATION event that is flagged, and what holds then. A mark that stands already is not stored
+        again.
+
+        Raises
+        ------
+        NotFound
+            If an instance is not stored.
+        FailedPrecondition
+            If a label says nothing, or there is no mark to take back.
+        InvalidInput
+            If there were more than `MAX_GOLD` then.
+        ModelReplaced
+            If the model is another one than the known one.
+        """
+        with self._database.write() as connection:
+            return gold_marks.append_marks(
+                connection, model, author, marks, known, self._clock_of(connection)
+            )
+
+    def gold_histories(self, model: str) -> dict[int, list[Event]]:
+        """Return everything said about the instances that are gold questions."""
+        with self._database.read() as connection:
+            return gold_marks.marked_histories(connection, model)
+
+    def newest_gold(self, model: str) -> int:
+        """Return the newest event of a mark or an answer to a gold question; 0 when there is none."""
+        with self._database.read() as connection:
+            return gold_marks.newest_gold(connection, model)
 
     def shared_details(self, model: str, after: int, limit: int) -> tuple[QueryDetails, int | None]:
         """Return the instances that may have labels of several labellers, in the order of their first such event.

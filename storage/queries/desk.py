@@ -250,7 +250,9 @@ class Desk:
         end = datetime.fromtimestamp(round(self.now.on_wall(lease.ends)), UTC)
         expired = f"the lease expired at {end.isoformat(timespec='seconds')}"
         given = replace(given, lease=lease)
-        return HeldQuery(found.number, found.instance, found.asked, life, given, expired)
+        return HeldQuery(
+            found.number, found.instance, found.asked, life, given, expired, is_gold=bool(found.gold)
+        )
 
     def labelled(self, instance: int, known: KnownModel, crowd: Crowd | None) -> LabelledInstance:
         """Return what is known of an instance; it is read for all claims when it is first asked."""
@@ -387,9 +389,9 @@ def _claim_of(call: AnswerRequest | LeaseClaim) -> LeaseClaim:
 
 
 def _leasable() -> tuple[ColumnElement[bool], ...]:
-    """Condition on `query`: it is open, and not postponed."""
+    """Condition on `query`: it is open, not postponed, and no gold question, which are mixed in."""
     ready = or_(query.c.not_before.is_(None), query.c.not_before <= _NOW)
-    return query.c.model_id == _MODEL, query.c.state == OPEN, ready
+    return query.c.model_id == _MODEL, query.c.state == OPEN, ready, query.c.gold.is_(False)
 
 
 def _first(chosen: Select[Any]) -> Select[Any]:

@@ -35,10 +35,11 @@ from quercus.labelling.lifecycle import (
 from quercus.storage.clocks import Clock, Timestamps
 from quercus.storage.errors import BeyondLog, FailedPrecondition
 from quercus.storage.log.event_log import history_of
-from quercus.storage.queries import expiry, history, reading
+from quercus.storage.queries import expiry, gold, history, reading
 from quercus.storage.queries.desk import Desk, LeaseClaim, LeaseRequest, claim_one, find_query, is_query
 from quercus.storage.queries.query_state import columns_of, lifecycle_of
 from quercus.storage.queries.records import Leased, QueryRecord
+from quercus.storage.records import growth_mark
 from quercus.storage.rows import lock_model
 from quercus.storage.schema import LIVE, AnyRow, model, query, token
 
@@ -83,18 +84,21 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
     growth = Growth(row.sequence_grown, row.sequence_asked, row.sequence_committed)
     idle = why_no_lease(room, growth, request.min_sequence, desk.last_settled[labeller])
     if idle is not Idle.NOT_IDLE:
-        return Leased([], idle, room.total, room.again_s if idle is Idle.HOUR_SPENT else None)
+        awaits = growth_mark(row) if idle is Idle.GROWING else ()
+        return Leased([], idle, room.total, room.again_s if idle is Idle.HOUR_SPENT else None, awaits)
     if request.filter is not None:
         said = history_of(desk.write(), row, sorted({each.instance for each in free}))
         free = [each for each in free if request.filter.accepts(said[each.instance])]
     free = free[: min(request.limit, room.mine)]
     if not free:
         connection = desk.write()
-        mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN)
+        mine = (query.c.model_id == row.id, query.c.state == QueryState.OPEN, query.c.gold.is_(False))
         there = connection.execute(select(func.count()).where(*mine)).scalar_one()
         again_s = reading.next_change_s(connection, row.name, now)
         return Leased([], why_none_is_free(there, desk.leased, growth), room.total, again_s)
 
+    if desk.policy.gold_share:
+        free = gold.mix_in(desk, request, free)
     taken: list[QueryRecord] = []
     for each in free:
         mine_token = secrets.token_urlsafe(TOKEN_BYTES)

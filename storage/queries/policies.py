@@ -58,6 +58,7 @@ def policy_from(row: AnyRow) -> Policy:
         tags=tuple(row.tags.split("\n")) if row.tags else (),
         labellers=tuple(row.labellers.split("\n")) if row.labellers else (),
         combination=Combination(row.combination),
+        gold_share=row.gold_share,
     )
 
 
@@ -89,6 +90,7 @@ def set_policy(connection: Connection, name: str, new: Policy | PolicyRule) -> P
                 tags="\n".join(new.tags),
                 labellers="\n".join(new.labellers),
                 combination=int(new.combination),
+                gold_share=new.gold_share,
             )
         )
     return new
@@ -101,8 +103,9 @@ def check_policy(new: Policy) -> None:
     for field, value in (("per_labeller", new.per_labeller), ("per_hour", new.per_hour)):
         if value is not None:
             _check_bounds(field, value, 0, MAX_COUNT)
-    if not (math.isfinite(new.max_conflict) and 0.0 <= new.max_conflict <= 1.0):
-        raise InvalidInput("max_conflict", f"is {new.max_conflict}, must lie in [0, 1]")
+    for field, share in (("max_conflict", new.max_conflict), ("gold_share", new.gold_share)):
+        if not (math.isfinite(share) and 0.0 <= share <= 1.0):
+            raise InvalidInput(field, f"is {share}, must lie in [0, 1]")
     if len(new.tags) > MAX_TAGS:
         raise InvalidInput("tags", f"are {len(new.tags)}, at most {MAX_TAGS} are allowed")
     if len(new.labellers) > MAX_LABELLERS:

@@ -4,12 +4,13 @@ from collections.abc import Collection
 from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, Select, and_, bindparam, func, or_, select
 
 from quercus.labelling import checks
 from quercus.labelling.lifecycle import QueryLifecycle, QueryState, after_expiry
 from quercus.storage.clocks import Timestamps
 from quercus.storage.errors import NotFound
+from quercus.storage.prepared import Prepared
 from quercus.storage.queries.query_state import lifecycle_of
 from quercus.storage.queries.records import QueryRecord
 from quercus.storage.rows import find_model
@@ -48,13 +49,19 @@ def read_page(
 
 def next_change_s(connection: Connection, name: str | None, now: Timestamps) -> float | None:
     """Seconds until the first lease that is alive ends, or the first query that was postponed comes back."""
-    ends = []
-    for column in (query.c.ends, query.c.not_before):
-        wanted = select(func.min(column)).where(column > now.clock)
-        if name is not None:
-            wanted = wanted.where(query.c.model_id == find_model(connection, name).id)
-        ends.append(connection.execute(wanted).scalar())
-    return min((float(end) - now.clock for end in ends if end is not None), default=None)
+    of = {} if name is None else {"of": find_model(connection, name).id}
+    found = (each.run(connection, now=now.clock, **of).end for each in _next_ends(of_model=bool(of)))
+    return min((float(end) - now.clock for end in found if end is not None), default=None)
+
+
+@cache
+def _next_ends(*, of_model: bool) -> list[Prepared]:
+    """The next end of a lease, and the next return of a postponed query: of a model, or of all."""
+    ends = [
+        select(func.min(column).label("end")).where(column > bindparam("now"))
+        for column in (query.c.ends, query.c.not_before)
+    ]
+    return [Prepared(each.where(query.c.model_id == bindparam("of")) if of_model else each) for each in ends]
 
 
 @cache
@@ -98,6 +105,7 @@ def record_with(
         sequence=row.sequence or 0,
         created_at=row.created_at,
         answers=row.answers,
+        is_gold=bool(row.gold),
     )
 
 

@@ -34,6 +34,8 @@ class QueryRecord:
         Event that settled it, 0 before.
     answers : int
         Number of answers given, if several are wanted.
+    is_gold : bool
+        Whether it is a gold question.
     """
 
     number: int
@@ -51,6 +53,7 @@ class QueryRecord:
     sequence: int
     created_at: float
     answers: int = 0
+    is_gold: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +137,12 @@ class Leased:
         budget - answered - leased, after this lease.
     again_s : float or None
         Seconds after which another attempt may succeed even if nobody does anything.
+    awaits_growth : tuple of int
+        Where the tree does not know yet what it must, `growth_mark` of the model: as long as it stays, so does this.
     """
 
     queries: list[QueryRecord]
     idle: Idle
     budget_left: int
     again_s: float | None = None
+    awaits_growth: tuple[int, ...] = ()

@@ -18,6 +18,7 @@ from quercus.client import Client, Nominal, Numeric, Specification
 CLASSES = ["Barolo", "Grignolino", "Barbera"]
 GLANCE_MS = 450
 """A labeller looks before pressing; what is pressed within 250 ms of a new query does not count."""
+LOOK = "ms => new Promise(done => requestAnimationFrame(() => setTimeout(done, ms)))"
 
 
 @pytest.fixture(scope="module")  # no longer: while Playwright runs, no other test may start an event loop
@@ -99,10 +100,17 @@ def heading(page: Page) -> str:
     return page.locator("#stage h1").inner_text()
 
 
+def glance(page: Page) -> None:
+    """Look at what is shown, by the time of the page: a busy machine paints late."""
+    page.wait_for_load_state()
+    page.wait_for_function("!document.getElementById('keys-switch')?.hidden")
+    page.evaluate(LOOK, GLANCE_MS)
+
+
 def press(page: Page, *keys: str) -> str:
     """Press keys at the query that is shown; return its instance."""
     shown = heading(page)
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     for key in keys:
         page.keyboard.press(key)
     return shown

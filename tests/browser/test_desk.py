@@ -135,3 +135,50 @@ def test_tokens_are_made_and_revoked_in_a_browser(
     row.get_by_role("button", name="Revoke it now").click()
     expect(page.get_by_role("status").first).to_contain_text("is revoked")
     context.close()
+
+
+def test_gold_questions_are_marked_asked_and_scored(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/desk", java_script_enabled=False)
+    page.get_by_label("Share of the queries, in percent").fill("100")
+    page.get_by_label("Rows to mark").fill("bottle-1, Barolo\nbottle-2, nothing of ours")
+    page.get_by_role("button", name="Change gold questions").click()
+    expect(page.get_by_role("alert")).to_contain_text("line 2")
+    assert client.gold_questions(wine) == []
+    page.get_by_label("Rows to mark").fill("bottle-1, Barolo\n\nbottle-2, Barbera")
+    page.locator("#gold-file").set_input_files(
+        {
+            "name": "known.csv",
+            "mimeType": "text/csv",
+            "buffer": b"id,label\nbottle-3,Barolo\nbottle-4,Barolo\n",
+        }
+    )
+    page.get_by_role("button", name="Change gold questions").click()
+    expect(page.get_by_role("status").first).to_contain_text("4 rows marked. 100 % of the queries")
+    page.get_by_role("checkbox", name="Take the mark of bottle-4 back").check()
+    page.get_by_role("button", name="Change gold questions").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 row unmarked.")
+    assert [(each.instance, each.text) for each in client.gold_questions(wine)] == [
+        ("bottle-1", "Barolo"), ("bottle-2", "Barbera"), ("bottle-3", "Barolo"),
+    ]  # fmt: skip
+    answered = []
+    for _ in range(3):
+        (query,) = client.lease(wine, "dora", wait_s=20).queries
+        client.answer(query, "Barolo")
+        answered.append(query.instance)
+    assert sorted(answered) == ["bottle-1", "bottle-2", "bottle-3"]
+    page.reload()
+    row = page.get_by_role("row").filter(has_text="dora")
+    expect(row).to_contain_text("2 of 3 (25 % to 92 %)".replace(" %", "\N{NO-BREAK SPACE}%"))
+    for size in SIZES.values():
+        page = visit(f"/m/{wine}/desk", viewport={"width": size[0], "height": size[1]})
+        assert faults_of(page) == []
+    page = visit(f"/m/{wine}/items/row?id=bottle-9", java_script_enabled=False)
+    page.get_by_label("Gold question: it is").select_option("Barbera")
+    page.get_by_role("button", name="Mark it").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 row marked.")
+    page = visit(f"/m/{wine}/items", java_script_enabled=False)
+    page.get_by_role("checkbox", name="Choose bottle-10", exact=True).check()
+    page.locator("select[name=label]").select_option("Barolo")
+    page.get_by_role("button", name="Make the checked rows gold questions").click()
+    marked = {each.instance: each.text for each in client.gold_questions(wine)}
+    assert (marked["bottle-9"], marked["bottle-10"]) == ("Barbera", "Barolo")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.conftest import CLASSES, GLANCE_MS, make_wine
+from browser.conftest import CLASSES, glance, make_wine
 from integration.client.serving import Serving
 from playwright.sync_api import Page, expect
 from support.command_line import quercus
@@ -46,7 +46,7 @@ def shown(page: Page) -> str:
 
 def press(page: Page, key: str, then: str) -> None:
     """Press a key, and wait until a row is shown."""
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.keyboard.press(key)
     page.locator("#row-name").filter(has_text=re.compile(f"^{re.escape(then)}$")).wait_for()
 
@@ -63,7 +63,7 @@ def test_disputes_are_settled_by_keys_and_taken_back(visit: Visit, client: Clien
     assert "Barbera" in voices[1]
     assert "“stained”" in voices[1]
     assert page.locator(".dispute .values-list").inner_text().count("\n") >= 5  # its values
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.evaluate(TWICE)
     page.locator("#row-name").filter(has_text="bottle-4").wait_for()
     assert [each.instance for each in client.disputes(disputed)] == ["bottle-4", "bottle-7"]
@@ -82,7 +82,7 @@ def test_disputes_are_settled_by_keys_and_taken_back(visit: Visit, client: Clien
     page.get_by_role("button", name="Filter").click()
     assert shown(page) == "bottle-7"
     assert page.locator(".dispute-list a").count() == 1
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.keyboard.press("g")
     expect(page.get_by_role("heading", name="No dispute passes the filter")).to_be_visible()
     (kept,) = [
@@ -113,7 +113,7 @@ def test_who_may_not_decide_is_told_who_may(visit: Visit, client: Client, disput
         "By the labelling policy only tokens with the role corrector may decide."
     )
     assert page.locator("button.class").count() == 0
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.keyboard.press("g")
     assert shown(page) == "bottle-1"
     violations = Axe().run(page).response["violations"]
@@ -156,7 +156,7 @@ def test_two_labellers_differ_and_a_third_settles_by_keys(
     left = len(wrong)
     while left:
         row = shown(page)
-        page.wait_for_timeout(GLANCE_MS)
+        glance(page)
         page.keyboard.press(KEYS[truth[row]])
         left -= 1
         expect(page.locator("#flash")).to_contain_text(f"{row}: {truth[row]}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.conftest import CLASSES, GLANCE_MS, make_wine
+from browser.conftest import CLASSES, glance, make_wine
 from playwright.sync_api import Page, expect
 
 from quercus.client import Client, RowFilter, Statement
@@ -108,7 +108,7 @@ def test_from_a_file_without_labels_to_the_first_label_in_six_actions(
     expect(page.locator(".previews")).to_contain_text("the wing of moth 2 has a spot")
     act(page.get_by_role("button", name="Create the model").click)
     page.locator("#stage h1").wait_for()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     act(lambda: page.keyboard.press("l"))
     expect(page.locator("#said")).to_contain_text("Lymantria")
     print(f"from the file to the first label: {actions} actions, {time.monotonic() - started:.1f} s")
@@ -134,6 +134,6 @@ def test_what_is_wrong_with_a_file_and_a_form_is_said_where_one_looks(visit: Vis
     expect(page.get_by_role("alert")).to_contain_text("type the names of the classes")
     page.get_by_label("Kind of note").select_option("leave out")
     expect(page.get_by_text("Left out (1): note.")).to_be_visible()  # the script goes on with the new form
-    page.get_by_text("Learner and query strategy").click()
+    page.get_by_text("Advanced: learner").click()
     page.get_by_role("radio", name="forest A forest").check()
     expect(page.get_by_label("max features")).to_be_visible()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.conftest import GLANCE_MS, answer, heading, kept, make_wine, press, sign_in
+from browser.conftest import GLANCE_MS, LOOK, answer, heading, kept, make_wine, press, sign_in
 from integration.client.serving import Serving
 from playwright.sync_api import Page, Route, expect
 from support.consoles import ConsoleProcess
@@ -73,6 +73,26 @@ def test_queries_by_keys_alone(visit: Visit, client: Client, wine: str) -> None:
     assert sum(took[name] for name in timed) < time.monotonic() - began
     # The page waits for a core now and then, between one look at its clock and the other.
     assert statistics.median(abs(took[name] - watched[name]) for name in timed) < GLANCE_MS / 1000
+
+
+def test_a_key_waits_for_the_script_of_the_page(visit: Visit, client: Client, wine: str) -> None:
+    """On a slow line the query is there to be read before the page can take an answer."""
+    page = visit("/")
+    late: list[Route] = []
+    page.route("**/static/outbox.js", lambda route: late.append(route))  # noqa: PLW0108  (Playwright writes into it)
+    page.goto(f"{page.url}m/{wine}/label", wait_until="commit")
+    first = heading(page)
+    page.evaluate(LOOK, GLANCE_MS)
+    page.keyboard.press("g")
+    assert page.locator("#keys-switch").is_hidden()
+    (outbox,) = late
+    outbox.continue_()
+    page.locator("#stage h1").filter(has_not_text=re.compile(f"^{first}$")).wait_for()
+    kept(page)
+    assert log(client, wine) == [(first, "answered", "Grignolino")]
+    (took_s,) = (each.took_s for each in client.answers(wine))
+    assert took_s is not None
+    assert took_s > GLANCE_MS / 2000
 
 
 def test_many_classes_leave_half_of_a_phone_to_the_row(visit: Visit, client: Client) -> None:

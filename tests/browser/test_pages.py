@@ -108,7 +108,7 @@ def test_every_page_is_accessible(
     )
     page.get_by_role("heading", name="f.csv").wait_for()
     check(page, "columns")
-    page.get_by_text("Learner and query strategy").click()
+    page.get_by_text("Advanced: learner").click()
     page.get_by_role("radio", name="forest A forest").check()
     page.get_by_label("base", exact=True).select_option("c45")
     page.get_by_label("confidence").fill("7")
@@ -474,7 +474,7 @@ def test_a_model_gets_the_learner_that_is_chosen(visit: Visit, client: Client, s
     page, name = visit("/create", java_script_enabled=scripts), f"b-learner-{scripts}".lower()
     choose_file(page, "size,kind\n1,x\n2,y\n3,\n", scripts)
     expect(page.get_by_role("radio", name="forest A forest")).to_be_hidden()  # who needs no choice sees none
-    page.get_by_text("Learner and query strategy").click()
+    page.get_by_text("Advanced: learner").click()
     expect(page.get_by_role("radio", name="active-forest (default)")).to_be_checked()
 
     def show() -> None:

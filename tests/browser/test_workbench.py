@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from browser.conftest import GLANCE_MS, answer, heading, kept, press
+from browser.conftest import answer, glance, heading, kept, press
 from browser.test_pages import COLOURS, OF_COLOURS
 from playwright.sync_api import Page, expect
 
@@ -195,11 +195,11 @@ def test_ten_answers_can_be_opened_again(visit: Visit, client: Client, wine: str
 def test_doubt_has_grades(visit: Visit, client: Client, wine: str) -> None:
     page = visit(f"/m/{wine}/label")
     answer(page, "d", "b")
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.get_by_role("radio", name="only a guess", exact=True).check()
     page.get_by_role("button", name="Grignolino").click()
     expect(page.locator("#status")).to_have_text(re.compile(": Grignolino, only a guess[.]"))
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     expect(page.get_by_role("radio", name="sure", exact=True)).to_be_checked()  # it is chosen for one answer
     page.locator("#stage h1").focus()
     answer(page, "d", "d", "d", "a")
@@ -218,9 +218,9 @@ def test_doubt_is_behind_one_button_on_a_phone(visit: Visit, client: Client, win
     page = visit(f"/m/{wine}/label", **phone)
     expect(page.locator("#stage .doubts")).to_be_hidden()
     expect(page.locator("#stage .why")).to_be_hidden()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.get_by_role("button", name="Not sure …").tap()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.get_by_text("rather sure", exact=True).tap()
     expect(page.locator("#stage .doubts")).to_be_hidden()
     page.get_by_role("button", name="Barolo").tap()
@@ -347,7 +347,7 @@ def test_a_sheet_of_a_phone_takes_no_second_tap_and_no_press_passes_it(
     """A double tap on its button refuses nothing; a tap beside the sheet closes it, and answers no class."""
     page = visit(f"/m/{wine}/label", **PHONE)
     shown = heading(page)
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     box = page.get_by_role("button", name="Not sure …").bounding_box()
     assert box is not None
     for across in (0.2, 0.5, 0.8):
@@ -359,17 +359,17 @@ def test_a_sheet_of_a_phone_takes_no_second_tap_and_no_press_passes_it(
             "([x, y]) => document.elementFromPoint(x, y).closest('.grade') !== null", list(at)
         )
         expect(page.get_by_role("radio", name="sure", exact=True)).to_be_checked()
-        page.wait_for_timeout(GLANCE_MS)
+        glance(page)
         page.get_by_role("button", name="Close").tap()
         expect(page.locator("#stage .doubts")).to_be_hidden()
     barolo = page.get_by_role("button", name="Barolo").bounding_box()
     assert barolo is not None
     page.get_by_role("button", name="Why this one").tap()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.touchscreen.tap(barolo["x"] + 20, 200)
     expect(page.locator("#stage .why")).to_be_hidden()
     page.get_by_role("button", name="Menu").tap()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.touchscreen.tap(barolo["x"] + 20, barolo["y"] + 10)
     expect(page.locator("#menu")).to_be_hidden()
     page.wait_for_timeout(100)
@@ -385,14 +385,14 @@ def test_a_phone_corrects_by_touch_alone(visit: Visit, client: Client, wine: str
     page = visit(f"/m/{wine}/label", **PHONE)
     first = heading(page)
     for _ in range(2):
-        page.wait_for_timeout(GLANCE_MS)
+        glance(page)
         page.get_by_role("button", name="Barolo").tap()
     kept(page)
     present = heading(page)
 
     def open_first() -> None:
         page.get_by_role("button", name="More").tap()
-        page.wait_for_timeout(GLANCE_MS)
+        glance(page)
         page.get_by_role("list", name="Your last answers").get_by_role("button", name=first).tap()
         expect(page.locator("#stage h1")).to_have_text(first)
         expect(page.locator("#earlier")).to_contain_text(f"You said: Barolo, {first}")
@@ -405,13 +405,13 @@ def test_a_phone_corrects_by_touch_alone(visit: Visit, client: Client, wine: str
     expect(page.locator("#stage .act")).to_have_count(3)
     for act in page.locator("#stage .act").all():
         expect(act).to_be_hidden()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.get_by_role("button", name="Close").tap()
     page.get_by_role("button", name="Leave it").tap()
     expect(page.locator("#stage h1")).to_have_text(present)
     expect(page.locator("#earlier")).to_be_hidden()
     open_first()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.get_by_role("button", name="Take it back").tap()
     expect(page.locator("#stage h1")).to_have_text(present)
     kept(page)
@@ -422,7 +422,7 @@ def test_a_form_is_cancelled_and_stands_alone(visit: Visit, shapes: list[str]) -
     """Its Send is in view on a phone with 26 classes, and the fields say what an empty one means."""
     page = visit("/m/wb-26/label", **PHONE)
     page.get_by_role("button", name="Not sure …").tap()
-    page.wait_for_timeout(GLANCE_MS)
+    glance(page)
     page.locator("summary", has_text="uncertain").tap()
     send = page.locator("#stage .plausibilities .primary").bounding_box()
     assert send is not None

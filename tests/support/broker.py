@@ -1,4 +1,4 @@
-"""A real mosquitto on a free loopback port, with a configuration of its own; it ends with the test."""
+"""A real mosquitto or Redis on a free loopback port, with a configuration of its own; it ends with the test."""
 
 import os
 import shutil
@@ -12,25 +12,44 @@ import pytest
 START_S = 20.0
 
 
-def mosquitto() -> str:
-    """Return the program; where it is missing, skip, or fail in continuous integration."""
-    found = shutil.which("mosquitto") or shutil.which("mosquitto", path="/usr/sbin")
+def program(name: str, package: str) -> str:
+    """Return a program; where it is missing, skip, or fail in continuous integration."""
+    found = shutil.which(name) or shutil.which(name, path="/usr/sbin")
     if found is not None:
         return found
-    text = "mosquitto is missing: apt-get install -y --no-install-recommends mosquitto"
+    text = f"{name} is missing: apt-get install -y --no-install-recommends {package}"
     if os.environ.get("CI") == "true":
         pytest.fail(text)
     pytest.skip(text)
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def started(command: list[str], port: int) -> subprocess.Popen[bytes]:
+    """Start a program, and wait until it listens."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    until = time.monotonic() + START_S
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=0.2).close()
+        except OSError:
+            assert process.poll() is None, f"{command[0]} ended"
+            assert time.monotonic() < until, f"{command[0]} does not answer"
+            time.sleep(0.01)
+        else:
+            return process
 
 
 class RunningBroker:
     """A broker that keeps sessions; ``url`` is where it listens."""
 
     def __init__(self, folder: Path) -> None:
-        program = mosquitto()
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port = free.getsockname()[1]
+        mosquitto = program("mosquitto", "mosquitto")
+        self.port = free_port()
         self.url = f"mqtt://127.0.0.1:{self.port}"
         config = folder / "mosquitto.conf"
         # without a user of its own it would look for one that may not be there
@@ -39,18 +58,33 @@ class RunningBroker:
             f"listener {self.port} 127.0.0.1\nallow_anonymous true\n{user}persistence false\n"
             "max_queued_messages 0\nmax_inflight_messages 100\nlog_dest none\n"
         )
-        self._process = subprocess.Popen([program, "-c", str(config)])
-        until = time.monotonic() + START_S
-        while not self._answers():
-            assert self._process.poll() is None, "mosquitto ended"
-            assert time.monotonic() < until, "mosquitto does not answer"
+        self._process = started([mosquitto, "-c", str(config)], self.port)
 
-    def _answers(self) -> bool:
-        try:
-            socket.create_connection(("127.0.0.1", self.port), timeout=0.2).close()
-        except OSError:
-            return False
-        return True
+    def close(self) -> None:
+        """End it."""
+        self._process.terminate()
+        self._process.wait(timeout=10)
+
+
+class RunningRedis:
+    """A Redis that has on disk what it acknowledged; ``url`` is where it listens."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self.port = free_port()
+        self.url = f"redis://127.0.0.1:{self.port}"
+        disk = ["--dir", str(folder), "--save", "", "--appendonly", "yes", "--appendfsync", "always"]
+        listen = ["--bind", "127.0.0.1", "--port", str(self.port)]
+        self._command = [program("redis-server", "redis-server"), *listen, *disk, *options]
+        self._process = started(self._command, self.port)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._process.kill()
+        self._process.wait(timeout=10)
+
+    def start(self) -> None:
+        """Start it again, with what it had."""
+        self._process = started(self._command, self.port)
 
     def close(self) -> None:
         """End it."""

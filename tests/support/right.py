@@ -195,6 +195,14 @@ def right_messages(model: str, held: Queries, answered: str, number: int) -> dic
         "Adjudicate": [
             query_pb2.AdjudicateRequest(name=f"{of}/instances/row-1", labeller=LABELLER, label=label)
         ],
+        "MarkGold": [
+            query_pb2.MarkGoldRequest(
+                model=of,
+                labeller=LABELLER,
+                labels=[query_pb2.GoldLabel(instance_id="row-1", label=label, comment="known")],
+            )
+        ],
+        "ListGold": [query_pb2.ListGoldRequest(model=of)],
         "GetAgreement": [query_pb2.GetAgreementRequest(model=of)],
         "ListExamples": [instance_pb2.ListExamplesRequest(model=of)],
     }

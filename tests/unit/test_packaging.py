@@ -285,3 +285,20 @@ def test_extras_that_messages_and_pages_advise_exist() -> None:
     }
     assert len(advised) > 20
     assert not {each for each in advised if each[1] not in project["optional-dependencies"]}
+
+
+def test_the_version_is_written_once_and_heads_the_changelog() -> None:
+    """In pyproject.toml; what was measured names the version that it was measured with."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert importlib.metadata.version(DISTRIBUTION) == version, "install again: make tests"
+    alone = rf"(?<![\w.=-]){re.escape(version)}(?![\w.-])"
+    found = subprocess.run(
+        ["git", "grep", "-lIP", alone], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    naming = set(found.stdout.splitlines())
+    assert naming - {"bench/RESULTS.md"} == {"pyproject.toml", "CHANGELOG.md"}
+    headings = re.findall(
+        r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert [name for name, _ in headings[:2]] == ["Unreleased", version]
+    assert headings[1][1], "a release has a date"

@@ -3,7 +3,7 @@
 A set holds the classes whose score ``1 - theta_c`` is at most a threshold. The threshold is the quantile of the scores
 of rows whose label is known, with the correction for a finite number of them (theory §10.8).
 
-Sources: Vovk, Gammerman and Shafer, Learneric learning in a random world, 2005; Sadinle, Lei and Wasserman, Least
+Sources: Vovk, Gammerman and Shafer, Algorithmic learning in a random world, 2005; Sadinle, Lei and Wasserman, Least
 ambiguous set-valued classifiers with bounded error levels, JASA 114, 2019; for uncertain labels Angelopoulos et al.,
 Conformal risk control, ICLR 2024; for streams that change Gibbs and Candès, Adaptive conformal inference under
 distribution shift, NeurIPS 2021.

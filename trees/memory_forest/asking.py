@@ -39,6 +39,8 @@ class ChosenRow:
         The candidates that were looked at.
     scores
         Theirs; minus infinity of those that were chosen before.
+    score
+        Its own.
     stands_for
         Unlabelled rows that are nearer to it than to any labelled row or earlier query, in a large log estimated.
     """
@@ -46,6 +48,7 @@ class ChosenRow:
     row: int
     pool: Ints
     scores: Floats
+    score: float
     stands_for: int
 
 
@@ -81,7 +84,7 @@ def choose_rows(
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
         score = COVER * cover.gain_shares() + (first if by_cover else worths)
         chosen = int((score >= score.max() - SCORE_TIE).argmax())
-        yield ChosenRow(int(pool[chosen]), pool, score, cover.stands_for(chosen))
+        yield ChosenRow(int(pool[chosen]), pool, score, float(score[chosen]), cover.stands_for(chosen))
         first[chosen] = worths[chosen] = -np.inf
         cover.mark_asked(chosen)
 
@@ -134,7 +137,7 @@ class Coverage:
         if forest.distances is None or not forest.distances.book.is_same(evidence.book):
             forest.distances = DistanceCache(evidence.book, rows, codes)
         forest.distances.follow_rows(rows, codes)
-        self._far = forest.distances.candidate_distances(pool, codes)
+        self._far, self._lines = forest.distances.candidate_distances(pool, codes)
         held = remembered_rows(forest)
         known = [sample_rows(np.sort(np.append(labelled, refused)), KNOWN * most) for labelled, _ in held]
         near = np.zeros(len(rows))
@@ -150,13 +153,14 @@ class Coverage:
 
     def gain_shares(self) -> Floats:
         """Return what each candidate brings, as a share of the most that one can bring; one that is asked brings 0."""
-        return np.asarray(self._gains / max(1, int(self._gains.max())))
+        gains = self._gains[self._lines]
+        return np.asarray(gains / max(1, int(gains.max())))
 
     def stands_for(self, candidate: int) -> int:
         """Return the number of unlabelled rows nearer to a candidate than to any row labelled or asked about before."""
-        nearer = self._untold & (self._far[candidate] < self._near)
+        nearer = self._untold & (self._far[self._lines[candidate]] < self._near)
         return max(1, round(int(nearer.sum()) * self._each))
 
     def mark_asked(self, candidate: int) -> None:
         """Take a candidate that is asked about; the gains of others fall for rows that it is nearest to."""
-        take_candidate(self._far, self._near, self._gains, candidate)
+        take_candidate(self._far, self._near, self._gains, int(self._lines[candidate]))

@@ -7,7 +7,6 @@ draw is a keyed hash of the seed, the member, the row and the attribute.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -108,13 +107,7 @@ def _draw(keys: Keys, before: Floats, ranges: tuple[Range, ...]) -> Floats:
     ends, place = np.array(ranges), chance * len(ranges)
     which = place.astype(np.int64)
     low, high = ends[which, 0], ends[which, 1]
-    half: Floats = low / 2 + (place - which) * (
-        high / 2 - low / 2
-    )  # high - low may be beyond the largest number
+    # By halves: high - low may be beyond the largest number.
+    half: Floats = low / 2 + (place - which) * (high / 2 - low / 2)
     anywhere: Floats = np.clip(2 * half, low, high)
     return anywhere
-
-
-def shifted(parts: Mapping[tuple[int, int], tuple[Range, ...]], by: int) -> Parts:
-    """Return uncertain values whose rows are counted from elsewhere."""
-    return {(row + by, k): ranges for (row, k), ranges in parts.items()}

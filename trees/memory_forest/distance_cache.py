@@ -56,8 +56,11 @@ class DistanceCache:
         ]
         self._rows, self._others = rows, ordered_codes(codes[rows], self._bins)
 
-    def candidate_distances(self, candidates: Ints, codes: Codes) -> Distances:
-        """Return the distances (n, m) of candidates (n,) from the rows; `codes` are of all rows."""
+    def candidate_distances(self, candidates: Ints, codes: Codes) -> tuple[Distances, Ints]:
+        """Return distances (lines, m) of all candidates so far from the rows, and the lines (n,) of these candidates.
+
+        They are read only, and good until the next call. `codes` are of all rows.
+        """
         fresh = np.setdiff1d(candidates, self._candidates)
         if fresh.size:
             more = distances(ordered_codes(codes[fresh], self._bins), self._others, self._bins)
@@ -68,8 +71,7 @@ class DistanceCache:
                 self._far = np.concatenate([self._far, more[free.size :]])
                 self._candidates = np.append(self._candidates, fresh[free.size :])
         order = np.argsort(self._candidates)
-        lines = order[np.searchsorted(self._candidates, candidates, sorter=order)]
-        return self._far[lines]
+        return self._far, order[np.searchsorted(self._candidates, candidates, sorter=order)]
 
     def group_distances(self, groups: Sequence[Ints], codes: Codes) -> list[Ints]:
         """Return the distance (m,) of each row from the nearest row of each group, numbers of known rows; read only.

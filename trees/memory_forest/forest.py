@@ -18,7 +18,7 @@ from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.calibrating import FEW, FoldedRows, ScoredRows
 from quercus.trees.memory_forest.codes import Codes
-from quercus.trees.memory_forest.completions import Completions, shifted
+from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
@@ -90,7 +90,8 @@ class MemoryForest:
             return
         if parts and self.evidence.completions is None:
             self.evidence.completions = Completions(self.seed, self.trees)
-        parts = shifted(parts, len(self.evidence))
+        first = len(self.evidence)
+        parts = {(first + row, k): ranges for (row, k), ranges in parts.items()}
         informed = np.flatnonzero(kinds >= 0)
         labelled, taken = len(self.evidence.labelled), 0
         for boundary in self.recent.block_boundaries(labelled, len(informed)):
@@ -208,10 +209,9 @@ class MemoryForest:
 
     def disagreement(self, rows: Ints, mean: Floats) -> Floats:
         """Return the mean total variation of the members from the mean estimate of rows of the log: (m,) in [0, 1]."""
-        members, (values, codes) = self.members(), self._columns_of(rows)
-        return members.mean_of(
-            values, self.weights, lambda theta: 0.5 * np.abs(theta - mean).sum(axis=1), codes
-        )
+        theta = self.members().member_estimates(*self._columns_of(rows))
+        apart = 0.5 * np.abs(theta - mean).sum(axis=2)
+        return np.asarray((self.weights[: len(apart), np.newaxis] * apart).sum(axis=0))
 
     def doubt_of_rows(self, rows: Ints, theta: Floats) -> Doubt:
         """Return the doubt about rows of the log (m,), whose mean estimate is `theta` (m, l)."""

@@ -1,6 +1,6 @@
 """The members of a forest at one moment, and their predictions (theory §10.1, §10.3)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -203,25 +203,17 @@ class Members:
             grove.add_overlaps(codes, self.book.named, share, sums)
         return sums
 
-    def mean_of(
-        self, values: Floats, weights: Floats, what: Callable[[Floats], Floats], codes: Codes | None = None
-    ) -> Floats:
-        """Return the mean, by `weights`, of what `what` makes of each member's estimates (m, l) of rows (m, K).
-
-        `codes` are those of the rows, where they are known.
-        """
-        mean = np.zeros(len(values))
-        if not self.groves:
-            return mean
-        codes = self.book.codes(values) if codes is None else codes
-        for m, weight in enumerate(weights[: self.tree_count]):
-            grove, predicted = self.groves[m % len(self.groves)], np.zeros((len(values), 1, self.size))
-            alone = (np.arange(len(grove)) == m // len(self.groves)).astype(np.float64)
-            grove.add_opinions(codes, self.book.named, alone, 1.0, predicted)
-            mean += weight * what(predicted[:, 0])
-        for each, weight in zip(self.bayes, weights[self.tree_count :], strict=True):
-            mean += weight * what(each.theta(values))
-        return mean
+    def member_estimates(self, values: Floats, codes: Codes) -> Floats:
+        """Return the estimate of each member for rows (m, K), whose codes are known: (members, m, l)."""
+        trees, m = self.tree_count, len(values)
+        estimates = np.zeros((trees + len(self.bayes), m, self.size))
+        for step, grove in enumerate(self.groves):
+            apart = np.zeros((len(grove) * m, 1, self.size))
+            grove.add_opinions(codes, self.book.named, np.ones(len(grove)), 1.0, apart)
+            estimates[step : trees : len(self.groves)] = apart.reshape(len(grove), m, self.size)
+        for place, each in enumerate(self.bayes, trees):
+            estimates[place] = each.theta(values)
+        return estimates
 
     def memory_estimates(self, values: Floats, codes: Codes | None = None) -> Floats:
         """Return the estimate of each memory for rows, the mean of its members' estimates: (memories, m, l).

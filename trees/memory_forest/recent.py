@@ -119,7 +119,7 @@ class JudgedBlock:
 
     @classmethod
     def of(cls, judges: Members, block: EndedBlock, waiting: WaitingRows | None = None) -> "JudgedBlock":
-        """Return a block as its judges see it; rows that waited are of matter to `at_arrival` alone."""
+        """Return a block as its judges see it; rows that waited change `at_arrival` alone."""
         theta = judges.memory_estimates(block.values)
         at_arrival, rows, asked = theta, block.rows, block.asked
         if waiting is not None and (known := np.flatnonzero(np.isin(rows, waiting.rows) & ~asked)).size:
@@ -145,6 +145,7 @@ class RecentScores:
         self._ended: deque[EndedBlock] = deque(maxlen=BLOCKS + 1)
         self._judges: Members | None = judges  # before the oldest ended block; None where nobody knows
         self._judged: deque[JudgedBlock] = deque(maxlen=BLOCKS)  # the blocks of the scores
+        self._accuracy: list[AccuracyBlock] = []  # of these, as far as somebody looked
         self._begun = 0
         self.since = 0  # rows in the log when the judges were grown
         self.waiting = WaitingRows.none(judges.size)
@@ -229,6 +230,7 @@ class RecentScores:
             self.since = block.end.count
             self._ended.popleft()
             if judged is not None:
+                self._accuracy = []
                 self._judged.append(judged)
                 self._scores.append(_scores_of(judged.theta, judged.contours))
 
@@ -239,8 +241,9 @@ class RecentScores:
         log, regardless of looks. Rows that were labelled before any member was grown do not count: they were never
         predicted. `now` is the moment up to which the scores are.
         """
-        blocks = [self.early.accuracy(now)]
-        blocks += [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
+        if len(self._accuracy) < len(self._judged):
+            self._accuracy = [self._accuracy_of(judged, before) for before, judged in enumerate(self._judged)]
+        blocks = [self.early.accuracy(now), *self._accuracy]
         if self._judges is not None and len(now.labelled) > self._begun:
             begun = JudgedBlock.of(self._judges, EndedBlock(self._begun, now))
             blocks.append(self._accuracy_of(begun, len(self._scores)))

@@ -99,14 +99,13 @@ class _ActiveTreeReasons:
 
     def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
-        score = float(choice.scores[np.flatnonzero(choice.pool == choice.row)[0]])
         row = self._desk.row_of(choice.row)
         leaf = int(self._leaves.of[row])
         if leaf not in self._of_leaf:
             self._of_leaf[leaf] = self._query_of_leaf(leaf, row)
         found, facts = self._of_leaf[leaf]
         reason = replace(reason, facts=(*reason.facts, *facts)) if facts else reason
-        return replace(found, instance=row, score=score, reason=reason)
+        return replace(found, instance=row, score=choice.score, reason=reason)
 
     def _query_of_leaf(self, leaf: int, row: int) -> tuple[Query, tuple[Fact, ...]]:
         """Return the query about a row of a leaf as it is about any, and the facts that it adds to the reason."""

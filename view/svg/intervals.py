@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 WIDTH = 100
+MOST_BARS: Final = 10
+"""Classes whose bars are all shown at once."""
+FOREMOST: Final = 5
+"""Classes whose bars are shown at once where there are more."""
+Bar = tuple[str, float, float, float, str]
+"""A class with its estimate, belief and plausibility, and their picture."""
 
 
 def interval_bar(lower: float, upper: float, least: float, most: float) -> str:
@@ -36,7 +43,22 @@ def interval_bars(rows: Sequence[tuple[str, float, float]]) -> list[tuple[str, f
 
 def share_bars(
     classes: Sequence[str], theta: Iterable[float], belief: Iterable[float], plausibility: Iterable[float]
-) -> list[tuple[str, float, float, float, str]]:
+) -> list[Bar]:
     """Return for each class its name, estimate, belief and plausibility, and the picture of these two."""
     rows = zip(classes, theta, belief, plausibility, strict=True)
     return [(name, share, low, high, interval_bar(low, high, 0.0, 1.0)) for name, share, low, high in rows]
+
+
+def fold_bars(bars: Sequence[Bar]) -> tuple[Sequence[Bar], Sequence[Bar]]:
+    """Return the bars of classes to show at once, and the folded ones: of many, the likeliest come first.
+
+    Examples
+    --------
+    >>> bars = share_bars("abcdefghijkl", [0.0, 0.1, 0.0, 0.9] + [0.0] * 8, [0.0] * 12, [1.0] * 12)
+    >>> ["".join(name for name, *_ in part) for part in fold_bars(bars)], fold_bars(bars[:4]) == (bars[:4], [])
+    (['dbace', 'fghijkl'], True)
+    """
+    if len(bars) <= MOST_BARS:
+        return bars, []
+    foremost = sorted(bars, key=lambda bar: -bar[1])[:FOREMOST]  # a stable sort
+    return foremost, [bar for bar in bars if bar not in foremost]

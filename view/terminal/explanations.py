@@ -26,7 +26,7 @@ def explanation_page(explanation: RowExplanation, nominal: Collection[str]) -> R
     classes = explanation.classes
 
     def said(word: str, prediction: RowPrediction) -> list[RenderableType]:
-        when = f"{word}, after event {prediction.as_of:,} of {moment_text(prediction.at)}"
+        when = f"{word}, after event {prediction.as_of:,} of {moment_text(prediction.at)} UTC"
         path = conditions_of(prediction, nominal)
         return [
             Text(f"{when}: {prediction_text(prediction, classes)}"),
@@ -40,25 +40,32 @@ def explanation_page(explanation: RowExplanation, nominal: Collection[str]) -> R
         Text(changes_head(explanation)),
     ]
     if explanation.changes:
-        table = Table("event", "when (UTC)", box=None, pad_edge=False)
-        for title in ("what came", "what the model said from then on"):
-            table.add_column(title, overflow="fold")
+        table = _list_of("event")
         for change, cause, effect in changes_in(explanation, nominal):
-            number = str(change.sequence)
-            table.add_row(number, moment_text(change.after.at), Text(cause), Text(effect))
+            when = moment_text(change.after.at)
+            table.add_row(str(change.sequence), when, Text.assemble(cause, "\n", (effect, "dim")))
         parts.append(table)
     if explanation.answers:
-        table = Table("answer", "when (UTC)", box=None, pad_edge=False)
-        for title in ("labeller", "label", "the model just before", ""):
-            table.add_column(title, overflow="fold")
+        table = _list_of("answer")
         for each in explanation.answers:
             answer, before = each.answer, each.before
-            remarks = [*remarks_on(answer), seen_text(answer.shown, classes), answer.comment]
-            table.add_row(
-                str(answer.number), moment_text(answer.at), Text(answer.labeller), Text(answer_text(answer)),
-                Text("" if before is None else prediction_text(before, classes)),
-                Text(", ".join(filter(None, remarks))),
-            )  # fmt: skip
+            comment = f"“{answer.comment}”" if answer.comment else ""
+            held = "" if before is None else f"the model said {prediction_text(before, classes)} before"
+            remarks = [*remarks_on(answer), seen_text(answer.shown, classes), comment, held]
+            told = ", ".join(filter(None, remarks))
+            what = Text(f"{answer.labeller}: {answer_text(answer)}")
+            if told:
+                what.append(f"\n{told}", "dim")
+            table.add_row(str(answer.number), moment_text(answer.at), what)
         parts += [Text(), Text("Answers about this row"), table]
     notes = [BESIDE] * explanation.beside + [SEARCHED] * (not explanation.complete)
     return Group(*parts, *(Text(note, style="dim") for note in notes))
+
+
+def _list_of(numbered: str) -> Table:
+    """Return a table of numbered things with their times; each has a line, and what follows from it below."""
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(numbered, justify="right", no_wrap=True)
+    table.add_column("when (UTC)", no_wrap=True, style="dim")
+    table.add_column("what", overflow="fold")
+    return table

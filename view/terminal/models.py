@@ -10,11 +10,12 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from quercus.client import plugins
-from quercus.client.results import Labeller, Model
+from quercus.client.results import GoldQuestion, Labeller, Model
 from quercus.specification.model import Specification
 from quercus.specification.parameter import parameters_of
+from quercus.view.answers import moment_text
 from quercus.view.confusion import ConfusionTable, confusion_table
-from quercus.view.learning import all_cells, curve_points, fit_curve, needed_rows, now_text
+from quercus.view.learning import all_cells, curve_points, fallen_text, fit_curve, needed_rows, now_text
 from quercus.view.models import (
     ASKED_ARE_HARDEST,
     accuracy_line,
@@ -23,11 +24,12 @@ from quercus.view.models import (
     deviation_text,
     drift_texts,
     extension_texts,
+    gold_text,
     number_rows,
     state_text,
 )
 
-COUNT_COLUMNS: Final = ("answered", "refused", "held")
+COUNT_COLUMNS: Final = ("answered", "stated", "refused", "held")
 RARE_COUNTS: Final = ("skipped", "postponed", "expired", "corrected", "undone")
 
 
@@ -109,8 +111,10 @@ def _model_rows(model: Model) -> Iterator[tuple[str, str]]:
         yield "changed", text
     if model.accuracy is not None and model.queries_answered:
         yield "", f"({ASKED_ARE_HARDEST})"
-    curve = fit_curve(curve_points(model.accuracy))
-    if curve is not None:
+    points = curve_points(model.accuracy)
+    if model.drift is not None and model.drift.accuracy is not None:
+        yield "", fallen_text(points)
+    elif (curve := fit_curve(points)) is not None:
         yield "", now_text(curve)
         for accuracy, text in needed_rows(curve, None):
             yield f"for {accuracy} right", text
@@ -123,16 +127,31 @@ def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
     """Return the common counts of labellers in 60 columns, and rare ones in words below."""
     table = Table(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
-    for head in (*COUNT_COLUMNS, "agree", "reliable", "median"):
+    tried = any(each.gold_answered for each in statistics)
+    columns = [name for name in COUNT_COLUMNS if name != "stated" or any(each.stated for each in statistics)]
+    for head in (*columns, "agree", "reliable", *(["gold"] if tried else []), "median"):
         table.add_column(head, justify="right", no_wrap=True)
     lines: list[Text] = []
     for each in statistics:
-        counts = [f"{getattr(each, name):,}" for name in COUNT_COLUMNS]
+        counts = [f"{getattr(each, name):,}" for name in columns]
         agreement = deviation_text(each.agreement, each.agreement_deviation)
         reliability = deviation_text(each.reliability, each.reliability_deviation)
         shares = [text.replace("0.", ".").replace(" ", "") for text in (agreement, reliability)]
+        shares += [gold_text(each)] if tried else []
         table.add_row(each.name, *counts, *shares, "–" if each.median_s is None else f"{each.median_s:.1f} s")
         rare = [f"{getattr(each, name):,} {name}" for name in RARE_COUNTS if getattr(each, name)]
         if rare:
             lines.append(Text(f"{each.name}: also {', '.join(rare)}", style="dim"))
     return Group(table, *([Text(), *lines] if lines else []))
+
+
+def gold_table(questions: Sequence[GoldQuestion]) -> Table:
+    """Return a line for each gold question: its answer, who marked it, and how it was answered."""
+    table = Table("row", "answer", box=None, pad_edge=False)
+    table.add_column("right", justify="right")
+    for title in ("marked by", "when (UTC)", ""):
+        table.add_column(title)
+    for each in questions:
+        right = f"{each.right:,} of {each.answered:,}" if each.answered else "–"
+        table.add_row(each.instance, each.text, right, each.labeller, moment_text(each.at), each.comment)
+    return table

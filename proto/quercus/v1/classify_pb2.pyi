@@ -231,8 +231,8 @@ Global___Doubt: _TypeAlias = Doubt  # noqa: Y015
 
 @_typing.final
 class PredictionSets(_message.Message):
-    """Prediction sets of stated coverage, by conformal prediction: a set has the classes whose probability is at least a
-    threshold, which so many of the labels that came after their prediction reach. It always has the likeliest class.
+    """Prediction sets of stated coverage, by conformal prediction: a set has every class whose probability is at least a
+    threshold, which the stated share of the labels that came after their prediction reached. It always has the likeliest class.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

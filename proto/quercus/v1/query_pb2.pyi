@@ -112,6 +112,8 @@ class _AnswerKindEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerKind
     """Takes a statement back; without a label."""
     ANSWER_KIND_ADJUDICATED: _AnswerKind.ValueType  # 7
     """Decides between the labellers of the instance (Adjudicate)."""
+    ANSWER_KIND_MARKED: _AnswerKind.ValueType  # 8
+    """Makes the instance a gold question (MarkGold)."""
 
 class AnswerKind(_AnswerKind, metaclass=_AnswerKindEnumTypeWrapper): ...
 
@@ -129,6 +131,8 @@ ANSWER_KIND_RETRACTED: AnswerKind.ValueType  # 6
 """Takes a statement back; without a label."""
 ANSWER_KIND_ADJUDICATED: AnswerKind.ValueType  # 7
 """Decides between the labellers of the instance (Adjudicate)."""
+ANSWER_KIND_MARKED: AnswerKind.ValueType  # 8
+"""Makes the instance a gold question (MarkGold)."""
 Global___AnswerKind: _TypeAlias = AnswerKind  # noqa: Y015
 
 class _AnswerState:
@@ -148,6 +152,10 @@ class _AnswerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerSta
     """It was taken back."""
     ANSWER_STATE_EMPTY: _AnswerState.ValueType  # 5
     """It has no label: a refusal or a taking back."""
+    ANSWER_STATE_GOLD: _AnswerState.ValueType  # 6
+    """It answers a gold question: it tells how reliable its labeller is, and is no evidence of the instance. A caller with only
+    the labeller role never sees it.
+    """
 
 class AnswerState(_AnswerState, metaclass=_AnswerStateEnumTypeWrapper):
     """The state of an answer."""
@@ -163,6 +171,10 @@ ANSWER_STATE_UNDONE: AnswerState.ValueType  # 4
 """It was taken back."""
 ANSWER_STATE_EMPTY: AnswerState.ValueType  # 5
 """It has no label: a refusal or a taking back."""
+ANSWER_STATE_GOLD: AnswerState.ValueType  # 6
+"""It answers a gold question: it tells how reliable its labeller is, and is no evidence of the instance. A caller with only
+the labeller role never sees it.
+"""
 Global___AnswerState: _TypeAlias = AnswerState  # noqa: Y015
 
 class _CorrectionPermission:
@@ -1732,11 +1744,12 @@ class Answer(_message.Message):
     """Name of the labeller."""
     kind: Global___AnswerKind.ValueType
     """The action: `answered`, `refused`, `corrected`, `undone`; without a query `stated` and `retracted`;
-    `adjudicated`: it decides between the labellers of the instance, and overrules them.
+    `adjudicated`: it decides between the labellers of the instance, and overrules them; `marked`: it makes the instance a gold
+    question.
     """
     state: Global___AnswerState.ValueType
-    """The current state: it `counts`, is `pending` until its query has all its answers, was `replaced` or `undone`; or it has no
-    label (`empty`).
+    """The current state: it `counts`, is `pending` until its query has all its answers, was `replaced` or `undone`; it has no label
+    (`empty`); or it answers a gold question (`gold`), and is no evidence.
     """
     text: _builtins.str
     """The label in words: a class, a set `a|b`, plausibilities `a:1 b:0.4`, masses `{a|b}:0.7 {a}:0.3`, `?` for nothing; empty
@@ -1860,7 +1873,7 @@ class ListDisputesRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     page_size: _builtins.int
-    """At most 1,000; 0 means 100. A page may have fewer, or none, and others follow it all the same."""
+    """At most 1,000; 0 means 100. A page may have fewer, or none, although more follow."""
     page_token: _builtins.str
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2121,6 +2134,197 @@ class AdjudicateResponse(_message.Message):
 Global___AdjudicateResponse: _TypeAlias = AdjudicateResponse  # noqa: Y015
 
 @_typing.final
+class GoldLabel(_message.Message):
+    """The right answer to a gold question."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    RETRACT_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    instance_id: _builtins.str
+    retract: _builtins.bool
+    """The row is no gold question any more. Without a label."""
+    comment: _builtins.str
+    """At most 2,000 characters."""
+    @_builtins.property
+    def label(self) -> _values_pb2.Label:
+        """What holds. It names a class, or several."""
+
+    def __init__(
+        self,
+        *,
+        instance_id: _builtins.str = ...,
+        label: _values_pb2.Label | None = ...,
+        retract: _builtins.bool = ...,
+        comment: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["label", b"label"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["comment", b"comment", "instance_id", b"instance_id", "label", b"label", "retract", b"retract"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GoldLabel: _TypeAlias = GoldLabel  # noqa: Y015
+
+@_typing.final
+class MarkGoldRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    LABELS_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    labeller: _builtins.str
+    """Who marks them; 1 to 100 characters. With tokens: the token's name."""
+    @_builtins.property
+    def labels(self) -> _containers.RepeatedCompositeFieldContainer[Global___GoldLabel]:
+        """1 to 1,000. A model has at most 1,000 gold questions."""
+
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+        labels: _abc.Iterable[Global___GoldLabel] | None = ...,
+        labeller: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["labeller", b"labeller", "labels", b"labels", "model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MarkGoldRequest: _TypeAlias = MarkGoldRequest  # noqa: Y015
+
+@_typing.final
+class MarkGoldResponse(_message.Message):
+    """Committed marks."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMITTED_SEQUENCE_FIELD_NUMBER: _builtins.int
+    STORED_FIELD_NUMBER: _builtins.int
+    KNOWN_FIELD_NUMBER: _builtins.int
+    MODEL_UID_FIELD_NUMBER: _builtins.int
+    committed_sequence: _builtins.int
+    """Newest committed sequence number of the model after them."""
+    stored: _builtins.int
+    """Marks that were made or taken back."""
+    known: _builtins.int
+    """Marks that stood already."""
+    model_uid: _builtins.str
+    """Uid of the model whose log has them."""
+    def __init__(
+        self,
+        *,
+        committed_sequence: _builtins.int = ...,
+        stored: _builtins.int = ...,
+        known: _builtins.int = ...,
+        model_uid: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["committed_sequence", b"committed_sequence", "known", b"known", "model_uid", b"model_uid", "stored", b"stored"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MarkGoldResponse: _TypeAlias = MarkGoldResponse  # noqa: Y015
+
+@_typing.final
+class ListGoldRequest(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """models/{model}"""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGoldRequest: _TypeAlias = ListGoldRequest  # noqa: Y015
+
+@_typing.final
+class ListGoldResponse(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    QUESTIONS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def questions(self) -> _containers.RepeatedCompositeFieldContainer[Global___GoldQuestion]:
+        """In the order in which the rows came."""
+
+    def __init__(
+        self,
+        *,
+        questions: _abc.Iterable[Global___GoldQuestion] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["questions", b"questions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListGoldResponse: _TypeAlias = ListGoldResponse  # noqa: Y015
+
+@_typing.final
+class GoldQuestion(_message.Message):
+    """A row whose class is known, by which labellers are tried."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    LABELLER_FIELD_NUMBER: _builtins.int
+    CREATE_TIME_FIELD_NUMBER: _builtins.int
+    COMMENT_FIELD_NUMBER: _builtins.int
+    ANSWERED_FIELD_NUMBER: _builtins.int
+    RIGHT_FIELD_NUMBER: _builtins.int
+    instance: _builtins.str
+    """Id of the row.
+    models/{model}/instances/{id}, with the id percent-encoded: %2F for /
+    """
+    text: _builtins.str
+    """The right answer in words, as in `Answer`."""
+    labeller: _builtins.str
+    """Who marked it."""
+    comment: _builtins.str
+    """Comment of whoever marked it."""
+    answered: _builtins.int
+    """Number of labellers whose answer stands and names a class."""
+    right: _builtins.int
+    """Those whose most plausible classes are all right."""
+    @_builtins.property
+    def create_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was marked (UTC)."""
+
+    def __init__(
+        self,
+        *,
+        instance: _builtins.str = ...,
+        text: _builtins.str = ...,
+        labeller: _builtins.str = ...,
+        create_time: _timestamp_pb2.Timestamp | None = ...,
+        comment: _builtins.str = ...,
+        answered: _builtins.int = ...,
+        right: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered", b"answered", "comment", b"comment", "create_time", b"create_time", "instance", b"instance", "labeller", b"labeller", "right", b"right", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GoldQuestion: _TypeAlias = GoldQuestion  # noqa: Y015
+
+@_typing.final
 class GetAgreementRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2173,11 +2377,11 @@ class Agreement(_message.Message):
     """Whether there are more labels than the 20,000 newest that were counted."""
     @_builtins.property
     def pairs(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerPair]:
-        """Pairs of labellers, those with the most rows first; at most 1,000."""
+        """Pairs among the 200 labellers with the most labels, those with the most rows first; at most 1,000."""
 
     @_builtins.property
     def confusions(self) -> _containers.RepeatedCompositeFieldContainer[Global___LabellerConfusion]:
-        """What each labeller names, against what holds; in order of name, at most 200."""
+        """What each of these labellers names, against what holds; in order of name."""
 
     def __init__(
         self,
@@ -2332,6 +2536,10 @@ class LabellerStatistics(_message.Message):
     STATED_FIELD_NUMBER: _builtins.int
     AGREEMENT_DEVIATION_FIELD_NUMBER: _builtins.int
     RELIABILITY_DEVIATION_FIELD_NUMBER: _builtins.int
+    GOLD_ANSWERED_FIELD_NUMBER: _builtins.int
+    GOLD_RIGHT_FIELD_NUMBER: _builtins.int
+    GOLD_LOWER_FIELD_NUMBER: _builtins.int
+    GOLD_UPPER_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the labeller."""
     answered: _builtins.int
@@ -2364,6 +2572,13 @@ class LabellerStatistics(_message.Message):
     """Standard deviation of the agreement; absent if that is."""
     reliability_deviation: _builtins.float
     """Standard deviation of the reliability; absent if that is."""
+    gold_answered: _builtins.int
+    """Gold questions that this labeller answered: the answers stand, and name a class."""
+    gold_right: _builtins.int
+    """Those that were answered right: the most plausible classes are all among those of the mark."""
+    gold_lower: _builtins.float
+    """Wilson's interval of the share of right answers, at confidence 0.9; absent without such answers."""
+    gold_upper: _builtins.float
     @_builtins.property
     def median(self) -> _duration_pb2.Duration:
         """Median time of the newest 1,000 answers; absent without answers."""
@@ -2386,15 +2601,23 @@ class LabellerStatistics(_message.Message):
         stated: _builtins.int = ...,
         agreement_deviation: _builtins.float | None = ...,
         reliability_deviation: _builtins.float | None = ...,
+        gold_answered: _builtins.int = ...,
+        gold_right: _builtins.int = ...,
+        gold_lower: _builtins.float | None = ...,
+        gold_upper: _builtins.float | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_median", b"_median", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "median", b"median", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_gold_lower", b"_gold_lower", "_gold_upper", b"_gold_upper", "_median", b"_median", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "gold_lower", b"gold_lower", "gold_upper", b"gold_upper", "median", b"median", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_median", b"_median", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "held", b"held", "median", b"median", "name", b"name", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_agreement", b"_agreement", "_agreement_deviation", b"_agreement_deviation", "_gold_lower", b"_gold_lower", "_gold_upper", b"_gold_upper", "_median", b"_median", "_reliability", b"_reliability", "_reliability_deviation", b"_reliability_deviation", "agreement", b"agreement", "agreement_deviation", b"agreement_deviation", "answered", b"answered", "corrected", b"corrected", "expired", b"expired", "gold_answered", b"gold_answered", "gold_lower", b"gold_lower", "gold_right", b"gold_right", "gold_upper", b"gold_upper", "held", b"held", "median", b"median", "name", b"name", "postponed", b"postponed", "refused", b"refused", "reliability", b"reliability", "reliability_deviation", b"reliability_deviation", "skipped", b"skipped", "stated", b"stated", "undone", b"undone"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__agreement: _TypeAlias = _typing.Literal["agreement"]  # noqa: Y015
     _WhichOneofArgType__agreement: _TypeAlias = _typing.Literal["_agreement", b"_agreement"]  # noqa: Y015
     _WhichOneofReturnType__agreement_deviation: _TypeAlias = _typing.Literal["agreement_deviation"]  # noqa: Y015
     _WhichOneofArgType__agreement_deviation: _TypeAlias = _typing.Literal["_agreement_deviation", b"_agreement_deviation"]  # noqa: Y015
+    _WhichOneofReturnType__gold_lower: _TypeAlias = _typing.Literal["gold_lower"]  # noqa: Y015
+    _WhichOneofArgType__gold_lower: _TypeAlias = _typing.Literal["_gold_lower", b"_gold_lower"]  # noqa: Y015
+    _WhichOneofReturnType__gold_upper: _TypeAlias = _typing.Literal["gold_upper"]  # noqa: Y015
+    _WhichOneofArgType__gold_upper: _TypeAlias = _typing.Literal["_gold_upper", b"_gold_upper"]  # noqa: Y015
     _WhichOneofReturnType__median: _TypeAlias = _typing.Literal["median"]  # noqa: Y015
     _WhichOneofArgType__median: _TypeAlias = _typing.Literal["_median", b"_median"]  # noqa: Y015
     _WhichOneofReturnType__reliability: _TypeAlias = _typing.Literal["reliability"]  # noqa: Y015
@@ -2405,6 +2628,10 @@ class LabellerStatistics(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement) -> _WhichOneofReturnType__agreement | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__agreement_deviation) -> _WhichOneofReturnType__agreement_deviation | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gold_lower) -> _WhichOneofReturnType__gold_lower | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__gold_upper) -> _WhichOneofReturnType__gold_upper | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__median) -> _WhichOneofReturnType__median | None: ...
     @_typing.overload
@@ -2431,6 +2658,7 @@ class LabellingPolicy(_message.Message):
     TAGS_FIELD_NUMBER: _builtins.int
     LABELLERS_FIELD_NUMBER: _builtins.int
     COMBINATION_FIELD_NUMBER: _builtins.int
+    GOLD_SHARE_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """models/{model}; in an update it may be empty, and names no other model than the request."""
     answers_per_query: _builtins.int
@@ -2452,6 +2680,10 @@ class LabellingPolicy(_message.Message):
     combination: Global___CombinationRule.ValueType
     """Rule that combines the answers of several labellers: Dempster's (`dempster`, the default), or the cautious one where they may
     have conferred (`cautious`).
+    """
+    gold_share: _builtins.float
+    """Share of the leased queries that are gold questions (MarkGold), while there are any that the labeller has not been asked; in
+    [0, 1], 0 by default.
     """
     @_builtins.property
     def tags(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2477,10 +2709,11 @@ class LabellingPolicy(_message.Message):
         tags: _abc.Iterable[_builtins.str] | None = ...,
         labellers: _abc.Iterable[_builtins.str] | None = ...,
         combination: Global___CombinationRule.ValueType = ...,
+        gold_share: _builtins.float = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "max_conflict", b"max_conflict", "per_hour", b"per_hour", "per_labeller", b"per_labeller"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "combination", b"combination", "corrections", b"corrections", "labellers", b"labellers", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict", "_per_hour", b"_per_hour", "_per_labeller", b"_per_labeller", "answers_per_query", b"answers_per_query", "combination", b"combination", "corrections", b"corrections", "gold_share", b"gold_share", "labellers", b"labellers", "max_conflict", b"max_conflict", "max_held", b"max_held", "model", b"model", "per_hour", b"per_hour", "per_labeller", b"per_labeller", "reliability", b"reliability", "tags", b"tags"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_conflict: _TypeAlias = _typing.Literal["max_conflict"]  # noqa: Y015
     _WhichOneofArgType__max_conflict: _TypeAlias = _typing.Literal["_max_conflict", b"_max_conflict"]  # noqa: Y015

@@ -114,6 +114,16 @@ class QueryServiceStub(object):
                 request_serializer=quercus_dot_v1_dot_query__pb2.AdjudicateRequest.SerializeToString,
                 response_deserializer=quercus_dot_v1_dot_query__pb2.AdjudicateResponse.FromString,
                 _registered_method=True)
+        self.MarkGold = channel.unary_unary(
+                '/quercus.v1.QueryService/MarkGold',
+                request_serializer=quercus_dot_v1_dot_query__pb2.MarkGoldRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_query__pb2.MarkGoldResponse.FromString,
+                _registered_method=True)
+        self.ListGold = channel.unary_unary(
+                '/quercus.v1.QueryService/ListGold',
+                request_serializer=quercus_dot_v1_dot_query__pb2.ListGoldRequest.SerializeToString,
+                response_deserializer=quercus_dot_v1_dot_query__pb2.ListGoldResponse.FromString,
+                _registered_method=True)
         self.GetAgreement = channel.unary_unary(
                 '/quercus.v1.QueryService/GetAgreement',
                 request_serializer=quercus_dot_v1_dot_query__pb2.GetAgreementRequest.SerializeToString,
@@ -232,7 +242,7 @@ class QueryServiceServicer(object):
 
     def ListDisputes(self, request, context):
         """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
-        caller with only the labeller role may call it if the policy lets anyone correct.
+        caller with only the labeller role may call it if the policy lets anyone correct, and this labeller label.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -249,7 +259,23 @@ class QueryServiceServicer(object):
     def Adjudicate(self, request, context):
         """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
         labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
-        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
+        call is idempotent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def MarkGold(self, request, context):
+        """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+        the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListGold(self, request, context):
+        """Returns the gold questions of a model, with how often each was answered right.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -364,6 +390,16 @@ def add_QueryServiceServicer_to_server(servicer, server):
                     servicer.Adjudicate,
                     request_deserializer=quercus_dot_v1_dot_query__pb2.AdjudicateRequest.FromString,
                     response_serializer=quercus_dot_v1_dot_query__pb2.AdjudicateResponse.SerializeToString,
+            ),
+            'MarkGold': grpc.unary_unary_rpc_method_handler(
+                    servicer.MarkGold,
+                    request_deserializer=quercus_dot_v1_dot_query__pb2.MarkGoldRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_query__pb2.MarkGoldResponse.SerializeToString,
+            ),
+            'ListGold': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListGold,
+                    request_deserializer=quercus_dot_v1_dot_query__pb2.ListGoldRequest.FromString,
+                    response_serializer=quercus_dot_v1_dot_query__pb2.ListGoldResponse.SerializeToString,
             ),
             'GetAgreement': grpc.unary_unary_rpc_method_handler(
                     servicer.GetAgreement,
@@ -818,6 +854,60 @@ class QueryService(object):
             '/quercus.v1.QueryService/Adjudicate',
             quercus_dot_v1_dot_query__pb2.AdjudicateRequest.SerializeToString,
             quercus_dot_v1_dot_query__pb2.AdjudicateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MarkGold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/MarkGold',
+            quercus_dot_v1_dot_query__pb2.MarkGoldRequest.SerializeToString,
+            quercus_dot_v1_dot_query__pb2.MarkGoldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListGold(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/quercus.v1.QueryService/ListGold',
+            quercus_dot_v1_dot_query__pb2.ListGoldRequest.SerializeToString,
+            quercus_dot_v1_dot_query__pb2.ListGoldResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -62,7 +62,7 @@ class QueryServiceStub:
     """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
     ListDisputes: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListDisputesRequest, _query_pb2.ListDisputesResponse]
     """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
-    caller with only the labeller role may call it if the policy lets anyone correct.
+    caller with only the labeller role may call it if the policy lets anyone correct, and this labeller label.
     """
     GetDispute: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetDisputeRequest, _query_pb2.Dispute]
     """Returns the labels of all labellers of one instance, in dispute or not, with its values and what was pushed beside it. For
@@ -71,8 +71,15 @@ class QueryServiceStub:
     Adjudicate: _grpc.UnaryUnaryMultiCallable[_query_pb2.AdjudicateRequest, _query_pb2.AdjudicateResponse]
     """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
     labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
-    do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+    do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
+    call is idempotent.
     """
+    MarkGold: _grpc.UnaryUnaryMultiCallable[_query_pb2.MarkGoldRequest, _query_pb2.MarkGoldResponse]
+    """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+    the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+    """
+    ListGold: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListGoldRequest, _query_pb2.ListGoldResponse]
+    """Returns the gold questions of a model, with how often each was answered right."""
     GetAgreement: _grpc.UnaryUnaryMultiCallable[_query_pb2.GetAgreementRequest, _query_pb2.Agreement]
     """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
     ListLabellers: _grpc.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]
@@ -115,7 +122,7 @@ class QueryServiceAsyncStub(QueryServiceStub):
     """Returns the labels of labellers, answers and statements, in words: one item each, in the order of the log."""
     ListDisputes: _aio.UnaryUnaryMultiCallable[_query_pb2.ListDisputesRequest, _query_pb2.ListDisputesResponse]  # type: ignore[assignment]
     """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
-    caller with only the labeller role may call it if the policy lets anyone correct.
+    caller with only the labeller role may call it if the policy lets anyone correct, and this labeller label.
     """
     GetDispute: _aio.UnaryUnaryMultiCallable[_query_pb2.GetDisputeRequest, _query_pb2.Dispute]  # type: ignore[assignment]
     """Returns the labels of all labellers of one instance, in dispute or not, with its values and what was pushed beside it. For
@@ -124,8 +131,15 @@ class QueryServiceAsyncStub(QueryServiceStub):
     Adjudicate: _aio.UnaryUnaryMultiCallable[_query_pb2.AdjudicateRequest, _query_pb2.AdjudicateResponse]  # type: ignore[assignment]
     """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
     labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
-    do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+    do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
+    call is idempotent.
     """
+    MarkGold: _aio.UnaryUnaryMultiCallable[_query_pb2.MarkGoldRequest, _query_pb2.MarkGoldResponse]  # type: ignore[assignment]
+    """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+    the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+    """
+    ListGold: _aio.UnaryUnaryMultiCallable[_query_pb2.ListGoldRequest, _query_pb2.ListGoldResponse]  # type: ignore[assignment]
+    """Returns the gold questions of a model, with how often each was answered right."""
     GetAgreement: _aio.UnaryUnaryMultiCallable[_query_pb2.GetAgreementRequest, _query_pb2.Agreement]  # type: ignore[assignment]
     """Returns how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
     ListLabellers: _aio.UnaryUnaryMultiCallable[_query_pb2.ListLabellersRequest, _query_pb2.ListLabellersResponse]  # type: ignore[assignment]
@@ -249,7 +263,7 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_query_pb2.ListDisputesResponse, _abc.Awaitable[_query_pb2.ListDisputesResponse]]:
         """Lists the instances whose labellers name different classes, in the order in which labels of several labellers first came. A
-        caller with only the labeller role may call it if the policy lets anyone correct.
+        caller with only the labeller role may call it if the policy lets anyone correct, and this labeller label.
         """
 
     @_abc_1.abstractmethod
@@ -270,8 +284,27 @@ class QueryServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_query_pb2.AdjudicateResponse, _abc.Awaitable[_query_pb2.AdjudicateResponse]]:
         """Decides between the labellers of an instance, or takes that back: a new event of the log, which overrules the labels of all
         labellers, earlier and later ones, and changes none. An open query about the instance is withdrawn. A corrector may always
-        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct. The call is idempotent.
+        do so, an operator unless the policy allows nobody to correct, a labeller if it lets anyone correct, and this labeller label. The
+        call is idempotent.
         """
+
+    @_abc_1.abstractmethod
+    def MarkGold(
+        self,
+        request: _query_pb2.MarkGoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.MarkGoldResponse, _abc.Awaitable[_query_pb2.MarkGoldResponse]]:
+        """Makes rows gold questions: their classes are known, and they are mixed among the queries of each labeller at the share that
+        the labelling policy states, to see who answers right. Or takes that back. All or none; the call is idempotent.
+        """
+
+    @_abc_1.abstractmethod
+    def ListGold(
+        self,
+        request: _query_pb2.ListGoldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_query_pb2.ListGoldResponse, _abc.Awaitable[_query_pb2.ListGoldResponse]]:
+        """Returns the gold questions of a model, with how often each was answered right."""
 
     @_abc_1.abstractmethod
     def GetAgreement(

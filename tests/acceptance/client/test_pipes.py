@@ -184,7 +184,7 @@ def test_objects_are_classified_as_objects(server: str, wine: str) -> None:
         ("", "standard input: is empty"),
         ("alcohol,tint\n", "has a header but no rows"),
         ("alcohol\n1\n", "has no column for the model's tint"),
-        ("PAR1", "is packed, or Parquet: unpack it first"),
+        ("PAR1", "is Parquet or Arrow: write it to a file, and name the file"),
     ],
 )
 def test_what_is_no_table_is_refused(server: str, wine: str, given: str, said: str) -> None:

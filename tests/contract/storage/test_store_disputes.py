@@ -3,8 +3,14 @@
 import pytest
 from support import words
 
-from quercus.labelling.disputes import agreement_of, is_disputed
-from quercus.labelling.history import LabelState, known_contour, label_events, labels_by_labeller
+from quercus.labelling.disputes import MOST_LABELLERS, agreement_of, are_in_dispute
+from quercus.labelling.history import (
+    LabelState,
+    known_contour,
+    label_events,
+    labels_by_labeller,
+    standing_labels,
+)
 from quercus.storage import (
     Adjudication,
     Corrections,
@@ -46,7 +52,7 @@ def history(store, place: int):
 
 def disputed(store) -> list[str]:
     found, _ = store.shared_details("m", 0, 100)
-    return [each[0].id for each in found.histories.values() if is_disputed(each, SIZE)]
+    return [each[0].id for each in found.histories.values() if are_in_dispute(standing_labels(each), SIZE)]
 
 
 def states(store, place: int) -> dict[str, LabelState]:
@@ -110,6 +116,14 @@ def test_who_may_decide(said):
                     said.adjudicate("m", "a", given, words.KNOWN)
 
 
+def test_of_all_who_may_correct_only_those_decide_who_may_label(said):
+    said.set_policy("m", Policy(corrections=Corrections.ANYONE, labellers=("bob",)))
+    with pytest.raises(FailedPrecondition, match="ann may not decide between labellers"):
+        said.adjudicate("m", "a", Adjudication("ann", words.C), words.KNOWN)
+    said.adjudicate("m", "a", Adjudication("bob", words.C), words.KNOWN)
+    said.adjudicate("m", "a", Adjudication("ann", words.D, trusted=True), words.KNOWN)
+
+
 def test_what_cannot_be_decided(said):
     committed = said.get_model("m").sequence_committed
     with pytest.raises(FailedPrecondition, match="nobody has labelled it yet"):
@@ -157,6 +171,17 @@ def test_agreement_counts_what_labellers_said_themselves(said):
     by_name = {each.labeller: each.counts for each in found.confusions}
     assert (by_name["ann"][0, 0], by_name["bob"][1, 0], by_name["bob"][3, 3]) == (1, 1, 1)
     assert said.newest_shared("m", 2)[1]
+
+
+def test_pairs_are_those_of_the_labellers_with_the_most_labels(said):
+    """Of many labellers of one row all would be too many: of 20,000 they are 200 million."""
+    crowd = [f"w{k:03}" for k in range(MOST_LABELLERS + 50)]
+    spoken = [Statement("d", name, words.A) for name in crowd]
+    said.state("m", StatementBatch("crowd", spoken), words.KNOWN)
+    found = agreement_of(said.newest_shared("m", 1_000)[0].values(), SIZE)
+    assert (found.alpha_rows, found.alpha_labels) == (4, 6 + len(crowd))
+    assert len(found.pairs) == 1 + (MOST_LABELLERS - 2) * (MOST_LABELLERS - 3) // 2
+    assert [each.labeller for each in found.confusions] == ["ann", "bob", *crowd[: MOST_LABELLERS - 2]]
 
 
 def test_a_decision_is_sound_and_is_not_asked_about_by_an_older_tree(said, helper, store_url):

@@ -84,7 +84,7 @@ def test_whom_the_policy_does_not_name_states_nothing(said):
             said.state("m", mine, known(said), plan)
     assert said.get_model("m").sequence_committed == 3
     acting = replace(mine, permitted=True)
-    assert said.state("m", acting, known(said), planned).stored == 2
+    assert said.state("m", acting, unreadable(said), planned).stored == 2  # as planned
     assert said.state("m", batch("s", ("c", "ann", words.C)), known(said)).stored == 1
 
 

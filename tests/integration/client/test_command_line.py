@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from integration.client.serving import QUERCUS, Serving
-from pyarrow import parquet
+from pyarrow import feather, parquet
 from support.mounts import fill, small_disk
 
 from quercus.cli import label, main, watch
@@ -43,7 +43,7 @@ def test_classify_writes_what_the_name_of_the_file_says(
     """The id stands first in each format; the numbers of rows are those that push gives."""
     asked = ("classify", model.name, str(parts), "--id-column", "part", "-o")
     written = {}
-    for ending in ("csv", "csv.gz", "jsonl", "jsonl.gz", "parquet"):
+    for ending in ("csv", "csv.gz", "jsonl", "jsonl.gz", "parquet", "arrow", "feather"):
         file = written[ending] = parts.parent / f"found.{ending}"
         assert run(monkeypatch, serving, *asked, str(file)) == 0
     plain = written["csv"].read_text()
@@ -60,6 +60,7 @@ def test_classify_writes_what_the_name_of_the_file_says(
         [("id", "s3://b/é.png"), ("row", 1)],
     ]
     table = parquet.read_table(written["parquet"])
+    assert feather.read_table(written["arrow"]) == feather.read_table(written["feather"]) == table
     assert table.column_names == plain.splitlines()[0].split(",")
     kinds = {str(each.type) for each in table.schema if ":" in each.name}
     assert (str(table.schema.field("row").type), kinds) == ("int64", {"double"})
@@ -72,10 +73,11 @@ def test_classify_writes_what_the_name_of_the_file_says(
     [
         (
             ("-o", "found.xlsx"),
-            "found.xlsx: the name must end in .csv, .jsonl (each also with .gz) or .parquet",
+            "found.xlsx: the name must end in .csv, .jsonl (each also with .gz), .parquet, .arrow or .feather",
         ),
         (("-o", "found.csv.bz2"), "must end in .csv"),
         (("-o", "found.parquet.gz"), "Parquet is packed already"),
+        (("-o", "found.feather.gz"), "Arrow is read in place: name the file without .gz"),
         (("-o", "found.parquet", "--format", "csv"), "--format csv contradicts the name found.parquet"),
         (("-o", "found.csv", "--json"), "--format jsonl contradicts the name found.csv"),
         (("--format", "parquet"), "--format parquet needs a file: -o FILE"),

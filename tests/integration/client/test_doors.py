@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from integration.client.serving import Serving
+from pyarrow import feather
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification
-from quercus.client.bridges.mqtt_messages import MessageFormat
+from quercus.client.bridges.messages import MessageFormat
 from quercus.estimators.columns import FittedColumns
 from quercus.files import open_table
 from quercus.files.schema import Binding
@@ -67,7 +68,7 @@ def messages() -> list[dict[str, Any]]:
         b'{"on": null, "code": null, "hue": "?"}',
         b'{"on": "True", "code": "101", "hue": "n\\u00e9e", "at": "1970-01-02 00:00"}',
     ]
-    return [dict(row.values) for each in said for row in MessageFormat().rows("t", each)]
+    return [dict(row.values) for each in said for row in MessageFormat().rows(each, "m")]
 
 
 DOORS: dict[str, Callable[[], Any]] = {
@@ -119,13 +120,15 @@ def test_rows_of_every_form(door: str, client: Client, odd: str) -> None:
     ]
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
 def test_rows_of_files(suffix: str, client: Client, odd: str, tmp_path: Path) -> None:
     path = tmp_path / f"in.{suffix}"
     if suffix == "csv":
         path.write_text("\n".join(map(",".join, [tuple(TEXTS), *zip(*TEXTS.values(), strict=True)])) + "\n")
-    else:
+    elif suffix == "parquet":
         pq.write_table(pa.table(TYPED), path)
+    else:
+        feather.write_feather(pa.table(TYPED), path)
     table = open_table(path)
     client.push(odd, Binding(table, client.get_model(odd).specification))
     assert stored(client, odd) == RIGHT
@@ -161,7 +164,12 @@ def test_tensors(client: Client, name: str, serving: Serving) -> None:
     client.wait_grown(name)
     assert report.rows == 80
     wanted = client.classify(name, RIGHT[:2] + RIGHT[3:]).theta
-    np.testing.assert_array_equal(client.classify(name, pl.DataFrame(TYPED)[[0, 1, 3]]).theta, wanted)
+    found = client.classify(name, pl.DataFrame(TYPED)[[0, 1, 3]])
+    np.testing.assert_array_equal(found.theta, wanted)
+    again = pl.DataFrame(client.classify(name, pa.table(TYPED).to_reader()))[[0, 1, 3]]
+    assert again.equals(pl.DataFrame(found.to_arrow()))
+    assert again["class"].to_list() == found.labels
+    np.testing.assert_array_equal(again["theta:true"], wanted[:, 1])
     np.testing.assert_array_equal(client.classify(name, dicts(TEXTS)).theta[[0, 1, 3]], wanted)
     request = pb.ModelInferRequest(model_name=name)
     for column, cells in TEXTS.items():

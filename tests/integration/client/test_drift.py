@@ -31,5 +31,7 @@ def test_a_fall_of_the_accuracy_and_the_attribute_that_changed_are_told(shared_s
     assert 300 <= drift.accuracy.labels <= 450
     assert [each.name for each in drift.attributes] == ["y"]
     shown = " ".join(quercus("models", "show", "drifts", server=shared_server.address).stdout.split())
-    assert re.search(r"changed accuracy: fell from \d\d\.\d % to \d\d\.\d % with the last \d+ labels", shown)
-    assert "y: " in shown
+    assert re.search(
+        r"changed the accuracy fell from \d\d\.\d % to \d\d\.\d % over the last \d+ labels", shown
+    )
+    assert "values of y moved: " in shown

@@ -22,8 +22,8 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
+from quercus.client.bridges.messages import MessageFormat
 from quercus.client.bridges.mqtt import Broker, MqttBridge
-from quercus.client.bridges.mqtt_messages import MessageFormat
 
 WAIT_S = 60.0
 
@@ -93,6 +93,17 @@ def test_messages_become_rows_with_their_labels(
     assert client.get_instance(made, "m-7").values == {"hue": "red", "size": 7.0}
     assert client.get_instance(made, "x").contour == (0.0, 1.0)
     assert client.get_instance(made, "y").values == {"hue": None, "size": None}
+
+
+def test_equal_messages_without_ids_are_one_row(
+    broker: RunningBroker, sensor: paho.Client, client: Client, made: str
+) -> None:
+    subscribed(broker, client, made)
+    same = '{"hue": "red", "size": 1}'
+    publish(sensor, f"{made}/a", [same, same, '{"hue": "red", "size": 1, "time": 2}'])
+    publish(sensor, f"{made}/b", [same])
+    tally = bridge(client, broker, made).run(most=4)
+    assert (tally.stored, tally.known) == (3, 1)
 
 
 def test_names_never_seen_are_told_once_for_each_attribute(

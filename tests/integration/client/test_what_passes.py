@@ -19,8 +19,9 @@ from support.proxy import Proxy, running_proxy
 
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client import Client, Nominal, Specification, Unavailable
-from quercus.client.bridges.mqtt import BridgeTally, Broker, MqttBridge
-from quercus.client.bridges.mqtt_messages import MessageFormat
+from quercus.client.bridges.arriving import BridgeTally
+from quercus.client.bridges.messages import MessageFormat
+from quercus.client.bridges.mqtt import Broker, MqttBridge
 from quercus.client.bridges.webhook import Receiver, WebhookBridge
 from quercus.client.bridges.webhook_messages import Signer
 from quercus.client.bridges.webhook_position import Position

@@ -32,7 +32,7 @@ def test_a_page_says_then_and_now_and_who_changed_it(ann: Visitor, client: Clien
     assert "oak became &lt;b&gt;" in page.text
     assert "bob on " in page.text
     assert "looked &lt;twice&gt;" in page.text
-    assert "the model had oak" in page.text
+    assert "the model said oak" in page.text
     assert "<script" not in page.text.partition("<main")[2]
 
     wrong = ann.ask("GET", "/m/w/items/why?id=b&at=soon")
@@ -43,3 +43,24 @@ def test_a_page_says_then_and_now_and_who_changed_it(ann: Visitor, client: Clien
     assert late.status == 400
     assert "1000" in late.text
     assert ann.ask("GET", "/m/w/items/why?id=none").status == 404
+
+
+def test_a_correction_that_others_overrule_changed_nothing(client: Client) -> None:
+    """Its event and that of what holds since then are stored together: no tree was ever between them."""
+    specification = Specification(
+        [Numeric("size", edges=[1.0])], ["oak", "ash"], learner="abc45", budget=4, min_instances=1
+    )
+    client.create_model("w-joint", specification)
+    client.push("w-joint", [[0.5], [1.5]], [None, "ash"], ids=["a", "b"])
+    client.wait_grown("w-joint")
+    query = client.lease("w-joint", "ann", wait_s=20).queries[0]
+    assert query.instance == "a"
+    client.answer(query, "oak")
+    client.state("w-joint", [Statement("a", "oak", who) for who in ("bob", "cleo")])
+    before = client.wait_grown("w-joint").sequence_committed
+    (mine,) = [each for each in client.answers("w-joint") if each.labeller == "ann"]
+    client.correct_answer("w-joint", mine, "ash", labeller="ann")
+    client.wait_grown("w-joint")
+    found = client.explain_row("w-joint", "a", before)
+    assert (found.now.as_of, found.now.class_name) == (before + 2, "oak")  # of the other two
+    assert found.changes == ()

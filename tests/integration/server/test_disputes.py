@@ -17,6 +17,7 @@ from quercus.client import (
     Statement,
 )
 from quercus.server.gate import access
+from quercus.v1 import query_pb2, query_pb2_grpc, values_pb2
 
 ROLES = ("operator", "reader", "labeller", "corrector", "sensor")
 ROWS = 43
@@ -94,6 +95,16 @@ def test_agreement_says_what_the_list_says(callers: dict[str, Client]) -> None:
     }
     assert by_name["ann"] == [(0, 0, 12), (1, 1, 11), (2, 2, 11)]
     assert by_name["bob"] == [(0, 0, 11), (1, 0, 1), (1, 1, 11), (2, 2, 11)]
+
+
+def test_a_decision_may_have_the_plausibilities_of_a_smaller_frame(callers: dict[str, Client]) -> None:
+    """As other labels may: whoever decides has not heard that the model was extended."""
+    corrector = callers["corrector"]
+    graded = values_pb2.Label(contour=values_pb2.Contour(plausibilities=[0.5, 1, 0]))
+    callers["operator"].extend_model("m", classes=["fir"])
+    stub = query_pb2_grpc.QueryServiceStub(corrector._channel)
+    stub.Adjudicate(query_pb2.AdjudicateRequest(name="models/m/instances/r1", label=graded))
+    assert corrector.get_dispute("m", "r1").known == {"oak": 0.5, "ash": 1.0, "elm": 0.0, "fir": 0.0}
 
 
 def test_who_may_see_and_decide(callers: dict[str, Client]) -> None:

@@ -220,13 +220,39 @@ async def _replays_in_turn(store: Store, task: replaying.ReplayTask) -> int:
     second.cancel()
     with pytest.raises(asyncio.CancelledError):
         await second
-    assert held.running == 1
     assert len(_replay_children()) == len(children) - 1
-    quick = replays.Replays(store.url, longest_s=0.01)
-    with pytest.raises(StoragePrecondition, match=r"took longer than 0\.01 s"):
-        await quick.explain_row(task)
-    assert quick.running == 0
-    return (await first).now.as_of
+    quick = replays.Replays(store.url, most=1, longest_s=0.01)
+    for _ in range(2):
+        with pytest.raises(StoragePrecondition, match=r"took longer than 0\.01 s"):
+            await quick.explain_row(task)
+    answer = await first
+    alone = replays.Replays(store.url, most=1)
+    twice = asyncio.create_task(alone.explain_row(task))
+    while not _replay_children():
+        await asyncio.sleep(0.005)
+    twice.cancel()
+    await asyncio.sleep(0)  # its process is being ended
+    twice.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await twice
+    assert (await alone.explain_row(task)).now == answer.now
+    return answer.now.as_of
+
+
+def test_the_password_of_the_store_is_on_no_command_line() -> None:
+    asyncio.run(_replay_of_a_store_with_a_password())
+
+
+async def _replay_of_a_store_with_a_password() -> None:
+    held = replays.Replays("postgresql://ann:a-secret@127.0.0.1:1/db")
+    call = asyncio.create_task(held.explain_row(replaying.ReplayTask("m", 1, 1, 1, 1)))
+    while not (children := _replay_children()):
+        await asyncio.sleep(0.005)
+    assert not any("a-secret" in part for part in children[0].cmdline())
+    assert children[0].environ()["PGPASSWORD"] == "a-secret"
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
 
 
 def _replay_children() -> list[psutil.Process]:

@@ -242,6 +242,21 @@ def test_any_model_comes_in_turn(api: Any, tools: Any) -> None:
     assert api.queries.LeaseQueries(nobody).idle == Idle.IDLE_NOTHING_TO_ASK
 
 
+def test_of_any_model_a_labeller_gets_those_of_models_that_name_it(api: Any, tools: Any) -> None:
+    models = [f"named-{k}" for k in range(2)]
+    for model in models:
+        api.create(model, budget=12)
+        api.push(tools.table_t(model))
+        api.grown(model, 21)
+        set_policy(api, model, tags=["named"], labellers=["ann", "bob"] if model == "named-1" else ["ann"])
+    wanted = query_pb2.QueryFilter(tags=["named"])
+    for _ in models:
+        (query,) = lease(api, "-", "bob", filter=wanted).queries
+        assert query.name.startswith("models/named-1/")
+    other = query_pb2.LeaseQueriesRequest(model="models/-", labeller="carl", filter=wanted)
+    assert api.queries.LeaseQueries(other).idle == Idle.IDLE_NOT_ASSIGNED
+
+
 def test_the_policy_is_read_and_checked(api: Any, tools: Any, asking: str) -> None:
     name = f"models/{asking}"
     default = api.queries.GetLabellingPolicy(query_pb2.GetLabellingPolicyRequest(model=name))

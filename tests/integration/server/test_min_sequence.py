@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from quercus.belief.codec import encode_sets
+from quercus.server.core import catalogue
 from quercus.server.growth.grower import Grower
 from quercus.storage import NewValue, Store, file_url
 from quercus.v1 import classify_pb2, query_pb2, values_pb2
@@ -92,3 +93,17 @@ def test_a_tree_comes_with_the_names_of_all_values_that_it_knows(
             assert classes(push("c", 2, 1, NewValue(0, 0, "c"))) == [1]
         finally:
             grower.close()
+
+
+def test_rows_are_classified_by_the_tree_that_a_watch_told_of(
+    start_live: Callable[..., Any], tools: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a number, and however late the server follows the store by itself."""
+    monkeypatch.setattr(catalogue, "REFRESH_EVERY_S", 60.0)
+    api = start_live(tmp_path / "store.db").api
+    api.create("m")
+    request = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+    for rows in (1, 2, 3):
+        (ack,) = api.push(tools.batch("m", [[0, 0]] * rows))
+        api.grown("m", ack.committed_sequence)
+        assert api.classifier.Classify(request, timeout=60).as_of == ack.committed_sequence

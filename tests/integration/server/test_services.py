@@ -31,6 +31,7 @@ RPCS = {
         "ListNeighbours",
         *("GetLabellingPolicy", "UpdateLabellingPolicy", "ReleaseLease"),
         *("ListDisputes", "GetDispute", "Adjudicate", "GetAgreement"),
+        *("MarkGold", "ListGold"),
     },
     "ClassifyService": {"Classify", "ClassifyStream"},
     "TreeService": {"GetTree", "WatchTree", "RenderTree", "ExplainRow"},

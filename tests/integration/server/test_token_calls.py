@@ -156,9 +156,9 @@ def test_nobody_revokes_the_token_by_which_it_calls(office: Office) -> None:
 
 
 NO_TOKENS = [
-    ({"caller": ""}, "name: is '', must be 1 to 63 of A-Z"),
-    ({"caller": "ann smith"}, "name: is 'ann smith'"),
-    ({"caller": "ann\nroot"}, r"name: is 'ann\\nroot'"),
+    ({"caller": ""}, "caller: is '', must be 1 to 63 of A-Z"),
+    ({"caller": "ann smith"}, "caller: is 'ann smith'"),
+    ({"caller": "ann\nroot"}, r"caller: is 'ann\\nroot'"),
     ({"caller": "a" * 64}, "must be 1 to 63"),
     ({"caller": "än"}, "must be 1 to 63"),
     ({"roles": []}, "roles: are none, must be some of reader"),
@@ -169,7 +169,7 @@ NO_TOKENS = [
     ({"all_models": False, "models": ["Wine"]}, "models: 'Wine' is not 1 to 63 characters"),
     ({"all_models": False, "models": ["models/wine"]}, "models: 'models/wine' is not"),
     ({"all_models": False, "models": [f"m{i}" for i in range(1001)]}, "models: are 1,001, at most 1,000"),
-    ({"lifetime": Duration(seconds=0)}, "duration_s: is 0, must be positive"),
+    ({"lifetime": Duration(seconds=0)}, "lifetime: is 0, must be positive"),
     ({"lifetime": Duration(seconds=-5)}, "must be positive and at most 100 years"),
     ({"lifetime": Duration(seconds=101 * 366 * 86_400)}, "at most 100 years"),
 ]

@@ -1,11 +1,13 @@
-"""Columns of files that labellers see beside a row, and Parquet files."""
+"""Columns of files that labellers see beside a row; Parquet and Arrow files."""
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import parquet
+from pyarrow import feather, parquet
 
 from quercus.files import FileError, FileTable, open_table
 from quercus.files.displays import display_columns, display_of
@@ -72,8 +74,27 @@ def test_a_cell_that_is_no_item(tmp_path: Path, kind: str, cell: str, reason: st
         displays(open_table(folder / "rows.csv"), f"{kind}:that")
 
 
-def test_parquet(tmp_path: Path) -> None:
-    path = tmp_path / "rows.parquet"
+def write_feather(table: pa.Table, path: Path) -> None:
+    feather.write_feather(table, path)  # packed with LZ4
+
+
+def write_stream(table: pa.Table, path: Path) -> None:
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+@pytest.mark.parametrize(
+    ("ending", "write"),
+    [
+        ("parquet", parquet.write_table),
+        ("feather", write_feather),
+        ("arrow", write_feather),
+        ("arrows", write_stream),
+    ],
+)
+def test_parquet_and_arrow(tmp_path: Path, ending: str, write: Callable[[pa.Table, Path], None]) -> None:
+    path = tmp_path / f"rows.{ending}"
+    form = "Parquet" if ending == "parquet" else "Arrow"
     columns = {
         "size": [1.5, None, float("nan")],
         "count": [1, 2, None],
@@ -83,7 +104,7 @@ def test_parquet(tmp_path: Path) -> None:
         "curve": [[0.5, None], [], None],
         "photo": [GIF, None, None],
     }
-    parquet.write_table(pa.table(columns), path)
+    write(pa.table(columns), path)
     table = open_table(path)
     assert table.names == tuple(columns)
     rows = [list(record.cells) for record in table]
@@ -93,12 +114,25 @@ def test_parquet(tmp_path: Path) -> None:
     assert first is not None
     assert first[1] == MediaItem("image", "photo", data=GIF)
     assert others == [None, None]
-    parquet.write_table(pa.table({"photo": ["a\0b.gif"]}), tmp_path / "null.parquet")
+    write(pa.table({"photo": ["a\0b.gif"]}), tmp_path / f"null.{ending}")
     with pytest.raises(FileError, match="no name of a file has a null character"):
-        displays(open_table(tmp_path / "null.parquet"), "image:photo")
-    parquet.write_table(pa.table({"day": pa.array([10**9], pa.date32())}), tmp_path / "far.parquet")
-    with pytest.raises(FileError, match="cannot be read as Parquet: days=1000000000"):  # no date of Python
-        list(open_table(tmp_path / "far.parquet"))
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(FileError, match="cannot be read as Parquet"):
-        open_table(tmp_path / "bad.parquet")
+        displays(open_table(tmp_path / f"null.{ending}"), "image:photo")
+    write(pa.table({"day": pa.array([10**9], pa.date32())}), tmp_path / f"far.{ending}")
+    with pytest.raises(FileError, match=f"cannot be read as {form}: days=1000000000"):  # no date of Python
+        list(open_table(tmp_path / f"far.{ending}"))
+    (tmp_path / f"bad.{ending}").write_bytes(path.read_bytes()[:6] + b" and no more")
+    with pytest.raises(FileError, match=f"cannot be read as {form}"):
+        open_table(tmp_path / f"bad.{ending}")
+
+
+def test_an_arrow_file_that_points_beyond_its_end_is_refused(tmp_path: Path) -> None:
+    """Pyarrow itself would read what is there, or end the process."""
+    path = tmp_path / "t.arrow"
+    with pa.ipc.new_file(path, pa.schema({"name": pa.string()})) as writer:
+        writer.write_batch(pa.record_batch({"name": ["red", "blue"]}))
+    raw = path.read_bytes()
+    ends = np.array([0, 3, 7], np.int32).tobytes()
+    assert raw.count(ends) == 1
+    path.write_bytes(raw.replace(ends, np.array([0, 3, 2**30], np.int32).tobytes()))
+    with pytest.raises(FileError, match="cannot be read as Arrow"):
+        list(open_table(path))

@@ -230,6 +230,8 @@ BAD_CSV: list[tuple[str | bytes, str]] = [
     (b"\xff\xfea\x00,\x00", "is UTF-16: convert the file to UTF-8"),
     (b"\x28\xb5\x2f\xfd", "is packed with zstd: unpack it first"),
     (b"PAR1", "is Parquet: give it a name that ends in .parquet"),
+    (b"ARROW1", "is Arrow: give it a name that ends in .arrow"),
+    (b"\xff\xff\xff\xff\x10", "is a stream of Arrow: give it a name that ends in .arrow"),
     ("sep=;\na;b\n1;2;3\n", "line 3, column 3: the row has 3 cells, the header has 2"),
     ("a;b\n1;2\n", r"line 1: has one column only; is the separator ';'\? \(--delimiter\)"),
     (

@@ -48,6 +48,7 @@ def shown(*arguments: str) -> str:
         *(f"tokens {verb}" for verb in TOKEN_VERBS),
         "labellers evict",
         "bridge mqtt",
+        "bridge redis",
         "bridge webhook",
         "bridge label-studio",
         "labellers show",

@@ -11,11 +11,22 @@ import pyarrow as pa
 import pytest
 
 from quercus.client import InvalidArgument, Nominal, Numeric, Specification
+from quercus.client.frames import frame_of
 from quercus.client.rows import Chunk, RowEncoder, row_chunks
 
 SPECIFICATION = Specification([Nominal("colour", ["red", "blue"]), Numeric("size")], ["a", "b"])
 ENCODER = RowEncoder(SPECIFICATION)
 PACKED = [1.0, 2.5, math.nan, 3.0, 0.0, math.nan]
+
+
+class OfAnotherLibrary:
+    """Speaks the C interface of Arrow, and nothing else."""
+
+    def __init__(self, columns: object) -> None:
+        self.held = pa.table(columns) if isinstance(columns, dict) else pa.chunked_array([columns])
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.held.__arrow_c_stream__(requested_schema)
 
 
 def packed(rows: object) -> list[float]:
@@ -42,6 +53,7 @@ def packed(rows: object) -> list[float]:
         ).cast({"colour": pl.Categorical}),
         pa.table({"size": [2.5, 3.0, None], "colour": pa.array(["blue", None, "red"]).dictionary_encode()}),
         pa.record_batch({"size": [2.5, 3.0, None], "colour": ["blue", None, "red"]}),
+        OfAnotherLibrary({"size": [2.5, 3.0, None], "colour": ["blue", None, "red"]}),
     ],
     ids=[
         "dicts",
@@ -56,10 +68,39 @@ def packed(rows: object) -> list[float]:
         "categorical polars",
         "arrow",
         "arrow batch",
+        "arrow stream",
     ],
 )
 def test_every_form_gives_the_same_numbers(rows: object) -> None:
     np.testing.assert_array_equal(packed(rows), PACKED)
+
+
+def test_a_reader_of_arrow_is_read_batch_by_batch() -> None:
+    """Also where it would not find room in memory."""
+    taken = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for k in range(3):
+            taken.append(k)
+            yield pa.record_batch({"size": [k + 0.25, k + 0.5, k + 0.75]})
+
+    chunks = row_chunks(pa.RecordBatchReader.from_batches(pa.schema({"size": pa.float64()}), batches()), 2)
+    first = next(chunks)
+    assert (first.start, first.rows["size"].to_list(), taken) == (0, [0.25, 0.5], [0])
+    assert [(each.start, each.size) for each in chunks] == [(2, 1), (3, 2), (5, 1), (6, 2), (8, 1)]
+
+
+def test_one_column_of_arrow_is_no_table() -> None:
+    """Labels may be given so."""
+    for column in (
+        pa.chunked_array([["a", "b"]]),
+        pa.array(["a", "b"]),
+        pl.Series(["a", "b"]),
+        pd.Series(["a"]),
+    ):
+        assert frame_of(column) is None
+    with pytest.raises(InvalidArgument, match="rows: a OfAnotherLibrary is no table of Arrow"):
+        list(row_chunks(OfAnotherLibrary([1.0]), 2))
 
 
 def test_integers_are_the_text_of_nominal_values() -> None:

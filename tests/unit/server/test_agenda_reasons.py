@@ -4,7 +4,7 @@ import numpy as np
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
-from quercus.server.wire.agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reason
+from quercus.server.wire.agenda import MAX_RIVALS, decode_asked, encode_asked, encode_reasons
 from quercus.specification.attributes import Nominal, Numeric
 from quercus.trees.ask.query import Query, QueryPosition
 from quercus.trees.growth.stream import GrowthState, Observed, grow
@@ -27,7 +27,7 @@ def state(seed: int) -> GrowthState:
 
 def reason_of(query: Query, state: GrowthState) -> query_pb2.Reason:
     splits = split_names(ATTRIBUTES, state.edges, state.branch_names)
-    return query_pb2.Reason.FromString(encode_reason(query, splits, "published"))
+    return query_pb2.Reason.FromString(encode_reasons([query], splits, "published")[0])
 
 
 def condition(reason: query_pb2.Reason) -> str:
@@ -66,7 +66,7 @@ def test_of_many_rivals_the_most_promising_are_named() -> None:
     query = Query(0, (), 0, 0, 1.0, rivals, QueryPosition((), 0, 0, tuple(range(300))), 9)
     many = tuple(Nominal(f"a{k}", ("x",)) for k in range(300))
     reason = query_pb2.Reason.FromString(
-        encode_reason(query, split_names(many, ((),) * 300, (("x", "?"),) * 300), "published")
+        encode_reasons([query], split_names(many, ((),) * 300, (("x", "?"),) * 300), "published")[0]
     )
     assert len(reason.rivals) == MAX_RIVALS
     assert min(rival.upper for rival in reason.rivals) == 100.0

@@ -17,7 +17,7 @@ from quercus.labelling.event import Event, EventKind
 from quercus.server.growth.engines import ForestEngine, learns_again, tree_engine
 from quercus.server.growth.saved_columns import SavedEngine, read_columns, write_columns
 from quercus.server.wire import snapshots
-from quercus.server.wire.agenda import encode_asked, encode_reason
+from quercus.server.wire.agenda import encode_asked, encode_reasons
 from quercus.server.wire.models import complete_specification
 from quercus.server.wire.trees import TreeClassifier
 from quercus.specification.attributes import Nominal, Numeric
@@ -117,7 +117,9 @@ def cut(rows: InstanceColumns, at: list[int]) -> list[InstanceColumns | Event]:
 
 def agenda_of(engine: ForestEngine) -> list[tuple[int, bytes]]:
     splits = engine.named_splits({2: ("blue",)})
-    return [(i, encode_reason(query, splits, engine.strategy_name)) for i, query in engine.choose_queries(20)]
+    queries = engine.choose_queries(20)
+    reasons = encode_reasons((query for _, query in queries), splits, engine.strategy_name)
+    return [(i, reason) for (i, _), reason in zip(queries, reasons, strict=True)]
 
 
 def test_of_one_log_one_forest_whatever_the_batches_and_the_looks() -> None:

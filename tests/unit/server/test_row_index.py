@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.held_bytes import held_bytes
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
@@ -13,7 +14,7 @@ from quercus.server.core import row_index
 from quercus.server.core.row_index import RowIndex
 from quercus.server.wire.row_filter import RowSelection, read_selection
 from quercus.server.wire.schema import ModelSchema
-from quercus.storage import FailedPrecondition, KnownModel, Statement, StatementBatch, Store
+from quercus.storage import FailedPrecondition, KnownModel, NotFound, Push, Statement, StatementBatch, Store
 from quercus.v1 import model_pb2
 
 COUNT = 300
@@ -105,6 +106,61 @@ def test_a_text_is_searched_once_in_each_row(
     assert index.find(selection("text : lim"), schema, None, None, 500).total == COUNT / 2 + 2
     assert read["row_ids"] == seen["row_ids"] + 4
     assert read["read_log"] <= seen["read_log"] + 8
+
+
+def test_a_row_with_labels_takes_no_more_memory_than_one_without(store: Store) -> None:
+    """Where few people label: the sets of them are numbered."""
+    schema = ModelSchema.read(store, "m")
+    index = RowIndex(store, schema)
+    index.find(selection("labelled"), schema, None, None, 1)
+    before = held_bytes(index._rows) + held_bytes(index._labellers)
+    said = [
+        Statement(f"r{k}", name, encode(ClassSet(mask)))
+        for name, mask in (("ann", 1), ("bob", 2))
+        for k in range(0, COUNT, 2)
+    ]
+    store.state("m", StatementBatch("q", said), KnownModel(2, schema.key))
+    both = index.find(selection('labeller = "ann" AND labeller = "bob"'), schema, None, None, 1)
+    assert both.total == index.find(selection("disputed"), schema, None, None, 1).total == COUNT / 2
+    assert held_bytes(index._rows) + held_bytes(index._labellers) < before + 1_000
+
+
+@pytest.mark.parametrize("kept", [0, row_index.MAX_KEPT_BYTES])
+def test_a_search_ends_where_another_model_has_taken_the_name(
+    store: Store, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    """One with fewer rows, between the look at the log and the search in it."""
+    monkeypatch.setattr(row_index, "MAX_KEPT_BYTES", kept)
+    schema = ModelSchema.read(store, "m")
+    index = RowIndex(store, schema)
+    catch_up = index._catch_up
+
+    def replaced() -> None:
+        catch_up()
+        specification = store.get_model("m").specification
+        store.delete_model("m")
+        store.create_model("m", specification, budget=0)
+
+    monkeypatch.setattr(index, "_catch_up", replaced)
+    with pytest.raises(NotFound, match="model m does not exist any more: another has its name"):
+        index.find(selection("text : clay"), schema, None, None, 5)
+
+
+def test_uncertain_values_count_among_those_that_are_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_index, "MAX_KEPT_BYTES", 16 * COUNT + 100 * row_index.CELL_BYTES)
+    schema = ModelSchema.read(store, "m")
+    index = RowIndex(store, schema)
+    index.find(selection("labelled"), schema, None, None, 1)
+    assert index._cells is not None
+    kept = held_bytes(index._cells)
+    parts = {(k, 0): ((0.0, float(k)),) for k in range(100)}
+    ids = [f"u{k}" for k in range(100)]
+    store.append_group([Push("m", ids, np.full((100, 2), np.nan), [VACUOUS] * 100, parts=parts)])
+    index._catch_up()
+    assert index._cells is None
+    assert kept < 16 * COUNT + 1_000
 
 
 def test_too_many_rows_are_refused_with_the_bound(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,8 @@ def test_distances_are_kept_in_the_smallest_numbers_that_hold_them(
     rows = np.arange(3)
     cache, others = DistanceCache(book, rows, codes), ordered_codes(codes[rows], book.bin_counts())
     for candidates in (np.array([7, 5]), np.array([5, 6, 7, 1])):  # some are known, in another order
-        far = cache.candidate_distances(candidates, codes)
+        held, lines = cache.candidate_distances(candidates, codes)
+        far = held[lines]
         expected = distances(ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts())
         assert np.array_equal(far, expected)
     assert far.max() == DISTANCE_UNIT * attributes
@@ -73,7 +74,8 @@ def test_distances_of_rows_that_come_and_go_are_as_they_are_counted_at_once() ->
         apart.follow_rows(rows, codes)
         others = ordered_codes(codes[rows], book.bin_counts())
         far = distances(ordered_codes(codes[candidates], book.bin_counts()), others, book.bin_counts())
-        assert np.array_equal(apart.candidate_distances(candidates, codes), far)
+        held, lines = apart.candidate_distances(candidates, codes)
+        assert np.array_equal(held[lines], far)
         for known, near in zip(groups, apart.group_distances(groups, codes), strict=True):
             expected = nearest_distances(
                 others, ordered_codes(codes[known], book.bin_counts()), book.bin_counts()
@@ -105,7 +107,7 @@ def test_a_row_that_arrives_costs_its_own_distances_alone(monkeypatch: pytest.Mo
         Codebook(book.named.copy(), tuple(cuts.copy() for cuts in book.cuts), book.varying.copy())
     )
     apart.follow_rows(np.arange(301), codes)
-    far = apart.candidate_distances(candidates, codes)
+    far, _ = apart.candidate_distances(candidates, codes)
     apart.group_distances([np.arange(50)], codes)
     assert counted[0] == 100 + 50
     assert far.shape == (100, 301)

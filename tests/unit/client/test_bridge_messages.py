@@ -1,30 +1,21 @@
-"""Messages of a broker as rows: what they may be, and the id that makes one count once."""
+"""Messages of a broker as rows: what they may be."""
 
 import pytest
 
-from quercus.client.bridges.mqtt_messages import BadMessageError, MessageFormat
+from quercus.client.bridges.messages import BadMessageError, MessageFormat
 
 FORM = MessageFormat(label_field="class", ignored={"time"})
 
 
 def test_an_object_is_a_row_and_a_list_several() -> None:
     (row,) = FORM.rows(
-        "t", b'{"id": 7, "hue": "red", "size": 2, "on": true, "ash": null, "time": [1], "class": "o"}'
+        b'{"id": 7, "hue": "red", "size": 2, "on": true, "ash": null, "time": [1], "class": "o"}', "m"
     )
     assert (row.id, row.label) == ("7", "o")
     assert row.values == {"hue": "red", "size": 2, "on": True, "ash": None}
-    first, second = FORM.rows("t", b'[{"size": 1}, {"size": 1}]')
+    first, second = FORM.rows(b'[{"size": 1}, {"size": 1}]', "m")
     assert first.values == second.values == {"size": 1.0}
-    assert second.id == f"{first.id}-1"
-
-
-def test_a_row_without_an_id_gets_one_of_topic_and_message() -> None:
-    again, same = (FORM.rows("t", b'{"size": 1}')[0].id for _ in range(2))
-    assert again == same
-    assert again != FORM.rows("u", b'{"size": 1}')[0].id
-    assert (
-        again != FORM.rows("t", b'{"size": 1, "time": 2}')[0].id
-    )  # what is ignored still tells messages apart
+    assert (first.id, second.id) == ("m", "m-1")
 
 
 @pytest.mark.parametrize(
@@ -47,7 +38,7 @@ def test_a_row_without_an_id_gets_one_of_topic_and_message() -> None:
 def test_what_is_no_row(payload: bytes, said: str) -> None:
     """A fault of the message is raised, one of a row stands in its place."""
     try:
-        found = FORM.rows("t", payload)
+        found = FORM.rows(payload, "m")
     except BadMessageError as error:
         found = [error]
     (fault,) = (each for each in found if isinstance(each, BadMessageError))

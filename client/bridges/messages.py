@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -37,7 +36,7 @@ class MessageFormat:
     Attributes
     ----------
     id_field
-        The field that holds the id of a row. A row without it gets an id made of topic and message.
+        The field that holds the id of a row. A row without it gets an id that the bridge makes of the message.
     label_field
         The field that holds its label, if there is one.
     ignored
@@ -48,8 +47,10 @@ class MessageFormat:
     label_field: str = ""
     ignored: Collection[str] = ()
 
-    def rows(self, topic: str, payload: bytes) -> list[MessageRow | BadMessageError]:
+    def rows(self, payload: bytes, made_id: str) -> list[MessageRow | BadMessageError]:
         """Return the rows of a message, and an error in the place of each that is none.
+
+        ``made_id`` is the id of the first row if it has none; that of a later one has its place behind it.
 
         Raises
         ------
@@ -58,7 +59,7 @@ class MessageFormat:
 
         Examples
         --------
-        >>> MessageFormat(ignored={"at"}).rows("plant/1", b'{"id": "7", "at": 12, "size": 1, "hue": "red"}')
+        >>> MessageFormat(ignored={"at"}).rows(b'{"id": "7", "at": 12, "size": 1, "hue": "red"}', "m")
         [MessageRow(id='7', values={'size': 1, 'hue': 'red'}, label=None)]
         """
         try:
@@ -72,11 +73,10 @@ class MessageFormat:
         entries = content if isinstance(content, list) else [content]
         if not 1 <= len(entries) <= MAX_ROWS:
             raise BadMessageError(f"has {len(entries):,} rows, must have 1 to {MAX_ROWS:,}")
-        digest = hashlib.sha256(topic.encode() + b"\0" + payload).hexdigest()[:32]
         rows: list[MessageRow | BadMessageError] = []
         for k, entry in enumerate(entries):
             try:
-                rows.append(self._message_row(entry, digest if k == 0 else f"{digest}-{k}"))
+                rows.append(self._message_row(entry, made_id if k == 0 else f"{made_id}-{k}"))
             except BadMessageError as error:
                 rows.append(error)
         return rows

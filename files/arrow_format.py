@@ -1,11 +1,11 @@
-"""Parquet files: columns as text, row by row, with pyarrow; the types of the file say what the columns are."""
+"""Parquet and Arrow files, by pyarrow: columns as text, row by row; the types of the file say what the columns are."""
 
 from __future__ import annotations
 
 import base64
 import json
 from collections.abc import Collection, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, time, timedelta
 from pathlib import Path
@@ -19,6 +19,8 @@ from quercus.specification.values import canonical_cell, canonical_text
 
 ROWS: Final = 1_000
 """Rows that are read at once."""
+MAGIC: Final = b"ARROW1"
+"""First bytes of an Arrow file; a stream of Arrow begins otherwise."""
 
 
 def open_parquet(path: Path) -> FileTable:
@@ -29,8 +31,22 @@ def open_parquet(path: Path) -> FileTable:
     FileError
         When pyarrow is not installed, or the file is no Parquet file.
     """
-    with _open_parquet(path) as file:
-        schema = file.schema_arrow
+    return _open(path, "Parquet")
+
+
+def open_arrow(path: Path) -> FileTable:
+    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as of `open_parquet`.
+
+    Raises
+    ------
+    FileError
+        When pyarrow is not installed, or the file is neither.
+    """
+    return _open(path, "Arrow")
+
+
+def _open(path: Path, form: str) -> FileTable:
+    with _opened(path, form) as (schema, _):
         names = list(schema.names)
     if not 1 <= len(names) <= MAX_COLUMNS:
         raise FileError(path, f"has {len(names):,} columns, must have 1 to {MAX_COLUMNS:,}")
@@ -49,7 +65,7 @@ def open_parquet(path: Path) -> FileTable:
         replace(_column(path, k, field, categories), is_index=field.name in index)
         for k, field in enumerate(schema)
     )
-    return FileTable(path, columns, lambda: _read_records(path))
+    return FileTable(path, columns, lambda: _read_records(path, form))
 
 
 def _is_text(kind: Any) -> bool:
@@ -97,31 +113,41 @@ def _column(path: Path, k: int, field: Any, categories: Collection[str]) -> File
     return FileColumn(name, fault=FileError(path, reason, 0, k + 1, name))
 
 
-def _open_parquet(path: Path) -> Any:
+@contextmanager
+def _opened(path: Path, form: str) -> Iterator[tuple[Any, Iterator[Any]]]:
+    """Yield the schema of a file and its batches."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - an optional package
-        from pyarrow import parquet  # noqa: PLC0415
+        from pyarrow import ipc, parquet  # noqa: PLC0415
     except ModuleNotFoundError:
-        raise FileError(path, "Parquet needs pyarrow: pip install pyarrow; or write it as CSV") from None
+        raise FileError(path, f"{form} needs pyarrow: pip install pyarrow; or write it as CSV") from None
     try:
-        return parquet.ParquetFile(path)
-    except (pa.ArrowException, OSError) as error:
-        raise FileError(path, f"cannot be read as Parquet: {error}") from None
+        if form == "Parquet":
+            with parquet.ParquetFile(path) as file:
+                yield file.schema_arrow, file.iter_batches(batch_size=ROWS)
+            return
+        with pa.memory_map(str(path)) as source:
+            if source.read(len(MAGIC)) == MAGIC:
+                file = ipc.open_file(source)
+                batches = (file.get_batch(k) for k in range(file.num_record_batches))
+            else:
+                source.seek(0)
+                file = batches = ipc.open_stream(source)
+            yield file.schema, (part for batch in batches for part in _slices(batch))
+    except (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError) as error:
+        raise FileError(path, f"cannot be read as {form}: {error}") from None
 
 
-def _read_records(path: Path) -> Iterator[FileRecord]:
-    with _open_parquet(path) as file:
-        number = 0
-        batches = file.iter_batches(batch_size=ROWS)
-        while True:
-            try:
-                batch = next(batches, None)
-                columns = None if batch is None else [column.to_pylist() for column in batch.columns]
-            except (OSError, ValueError, OverflowError, NotImplementedError) as error:  # and those of pyarrow
-                raise FileError(path, f"cannot be read as Parquet: {error}") from None
-            if columns is None:
-                return
-            for cells in zip(*columns, strict=True):
+def _slices(batch: Any) -> Iterator[Any]:
+    batch.validate(full=True)  # pyarrow believes what a file says of itself, and would read beyond its end
+    return (batch.slice(start, ROWS) for start in range(0, batch.num_rows, ROWS))
+
+
+def _read_records(path: Path, form: str) -> Iterator[FileRecord]:
+    number = 0
+    with _opened(path, form) as (_, batches):
+        for batch in batches:
+            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 number += 1
                 yield FileRecord(number, [cell_text(cell) for cell in cells])
 

@@ -1,0 +1,162 @@
+"""``quercus gold``: rows of known class, mixed among the queries to see which labellers answer right."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from quercus.cli.common import (
+    DEFAULT_SERVER,
+    ModelArgument,
+    ServerOption,
+    default_labeller,
+    fail,
+    out,
+    print_json_line,
+    report,
+)
+from quercus.client.client import Client
+from quercus.client.labels import LabelLike
+from quercus.client.results import GoldReport
+from quercus.files import FileError, open_table
+from quercus.files.answers import AnswerColumns, AnswerFile
+from quercus.specification.bounds import MAX_GOLD
+from quercus.specification.written_labels import read_label
+from quercus.view.terminal.models import gold_table
+from quercus.view.words import counted
+
+
+def gold(
+    *,
+    model: ModelArgument,
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="CSV, ARFF or Parquet file of rows and their classes, which become gold questions.",
+            show_default=False,
+        ),
+    ] = None,
+    item: Annotated[
+        str | None,
+        typer.Option("--item", metavar="COLUMN", help="Column of the ids of rows (default: guessed)."),
+    ] = None,
+    answer_column: Annotated[
+        str | None,
+        typer.Option(
+            "--answer-column", metavar="COLUMN", help="Column of the right answers (default: guessed)."
+        ),
+    ] = None,
+    mark: Annotated[
+        list[tuple[str, str]] | None,
+        typer.Option("--mark", metavar="ROW LABEL", help="Make a row a gold question; repeatable."),
+    ] = None,
+    unmark: Annotated[
+        list[str] | None,
+        typer.Option("--unmark", metavar="ROW", help="The row is no gold question any more; repeatable."),
+    ] = None,
+    comment: Annotated[
+        str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored with a mark.")
+    ] = "",
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            metavar="NAME",
+            help="Name under which you mark (default: that of your token, or your user name).",
+        ),
+    ] = None,
+    server: ServerOption = DEFAULT_SERVER,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one line of JSON per gold question, or the result as JSON.")
+    ] = False,
+) -> None:
+    """Mark rows whose class you know, and show how they were answered.
+
+    A gold question looks like any other query. Each labeller gets it at most once, at the share that quercus policy
+    --gold-share sets (default: none). The row has your label. Answers to it tell how reliable labellers are, no tree
+    learns from them. How often each answered right: quercus labellers.
+
+    Try:
+
+        quercus gold wine --mark bottle-7 red --mark bottle-9 white
+        quercus gold wine gold.csv --item bottle --answer-column colour
+        quercus policy wine --gold-share 0.1
+        quercus gold wine
+        quercus gold wine --unmark bottle-7
+    """
+    if sum(bool(each) for each in (file, mark, unmark)) > 1:
+        raise typer.BadParameter("FILE, --mark and --unmark are mutually exclusive")
+    if (item or answer_column) and file is None:
+        raise typer.BadParameter("--item and --answer-column name columns of FILE: give that too")
+    with Client(server) as client:
+        if not (file or mark or unmark):
+            _show(client, model, as_json=as_json)
+            return
+        caller = client.caller()
+        who = name or (caller.name if caller.needs_token else default_labeller())
+        if unmark:
+            done = client.unmark_gold(model, unmark, labeller=who, comment=comment)
+            _tell(done, "taken back", as_json=as_json)
+            return
+        classes = client.get_model(model).specification.classes
+        labels = (
+            _marks_of(mark, classes)
+            if mark
+            else _marks_in(file, classes, AnswerColumns(item, None, answer_column))
+        )
+        done = client.mark_gold(model, labels, labeller=who, comment=comment)
+        _tell(done, "marked", as_json=as_json)
+        if not as_json and not client.labelling_policy(model).gold_share:
+            out.print(
+                f"none is asked yet: quercus policy {model} --gold-share 0.1", style="dim", soft_wrap=True
+            )
+
+
+def _show(client: Client, model: str, *, as_json: bool) -> None:
+    found = client.gold_questions(model)
+    if as_json:
+        for each in found:
+            print_json_line(asdict(each) | {"at": each.at.isoformat()})
+        return
+    if not found:
+        out.print(f"{model} has no gold questions; to mark one: quercus gold {model} --mark ROW LABEL")
+        return
+    out.print(gold_table(found))
+    share = client.labelling_policy(model).gold_share
+    out.print(f"share of the queries: {share:g}; by labeller: quercus labellers {model}", style="dim")
+
+
+def _marks_of(marks: list[tuple[str, str]], classes: Any) -> dict[str, LabelLike]:
+    found: dict[str, LabelLike] = {}
+    for row, text in marks:
+        if row in found:
+            fail(f"{row} is marked twice")
+        try:
+            found[row] = read_label(text, classes)
+        except ValueError as error:
+            fail(f"{row}: {error}")
+    return found
+
+
+def _marks_in(file: Path | None, classes: Any, columns: AnswerColumns) -> dict[str, LabelLike]:
+    table = open_table(file or Path())
+    found: dict[str, LabelLike] = {}
+    for each in AnswerFile(table, classes, columns):
+        if each.item in found:
+            raise FileError(table.path, f"has row {each.item!r} twice", each.line)
+        if len(found) == MAX_GOLD:
+            raise FileError(
+                table.path, f"has more than {MAX_GOLD:,} rows, the most gold questions of a model"
+            )
+        found[each.item] = each.label
+    if not found:
+        raise FileError(table.path, "has a header but no rows with a class")
+    return found
+
+
+def _tell(done: GoldReport, how: str, *, as_json: bool) -> None:
+    known = f" ({done.known:,} were marked so already)" if done.known else ""
+    report(as_json, asdict(done), f"{how}: {counted(done.stored, 'gold question')}{known}")

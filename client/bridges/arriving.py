@@ -1,0 +1,168 @@
+"""Messages of a bus on their way to a model: what is no row is set aside, the rows are pushed until they are committed.
+
+A bridge acknowledges a message to its bus once `RowPusher.push` has returned True.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import IO, Final
+
+from quercus.client.bridges.messages import BadMessageError, MessageFormat, MessageRow
+from quercus.client.client import Client
+from quercus.client.errors import QuercusError, RejectedRow
+from quercus.client.retrying import is_transient
+from quercus.client.unseen import take_news
+
+RETRY_S: Final = 1.0
+
+
+@dataclass
+class BridgeTally:
+    """Counts of the messages so far, and of their rows; ``known`` rows were in the log before.
+
+    ``rejected`` are rows that were refused, and messages that are none.
+    """
+
+    messages: int = 0
+    stored: int = 0
+    known: int = 0
+    rejected: int = 0
+
+
+@dataclass(frozen=True)
+class Message:
+    """A message; ``origin`` says where on the bus it was, ``rows`` have their places in it."""
+
+    origin: Mapping[str, str]
+    payload: bytes
+    rows: Sequence[tuple[int, MessageRow]]
+
+
+class RowPusher:
+    """Reads messages as rows of a model, and pushes them.
+
+    Parameters
+    ----------
+    client
+        Client of the server.
+    model
+        Name of the model that receives the rows.
+    form
+        The format of messages.
+    rejected
+        Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
+        acknowledged.
+    notify
+        Called with messages for people.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        form: MessageFormat,
+        *,
+        rejected: IO[str] | None = None,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._model = model
+        self._form = form
+        self._rejected = rejected
+        self._notify = notify
+        self._told: set[tuple[str, bool]] = set()
+        self._names: set[str] = set()
+        # attributes that earlier rows had: in a row without one, its value is missing
+        self._seen: set[str] = set()
+        self.stopping = threading.Event()
+        self.tally = BridgeTally()
+
+    def read_attributes(self) -> None:
+        """Learn the names of the attributes; errors of server, token or name are raised before the first message."""
+        self._names = {each.name for each in self._client.get_model(self._model).specification.attributes}
+
+    def read(self, origin: Mapping[str, str], payload: bytes, made_id: str) -> Message:
+        """Return a message with its rows; what is none is set aside. ``made_id`` is the id of a row without one."""
+        rows: list[tuple[int, MessageRow]] = []
+        message = Message(origin, payload, rows)
+        try:
+            for place, row in enumerate(self._form.rows(payload, made_id)):
+                if isinstance(row, BadMessageError):
+                    self.reject(message, place, "", str(row))
+                else:
+                    rows.append((place, row))
+        except BadMessageError as error:
+            self.reject(message, None, "", str(error))
+        return message
+
+    def push(self, messages: Sequence[Message]) -> bool:
+        """Return whether the rows are committed; False if the bridge stops while the server is unreachable.
+
+        Raises
+        ------
+        QuercusError
+            When the server will never take the rows, for example because there is no such model.
+        """
+        rows = [row for each in messages for _, row in each.rows]
+        places = [(each, place) for each in messages for place, _ in each.rows]
+        if not rows:
+            return True
+        seen = self._names & self._seen.union(*(row.values for row in rows))
+        absent = sorted(self._names - seen)
+        if absent:  # of all rows so far: a misspelt field, or one that is not sent
+            reason = f"have no {', '.join(map(repr, absent))}, only {', '.join(map(repr, sorted(seen)))}"
+            for (message, place), row in zip(places, rows, strict=True):
+                self.reject(message, place, row.id, f"{reason}; a value that is not known is null")
+            return True
+        filled = [
+            dict.fromkeys(seen) | dict(row.values) if row.values.keys() <= self._names else dict(row.values)
+            for row in rows
+        ]
+        while True:
+            rejected: list[RejectedRow] = []
+            try:
+                report = self._client.push(
+                    self._model,
+                    filled,
+                    [row.label for row in rows],
+                    [row.id for row in rows],
+                    on_rejected=rejected.extend,
+                )
+            except QuercusError as error:
+                if not is_transient(error):
+                    raise
+                if self.stopping.wait(max(RETRY_S, error.retry_s or 0.0)):
+                    return False
+                self._notify(f"{error}; the broker keeps the messages meanwhile")
+            else:
+                for each in rejected:
+                    if each.position is not None:
+                        self.reject(*places[each.position], each.id, each.reason)
+                self.tally.stored += report.stored
+                self.tally.known += report.known
+                for names in take_news(report.unseen, self._told):
+                    self._notify(f"{names.text}; further ones of this attribute are not reported")
+                self._seen = seen
+                return True
+
+    def reject(self, message: Message, place: int | None, name: str, reason: str) -> None:
+        """Set aside a row of a message, or the whole message if it has no rows."""
+        self.tally.rejected += 1
+        what = "is no row" if place is None else f"has a wrong row {place}"
+        self._notify(f"message of {' '.join(message.origin.values())} {what}: {reason}")
+        if self._rejected is not None:
+            line = {
+                **message.origin,
+                "payload": message.payload.decode("utf-8", "replace"),
+                "row": place,
+                "id": name,
+                "reason": reason,
+                "at": time.time(),
+            }
+            self._rejected.write(json.dumps(line, ensure_ascii=False) + "\n")
+            self._rejected.flush()

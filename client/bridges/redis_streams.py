@@ -1,0 +1,283 @@
+"""Redis streams to rows: an entry is acknowledged to its consumer group after the server has committed its rows.
+
+The group remembers which entries it delivered, and to which consumer, until they are acknowledged. After a lost
+connection, and at every start, the bridge reads first what it was sent before; what another consumer leaves for a
+minute it takes over. Rows have ids, so committed but unacknowledged rows are stored once.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import IO, Any, Final
+from urllib.parse import urlsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from quercus.client.bridges.arriving import RETRY_S, BridgeTally, Message, RowPusher
+from quercus.client.bridges.messages import MessageFormat
+from quercus.client.client import Client
+from quercus.client.errors import FailedPrecondition, Unavailable, invalid
+
+TICK_MS: Final = 200
+TIMEOUT_S: Final = 10.0
+"""Seconds within which the broker must answer; then the bridge connects again."""
+LEFT_ALONE_S: Final = 60.0
+"""Seconds after which entries that another consumer was sent and has not acknowledged are taken over."""
+CLAIM_EVERY_S: Final = 10.0
+UNREAD: Final = ">"
+"""The position of entries that no consumer of the group was sent yet."""
+FIRST: Final = "0"
+"""The position before all entries: of those that this consumer was sent, or of a stream's own for a new group."""
+
+
+@dataclass(frozen=True)
+class StreamGroup:
+    """The source of messages: streams of a Redis server, read by one consumer of a group.
+
+    Attributes
+    ----------
+    url
+        ``redis://HOST:PORT``, or ``rediss://`` for TLS; a number behind it (``/2``) is a database.
+    streams
+        Keys of the streams; one that does not exist yet is created, empty.
+    group
+        The group that remembers how far it came. A new one begins with the first entry of each stream.
+    consumer
+        The name of this bridge in the group: what a bridge left when it died is sent to the next of its name at once.
+    payload_field
+        The field of an entry that holds the message.
+    """
+
+    url: str
+    streams: Sequence[str]
+    group: str
+    consumer: str
+    payload_field: str = "data"
+    username: str | None = None
+    password: str | None = field(default=None, repr=False)
+    ca: str | None = None
+
+    def connection_options(self) -> dict[str, Any]:
+        """Return what `redis.Redis` needs to connect.
+
+        Raises
+        ------
+        InvalidArgument
+            When the URL is none of a Redis server.
+
+        Examples
+        --------
+        >>> options = StreamGroup("rediss://redis.example/2", ["wine"], "quercus-wine", "a").connection_options()
+        >>> options["host"], options["port"], options["db"], options["ssl"]
+        ('redis.example', 6379, 2, True)
+        """
+        try:
+            parts = urlsplit(self.url)
+            host, port = parts.hostname, parts.port
+        except ValueError as error:
+            raise invalid("broker", f"{self.url!r}: {error}") from None
+        database = parts.path.strip("/") or "0"
+        if (
+            parts.scheme not in {"redis", "rediss"}
+            or not host
+            or "@" in parts.netloc
+            or not (database.isascii() and database.isdigit())
+        ):
+            raise invalid(
+                "broker", f"{self.url!r} is not redis://HOST:PORT/DATABASE or rediss://HOST:PORT/DATABASE"
+            )
+        is_tls = parts.scheme == "rediss"
+        return {
+            "host": host,
+            "port": port or 6379,
+            "db": int(database),
+            "username": self.username,
+            "password": self.password,
+            "ssl": is_tls,
+            **({"ssl_ca_certs": self.ca} if is_tls else {}),
+        }
+
+
+@dataclass(frozen=True)
+class _Entry:
+    stream: str
+    id: str
+    message: Message
+
+
+class RedisBridge:
+    """Pushes the entries of streams to a model.
+
+    Parameters
+    ----------
+    client
+        Client of the server.
+    model
+        Name of the model that receives the rows.
+    source
+        The streams, and the group that reads them.
+    form
+        The format of messages. A row without an id gets that of its entry, behind the name of the stream.
+    rejected
+        Takes a line of JSON for each row that is refused, and each message that is no row, before the entry is
+        acknowledged.
+    batch_messages
+        Most entries of one push.
+    notify
+        Called with messages for people.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        model: str,
+        source: StreamGroup,
+        form: MessageFormat,
+        *,
+        rejected: IO[str] | None = None,
+        batch_messages: int = 500,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._rows = RowPusher(client, model, form, rejected=rejected, notify=notify)
+        self._source = source
+        self._batch_messages = batch_messages
+        self._notify = notify
+        self._positions: dict[str, str] = {}
+        self._next_claim_s = 0.0
+
+    @property
+    def tally(self) -> BridgeTally:
+        """The counts so far."""
+        return self._rows.tally
+
+    def stop(self) -> None:
+        """End `run` after the push under way."""
+        self._rows.stopping.set()
+
+    def run(self, most: int | None = None) -> BridgeTally:
+        """Push until `stop` is called, or ``most`` messages are acknowledged.
+
+        Raises
+        ------
+        Unavailable
+            When no broker answers at the start, or it refuses user or password.
+        FailedPrecondition
+            When the broker refuses the group, for example because a key is no stream.
+        QuercusError
+            When the server will never take the rows, for example because there is no such model.
+        """
+        self._rows.read_attributes()
+        # A command whose answer was lost is not repeated: the entries of that answer come again at the next start.
+        connection: Any = redis.Redis(
+            **self._source.connection_options(),
+            protocol=2,
+            socket_timeout=TIMEOUT_S,
+            socket_connect_timeout=TIMEOUT_S,
+            retry=Retry(NoBackoff(), 0),
+        )
+        with connection:
+            self._start(connection)
+            is_away = False
+            while not self._rows.stopping.is_set() and (most is None or self.tally.messages < most):
+                try:
+                    if is_away:
+                        self._open_groups(connection)
+                        self._notify(f"connected to {self._source.url} again")
+                        is_away = False
+                    entries = self._next_entries(connection, most)
+                    if entries and self._rows.push([each.message for each in entries]):
+                        self._acknowledge(connection, entries)
+                    self._take_over(connection)
+                except redis.RedisError as error:
+                    if not is_away:
+                        self._notify(f"the broker at {self._source.url} fails: {error}; trying again")
+                    is_away = True
+                    self._rows.stopping.wait(RETRY_S)
+        return self.tally
+
+    def _start(self, connection: Any) -> None:
+        url = self._source.url
+        try:
+            self._open_groups(connection)
+        except redis.AuthenticationError as error:
+            raise Unavailable(f"the broker at {url} refuses: {error}") from None
+        except (redis.ConnectionError, redis.TimeoutError) as error:
+            raise Unavailable(f"no broker answers at {url}: {error}") from None
+        except redis.ResponseError as error:
+            raise FailedPrecondition(
+                f"the broker at {url} refuses the group {self._source.group}: {error}"
+            ) from None
+        streams = ", ".join(self._source.streams)
+        self._notify(f"connected to {url}, {streams}, as {self._source.consumer} of {self._source.group}")
+
+    def _open_groups(self, connection: Any) -> None:
+        """Make sure that the group is there, which a broker may have lost, and go back to what this bridge was sent."""
+        for stream in self._source.streams:
+            try:
+                connection.xgroup_create(stream, self._source.group, id=FIRST, mkstream=True)
+            except redis.ResponseError as error:
+                if not str(error).startswith("BUSYGROUP"):  # it is there
+                    raise
+        self._positions = dict.fromkeys(self._source.streams, FIRST)
+
+    def _take_over(self, connection: Any) -> None:
+        """Take over what other consumers left alone; it is read with what this one was sent before."""
+        if time.monotonic() < self._next_claim_s:
+            return
+        for stream in self._source.streams:
+            _, found, *deleted = connection.xautoclaim(
+                stream,
+                self._source.group,
+                self._source.consumer,
+                int(1000 * LEFT_ALONE_S),
+                count=self._batch_messages,
+            )
+            if found:
+                self._positions[stream] = FIRST
+            for gone in deleted[0] if deleted else ():  # Redis 7 takes them out of the group
+                self._read_entry(stream, gone.decode(), {})
+                self.tally.messages += 1
+        self._next_claim_s = time.monotonic() + CLAIM_EVERY_S
+
+    def _next_entries(self, connection: Any, most: int | None) -> list[_Entry]:
+        """Return the entries that have arrived, up to a batch; none if a moment passes without any."""
+        room = self._batch_messages if most is None else min(self._batch_messages, most - self.tally.messages)
+        answer = connection.xreadgroup(
+            self._source.group, self._source.consumer, self._positions, count=room, block=TICK_MS
+        )
+        entries: list[_Entry] = []
+        for key, found in answer:
+            stream = key.decode()
+            if self._positions[stream] != UNREAD:
+                self._positions[stream] = found[-1][0].decode() if found else UNREAD
+            for raw_id, fields in found:
+                entries.append(self._read_entry(stream, raw_id.decode(), fields))
+        return entries if most is None else entries[: most - self.tally.messages]  # COUNT is for each stream
+
+    def _read_entry(self, stream: str, entry_id: str, fields: Mapping[bytes, bytes]) -> _Entry:
+        origin = {"stream": stream, "entry": entry_id}
+        payload = fields.get(self._source.payload_field.encode())
+        if payload is not None:
+            return _Entry(stream, entry_id, self._rows.read(origin, payload, f"{stream}/{entry_id}"))
+        named = {
+            name.decode("utf-8", "replace"): text.decode("utf-8", "replace") for name, text in fields.items()
+        }
+        message = Message(origin, json.dumps(named, ensure_ascii=False).encode(), ())
+        found = (
+            f"only {', '.join(map(repr, sorted(named)))}"
+            if named
+            else "for it was deleted before it was read"
+        )
+        self._rows.reject(message, None, "", f"has no field {self._source.payload_field!r}, {found}")
+        return _Entry(stream, entry_id, message)
+
+    def _acknowledge(self, connection: Any, entries: Sequence[_Entry]) -> None:
+        for stream in self._source.streams:
+            if ids := [each.id for each in entries if each.stream == stream]:
+                connection.xack(stream, self._source.group, *ids)
+                self.tally.messages += len(ids)

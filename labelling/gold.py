@@ -1,0 +1,178 @@
+"""Gold questions: instances whose class the lead knows, mixed among the queries to see which labellers answer right.
+
+A mark is an ADJUDICATION of the log that is flagged as gold: its label is what the instance has, until the mark is
+taken back. Asked about it, a labeller answers a query like any other. The rules of answers run on what that labeller
+may know of the instance (`as_asked`), so that nothing tells the question from others; the events that they return are
+flagged, and no tree learns from them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from quercus.belief.codec import encode
+from quercus.belief.label import ClassSet
+from quercus.labelling.answers import Effects, LabelledInstance
+from quercus.labelling.combining import has_unasked, joint_event
+from quercus.labelling.disputes import named_classes
+from quercus.labelling.errors import Refused
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.history import LabelEvent, LabelState, known_contour, label_events, overrules
+from quercus.labelling.policy import Combination
+
+MARKED = "it is a gold question"
+UNMARKED = "it is no gold question any more"
+
+
+def gold_mark(history: Sequence[Event]) -> Event | None:
+    """Return the mark that makes an instance a gold question; None: it is none."""
+    marks = [event for event in history if event.gold and event.kind is EventKind.ADJUDICATION]
+    return marks[-1] if marks and marks[-1].label is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """An instance (its id) is made a gold question, or (no label) is none any more.
+
+    Attributes
+    ----------
+    instance : str
+    label : bytes or None
+        The right answer, by `belief.codec`.
+    comment : str
+        Kept with it.
+    """
+
+    instance: str
+    label: bytes | None
+    comment: str = ""
+
+
+def mark_events(given: Mark, author: str, of: LabelledInstance) -> Sequence[Event]:
+    """Return what follows from a mark.
+
+    Parameters
+    ----------
+    given : the mark.
+    author : who marks.
+    of : what is known of the instance.
+
+    Returns
+    -------
+    sequence of Event
+        For the log: the mark, and what holds then; none if the instance is marked so.
+
+    Raises
+    ------
+    Refused
+        If the label says nothing, or the instance is no gold question and the mark is to be taken back.
+    """
+    last, label = gold_mark(of.said), given.label
+    if label is None and last is None:
+        raise Refused(f"{given.instance} is no gold question, so there is no mark to take back")
+    if last is not None and last.label == label:
+        return ()
+    own = of.event(1, EventKind.ADJUDICATION, label, author, comment=given.comment, gold=True)
+    if label is not None and not named_classes(own, of.size):
+        raise Refused(f"the label of {given.instance} says nothing, a gold question needs a right answer")
+    joint = joint_event([*of.said, own], of.size, of.crowd, of.policy.combination, of.committed + 2, of.wall)
+    return own, joint
+
+
+def as_asked(history: Sequence[Event], number: int, size: int) -> list[Event]:
+    """Return the history of an instance as whoever is asked about it by a gold question may know it.
+
+    It is the row, as one whose class is not known, and the answers to this question, as if they counted.
+
+    Parameters
+    ----------
+    history : all events of the instance, oldest first.
+    number : of the query.
+    size : number of classes.
+    """
+    first = history[0]
+    if np.count_nonzero(known_contour([first], size)) == 1:
+        first = replace(first, label=encode(ClassSet((1 << size) - 1)))
+    said = [event for event in history[1:] if event.gold and event.query == number]
+    return [first, *(replace(event, gold=False) for event in said)]
+
+
+def as_known_to_labellers(history: Sequence[Event], size: int, rule: Combination) -> list[list[Event]]:
+    """Return what somebody who must not know of gold questions may read of an instance.
+
+    Parameters
+    ----------
+    history : all events of the instance, oldest first.
+    size : number of classes.
+    rule : combines what labellers stated of it.
+
+    Returns
+    -------
+    list of list of Event
+        The history without marks and the answers that they brought; and, as histories of their own, those answers.
+    """
+    if not any(event.gold for event in history):
+        return [list(history)]
+    rest = [
+        event
+        for event in history
+        if not event.gold and (event.kind is not EventKind.CORRECTION or event.query)
+    ]
+    if has_unasked(rest):
+        rest.append(joint_event(rest, size, None, rule, history[-1].sequence, history[-1].created_at))
+    numbers = dict.fromkeys(event.query for event in history if event.gold and event.query)
+    return [rest, *(as_asked(history, number, size) for number in numbers)]
+
+
+def flagged(effects: Effects) -> Effects:
+    """Return the effects of a call about a gold question: its events count for the reliability of labellers only."""
+    return replace(effects, events=[replace(event, gold=True) for event in effects.events])
+
+
+@dataclass(frozen=True, slots=True)
+class GoldScore:
+    """How often gold questions were answered right.
+
+    Attributes
+    ----------
+    answered, right : int
+        Answers that stand and name a class, and those whose most plausible classes are all among those of the mark.
+    """
+
+    answered: int = 0
+    right: int = 0
+
+
+def gold_answers(history: Sequence[Event]) -> Mapping[str, LabelEvent]:
+    """Return the labellers' own answers to the gold question of an instance, without those that were taken back."""
+    standing = (each for each in label_events(history) if each.state is LabelState.GOLD)
+    return {each.event.author: each for each in standing if not overrules(each)}
+
+
+def score_of(history: Sequence[Event], size: int) -> Mapping[str, bool]:
+    """Return whether each labeller who named a class in answer to a gold question was right; nobody if it is none."""
+    holds = gold_mark(history)
+    if holds is None:
+        return {}
+    right = named_classes(holds, size)
+    named = {name: named_classes(each.event, size) for name, each in gold_answers(history).items()}
+    return {name: classes <= right for name, classes in named.items() if classes}
+
+
+def gold_scores(histories: Collection[Sequence[Event]], size: int) -> dict[str, GoldScore]:
+    """Return the score of each labeller who answered a gold question, by name.
+
+    Parameters
+    ----------
+    histories : all events of each instance that is a gold question, oldest first.
+    size : number of classes.
+    """
+    found: dict[str, GoldScore] = {}
+    for history in histories:
+        for name, is_right in score_of(history, size).items():
+            before = found.get(name, GoldScore())
+            found[name] = GoldScore(before.answered + 1, before.right + is_right)
+    return found

@@ -1,0 +1,106 @@
+"""Marks of gold questions are written, and the instances that have one are read."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, func, select, update
+
+from quercus.belief.errors import InvalidInput
+from quercus.labelling import checks
+from quercus.labelling import gold as rules
+from quercus.labelling.answers import LabelledInstance
+from quercus.labelling.crowds.labellers import MAX_LABELS, crowd_of
+from quercus.labelling.event import Event
+from quercus.labelling.gold import Mark
+from quercus.labelling.policy import Reliability
+from quercus.specification.bounds import MAX_GOLD
+from quercus.storage.clocks import Clock
+from quercus.storage.errors import NotFound
+from quercus.storage.log import event_log
+from quercus.storage.queries import agenda, expiry, policies, statements
+from quercus.storage.queries.desk import KnownModel
+from quercus.storage.queries.gold import marked_instances
+from quercus.storage.rows import find_model, lock_model
+from quercus.storage.schema import log, model
+
+
+@dataclass(frozen=True, slots=True)
+class MarksOutcome:
+    """The outcome of marks: newest event of the log, marks stored, and those that were there already."""
+
+    committed_sequence: int
+    stored: int
+    known: int
+
+
+def append_marks(
+    connection: Connection, name: str, author: str, marks: Sequence[Mark], known: KnownModel, clock: Clock
+) -> MarksOutcome:
+    """Make instances gold questions, or take that back: all or none.
+
+    Open queries about new ones are withdrawn, and so are gold questions about those that are none any more. Leased ones
+    stay with their holders.
+    """
+    checks.name_text("labeller", author)
+    for each in marks:
+        checks.comment(each.comment)
+    row = lock_model(connection, name)
+    now = clock()
+    known.check_key(row)
+    expiry.write_expired(connection, row.id, now)
+    places = event_log.instance_sequences(connection, row.id, [each.instance for each in marks])
+    if missing := next((each.instance for each in marks if each.instance not in places), None):
+        raise NotFound("instance", f"{name}/{missing}")
+    policy = policies.policy_of(connection, row.id)
+    crowd = None
+    if policy.reliability is Reliability.ESTIMATED:
+        crowd = known.crowd or crowd_of(event_log.newest_opinions(connection, name, MAX_LABELS), known.size)
+    said = event_log.history_of(connection, row, sorted(set(places.values())))
+    committed, events = int(row.sequence_committed), list[Event]()
+    stored = 0
+    for each in marks:
+        of = LabelledInstance(
+            said[places[each.instance]],
+            known.size,
+            policy,
+            crowd,
+            committed + len(events),
+            now.clock,
+            now.wall,
+        )
+        more = rules.mark_events(each, author, of)
+        said[places[each.instance]].extend(more)
+        events += more
+        stored += bool(more)
+    if events:
+        event_log.add_events(connection, row.id, events, now)
+        change = {
+            "sequence_committed": committed + len(events),
+            "conflicts": row.conflicts + sum(event.conflict for event in events),
+        }
+        connection.execute(update(model).where(model.c.id == row.id).values(change))
+        if (count := len(marked_instances(connection, row.id))) > MAX_GOLD:
+            raise InvalidInput(
+                "marks", f"would make {count:,} gold questions, at most {MAX_GOLD:,} are allowed"
+            )
+        spoken = list(dict.fromkeys(event.instance for event in events))
+        is_marked = {place: rules.gold_mark(said[place]) is not None for place in spoken}
+        live = statements.live_queries(connection, row, spoken)
+        for why, dropped in (
+            (rules.MARKED, [each for each in live if is_marked[each.instance] and not each.gold]),
+            (rules.UNMARKED, [each for each in live if each.gold and not is_marked[each.instance]]),
+        ):
+            agenda.drop_queries(connection, row, dropped, why, now)
+    return MarksOutcome(committed + len(events), stored, len(marks) - stored)
+
+
+def marked_histories(connection: Connection, name: str) -> dict[int, list[Event]]:
+    """Return everything said about the instances that are gold questions, in the order of the instances."""
+    row = find_model(connection, name)
+    return event_log.history_of(connection, row, sorted(marked_instances(connection, row.id)))
+
+
+def newest_gold(connection: Connection, name: str) -> int:
+    """Return the newest event of a mark or an answer to a gold question; 0 when there is none."""
+    mine = (log.c.model_id == find_model(connection, name).id, log.c.gold.is_not(None))
+    return connection.execute(select(func.max(log.c.sequence)).where(*mine)).scalar() or 0

@@ -1,0 +1,331 @@
+"""Gold questions: marked, mixed among queries, answered like any other, and scored; no tree learns from an answer."""
+
+import pytest
+from support import words
+
+from quercus.belief.errors import InvalidInput
+from quercus.labelling.answers import Amendment
+from quercus.labelling.gold import (
+    GoldScore,
+    as_asked,
+    as_known_to_labellers,
+    gold_mark,
+    gold_scores,
+)
+from quercus.labelling.history import LabelKind, LabelState, known_contour, label_events
+from quercus.labelling.lifecycle import QueryState, Step
+from quercus.labelling.policy import Combination
+from quercus.storage import (
+    Adjudication,
+    EventKind,
+    FailedPrecondition,
+    Mark,
+    NotFound,
+    Policy,
+    Statement,
+    StatementBatch,
+)
+from quercus.storage.admin.verify import verify_store
+
+SIZE = 8
+GOLD = Policy(gold_share=1.0)
+ONLY_A = [1.0] + [0.0] * 7
+
+
+@pytest.fixture
+def marked(store, helper):
+    """Rows a to f (1..6); a and b are gold questions, of classes A and B; growth asks of c, d, e, f."""
+    helper.create(budget=20)
+    helper.push(*"abcdef")
+    store.set_policy("m", GOLD)
+    mark(store, a=words.A, b=words.B)
+    helper.publish(3, 4, 5, 6)
+    return store
+
+
+def mark(store, **labels):
+    return store.mark_gold("m", "eve", [Mark(*each) for each in labels.items()], words.KNOWN)
+
+
+def lease(store, who: str, limit: int = 1):
+    return store.lease("m", who, limit, 60.0).queries
+
+
+def history(store, place: int):
+    return store.history("m", [place])[place]
+
+
+def grown(helper, *instances):
+    """Publish as of now, so that whoever answered may lease again."""
+    helper.publish(*instances)
+
+
+def scores(store):
+    return gold_scores(store.gold_histories("m").values(), SIZE)
+
+
+def test_a_mark_is_the_label_of_its_row_until_it_is_taken_back(store, helper, store_url):
+    helper.create()
+    helper.push("a", "b")
+    store.state("m", StatementBatch("r", [Statement("a", "ann", words.B)]), words.KNOWN)
+    done = mark(store, a=words.A)
+    assert (done.stored, done.known) == (1, 0)
+    own, joint = history(store, 1)[-2:]
+    assert (own.kind, own.gold, own.author, own.label) == (EventKind.ADJUDICATION, True, "eve", words.A)
+    assert (joint.kind, joint.gold, joint.label) == (EventKind.CORRECTION, False, words.A)
+    assert known_contour(history(store, 1), SIZE).tolist() == ONLY_A
+    said = {each.event.author: (each.kind, each.state) for each in label_events(history(store, 1))}
+    assert said == {
+        "ann": (LabelKind.STATED, LabelState.REPLACED), "eve": (LabelKind.MARKED, LabelState.COUNTS)
+    }  # fmt: skip
+    assert mark(store, a=words.A).known == 1
+    store.adjudicate("m", "a", Adjudication("fay", words.C, permitted=True), words.KNOWN)
+    assert known_contour(history(store, 1), SIZE).tolist() == ONLY_A  # a gold question keeps its label
+    mark(store, a=None)
+    assert known_contour(history(store, 1), SIZE)[2] == 1.0  # what was adjudicated holds again
+    assert gold_mark(history(store, 1)) is None
+    assert store.gold_histories("m") == {}
+    assert not verify_store(store_url)
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "said"),
+    [
+        ({"nowhere": words.A}, NotFound, "instance m/nowhere"),
+        ({"a": words.ANYTHING}, FailedPrecondition, "the label of a says nothing"),
+        ({"a": None}, FailedPrecondition, "a is no gold question"),
+    ],
+)
+def test_what_cannot_be_marked(store, helper, given, error, said):
+    helper.create()
+    helper.push("a", "b")
+    with pytest.raises(error, match=said):
+        mark(store, b=words.B, **given)
+    assert store.gold_histories("m") == {}  # all or none
+
+
+def test_too_many_marks_are_refused(store, helper, monkeypatch):
+    helper.create()
+    helper.push("a", "b", "c")
+    monkeypatch.setattr("quercus.storage.queries.gold_marks.MAX_GOLD", 2)
+    with pytest.raises(InvalidInput, match=r"marks: would make 3 gold questions, at most 2 are allowed"):
+        mark(store, a=words.A, b=words.B, c=words.C)
+    assert mark(store, a=words.A, b=words.B).stored == 2
+
+
+def test_a_gold_question_takes_the_place_of_another_that_is_asked_later(marked, helper, store_url):
+    (query,) = lease(marked, "ann")
+    assert query.is_gold
+    assert query.instance_id in {"a", "b"}
+    assert (query.number, query.position) == (1, 0)  # those of the query that growth would ask first
+    assert query.reason == b"reason 6"  # of the one that it asks last
+    live = marked.list_queries("m", [QueryState.OPEN])
+    assert sorted(each.instance_id for each in live) == ["c", "d", "e", "f"]
+    assert marked.get_model("m").queries_open == 4
+    assert [each.number for each in live if each.instance_id == "c"] == [5]  # it goes on under a new number
+    assert not verify_store(store_url)
+
+
+def test_each_labeller_is_asked_once_and_no_tree_learns_from_it(marked, helper, store_url):
+    asked = []
+    for _ in range(2):
+        (query,) = lease(marked, "ann")
+        asked.append(query.instance_id)
+        words.answer(marked, "m", query.number, query.token, words.A, None)
+        helper.publish(3, 4, 5, 6)
+    assert sorted(asked) == ["a", "b"]
+    (ordinary,) = lease(marked, "ann")
+    assert not ordinary.is_gold
+    (other,) = lease(marked, "bob")
+    assert other.is_gold
+    for place in (1, 2):
+        *_, answer = history(marked, place)
+        assert (answer.kind, answer.gold, answer.author) == (EventKind.ANSWER, True, "ann")
+        assert known_contour(history(marked, place), SIZE)[place - 1] == 1.0
+    states = {each.state for each in label_events(history(marked, 2)) if each.event.author == "ann"}
+    assert states == {LabelState.GOLD}
+    assert scores(marked) == {"ann": GoldScore(2, 1)}
+    assert marked.get_model("m").queries_answered == 2  # it spends budget, as any answer
+    assert not verify_store(store_url)
+
+
+def test_none_is_asked_where_growth_asks_nothing(store, helper):
+    helper.create()
+    helper.push("a", "b")
+    store.set_policy("m", GOLD)
+    mark(store, a=words.A)
+    helper.publish()
+    assert lease(store, "ann") == []
+    assert not store.has_queries("m")
+
+
+def test_the_share_of_the_policy_is_kept(store, helper):
+    helper.create(budget=1000)
+    helper.push(*(f"r{i}" for i in range(400)))
+    mark(store, **{f"r{i}": words.A for i in range(200)})
+    helper.publish(*range(201, 401))
+    store.set_policy("m", Policy(gold_share=0.25, max_held=100))
+    queries = [each for who in ("ann", "bob", "cid") for each in lease(store, who, 60)]
+    share = sum(each.is_gold for each in queries) / len(queries)
+    assert 0.12 < share < 0.4  # four deviations
+    store.set_policy("m", Policy(max_held=100))
+    assert not any(each.is_gold for each in lease(store, "dan", 20))
+
+
+def test_several_in_one_lease_are_different_and_stand_for_different_queries(marked):
+    marked.set_policy("m", Policy(gold_share=1.0))
+    queries = lease(marked, "ann", 4)
+    assert len(queries) == 4
+    assert len({each.number for each in queries}) == len({each.instance for each in queries}) == 4
+    assert sum(each.is_gold for each in queries) == 2
+    rest = lease(marked, "ann", 4)  # those that made room are open under new numbers
+    assert [(each.number, each.is_gold) for each in rest] == [(5, False), (6, False)]
+    assert {each.instance for each in queries + rest} == {1, 2, 3, 4, 5, 6}
+
+
+def test_a_returned_question_waits_for_the_next_labeller(marked, helper):
+    (query,) = lease(marked, "ann")
+    marked.skip("m", query.number, query.token)
+    (other,) = lease(marked, "ann")
+    assert other.is_gold
+    assert other.instance != query.instance  # it was skipped
+    found = [lease(marked, who)[0] for who in ("bob", "cid")]
+    assert query.number in {each.number for each in found if each.instance == query.instance}
+    helper.publish(3, 4, 5, 6)  # growth does not want it, and it stays all the same
+    assert marked.get_query("m", query.number).state is QueryState.LEASED
+
+
+def test_a_late_answer_counts(marked, helper, clock):
+    (query,) = lease(marked, "ann")
+    clock.now += 100.0
+    helper.publish(3, 4, 5, 6)
+    assert marked.get_query("m", query.number).state is QueryState.OPEN
+    words.answer(marked, "m", query.number, query.token, words.A, None)
+    assert scores(marked)["ann"].answered == 1
+    assert marked.get_query("m", query.number).state is QueryState.ANSWERED
+
+
+def test_an_answer_is_corrected_undone_and_refused_as_any_other(marked, helper, store_url):
+    (query,) = lease(marked, "ann")
+    right = words.A if query.instance_id == "a" else words.B
+    words.answer(marked, "m", query.number, query.token, words.C, None)
+    assert scores(marked)["ann"] == GoldScore(1, 0)
+    marked.amend("m", query.number, Amendment("ann", right), words.KNOWN)
+    assert scores(marked)["ann"] == GoldScore(1, 1)
+    *_, correction = history(marked, query.instance)
+    assert (correction.kind, correction.gold) == (EventKind.CORRECTION, True)
+    marked.amend("m", query.number, Amendment("ann", None), words.KNOWN)
+    assert "ann" not in scores(marked)
+    assert marked.get_query("m", query.number).state is QueryState.WITHDRAWN
+    helper.publish(3, 4, 5, 6)
+    (other,) = lease(marked, "ann")
+    assert other.instance != query.instance  # asked once, taken back or not
+    words.answer(marked, "m", other.number, other.token, None, None)
+    assert marked.get_query("m", other.number).state is QueryState.REFUSED
+    assert known_contour(history(marked, other.instance), SIZE).max() == 1.0
+    assert "ann" not in scores(marked)
+    mark(marked, **{other.instance_id: None})
+    assert known_contour(history(marked, other.instance), SIZE).min() == 1.0  # the refusal is none of the row
+    assert not verify_store(store_url)
+
+
+def test_several_answers_to_a_query_look_alike(marked, helper, store_url):
+    marked.set_policy("m", Policy(gold_share=1.0, answers_per_query=2, max_conflict=1.0))
+    (query,) = lease(marked, "ann")
+    done = words.answer(marked, "m", query.number, query.token, words.A, None)
+    assert not done.settled  # "wants more", as for any query
+    assert done.together is not None
+    shown = as_known_to_labellers(history(marked, query.instance), SIZE, Combination.DEMPSTER)
+    assert [each.state for each in label_events(shown[1])] == [LabelState.PENDING]
+    for who in ("bob", "cid"):
+        for each in lease(marked, who, 4):
+            if each.number == query.number:
+                words.answer(marked, "m", each.number, each.token, words.C, None)
+    shown = as_known_to_labellers(history(marked, query.instance), SIZE, Combination.DEMPSTER)
+    assert {each.state for each in label_events(shown[1])} == {LabelState.COUNTS}
+    known = known_contour(history(marked, query.instance), SIZE)
+    assert known[0 if query.instance_id == "a" else 1] == 1.0
+    assert scores(marked)["ann"].answered == scores(marked)["bob"].answered == 1
+    assert not verify_store(store_url)
+
+
+def test_a_spent_budget_settles_what_has_some_answers(marked, store_url):
+    marked.set_policy("m", Policy(gold_share=1.0, answers_per_query=2))
+    (query,) = lease(marked, "ann")
+    words.answer(marked, "m", query.number, query.token, words.C, None)
+    marked.revise("m", lambda _: (b"specification", 1), words.KNOWN)
+    assert marked.get_query("m", query.number).state is QueryState.ANSWERED
+    assert known_contour(history(marked, query.instance), SIZE)[2] == 0.0
+    assert not verify_store(store_url)
+
+
+def test_what_a_labeller_may_know_of_a_question(marked, helper):
+    (query,) = lease(marked, "ann")
+    seen = as_asked(history(marked, query.instance), query.number, SIZE)
+    assert known_contour(seen, SIZE).min() == 1.0
+    words.answer(marked, "m", query.number, query.token, words.C, None)
+    seen = as_asked(history(marked, query.instance), query.number, SIZE)
+    (mine,) = label_events(seen)
+    assert (mine.kind, mine.state, mine.later) == (LabelKind.ANSWERED, LabelState.COUNTS, None)
+    assert known_contour(seen, SIZE)[2] == 1.0  # as if it had counted
+    assert not any(event.gold or event.author == "eve" for event in seen)
+
+
+def test_a_row_that_came_with_its_label_is_asked_as_one_without(store, helper):
+    helper.create()
+    helper.push("a", label=words.A)
+    helper.push("b", "c")
+    store.set_policy("m", GOLD)
+    mark(store, a=words.A)
+    helper.publish(2, 3)
+    (query,) = lease(store, "ann")
+    assert query.instance_id == "a"
+    seen = as_asked(history(store, 1), query.number, SIZE)
+    assert known_contour(seen, SIZE).min() == 1.0
+    done = words.answer(store, "m", query.number, query.token, words.B, None)
+    assert not done.conflict  # which would tell that the answer is wrong
+
+
+def test_what_was_said_before_a_mark_looks_as_before(store, helper):
+    helper.create()
+    helper.push("a", "b")
+    store.state("m", StatementBatch("r", [Statement("a", "ann", words.B)]), words.KNOWN)
+    before = history(store, 1)
+    mark(store, a=words.A)
+    (shown,) = as_known_to_labellers(history(store, 1), SIZE, Combination.DEMPSTER)
+    assert known_contour(shown, SIZE).tolist() == known_contour(before, SIZE).tolist()
+    assert [each.state for each in label_events(shown)] == [LabelState.COUNTS]
+    store.set_policy("m", GOLD)
+    helper.publish(2)
+    (query,) = lease(store, "ann")
+    assert query.instance_id == "b"  # ann has labelled a
+
+
+def test_marks_withdraw_queries_and_agendas_leave_marked_rows_out(store, helper):
+    helper.create()
+    helper.push("a", "b", "c")
+    helper.publish(1, 2)
+    mark(store, a=words.A)
+    (step,) = [each for each in store.query_history("m", 1) if each.step is Step.WITHDRAWN]
+    assert step.why == "it is a gold question"
+    helper.publish(1, 2, 3)
+    assert {each.instance_id for each in store.list_queries("m", [QueryState.OPEN])} == {"b", "c"}
+    store.set_policy("m", GOLD)
+    (query,) = lease(store, "ann")
+    assert query.instance_id == "a"
+    store.release("m", query.number, query.token)
+    assert store.get_query("m", query.number).state is QueryState.OPEN
+    mark(store, a=None)
+    assert store.get_query("m", query.number).state is QueryState.WITHDRAWN
+    helper.publish(1, 2, 3)
+    assert {each.instance_id for each in store.list_queries("m", [QueryState.OPEN])} == {"a", "b", "c"}
+
+
+def test_export_and_import_keep_marks_and_scores(marked, helper, tmp_path):
+    (query,) = lease(marked, "ann")
+    words.answer(marked, "m", query.number, query.token, words.A, None)
+    lines = list(marked.dump("m"))
+    marked.load(lines, name="copy")
+    assert gold_scores(marked.gold_histories("copy").values(), SIZE) == scores(marked)
+    assert marked.policy("copy") == GOLD
+    assert len(scores(marked)) == 1
