@@ -1905,8 +1905,8 @@ class Labeller:
     held
         Queries held now.
     agreement
-        Probability that this labeller and another one who answered the same query choose the same class; ``None``:
-        there is no other.
+        Share of the same class over the pairs with each other labeller of each row, as GetAgreement counts them;
+        ``None``: there are none.
     reliability
         Probability that this labeller's answer is right, estimated from confusion matrices; ``None``: nobody shared
         a query with this labeller.

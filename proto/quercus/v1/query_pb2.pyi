@@ -2559,8 +2559,8 @@ class LabellerStatistics(_message.Message):
     held: _builtins.int
     """Queries held now."""
     agreement: _builtins.float
-    """Probability that this labeller and another one who answered the same query choose the same class; absent: there is
-    no other.
+    """Share of the same class over the pairs with each other labeller of each row, as GetAgreement counts them; absent: there are
+    none.
     """
     reliability: _builtins.float
     """Probability that this labeller's answer is right, estimated from confusion matrices; absent: nobody shared a
