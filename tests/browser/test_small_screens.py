@@ -81,5 +81,8 @@ def test_no_row_below_a_picture_is_cut(visit: Visit, letters: str) -> None:
     assert Axe().run(page).response["violations"] == []
     for height in range(700, 900, 17):
         page.set_viewport_size({"width": 390, "height": height})
-        page.wait_for_timeout(80)
+        for _ in range(50):
+            if not page.evaluate(CUT):
+                break
+            page.wait_for_timeout(50)
         assert page.evaluate(CUT) == 0, height
