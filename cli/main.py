@@ -69,7 +69,7 @@ COMMANDS = {
     "gold": (
         "gold",
         "gold",
-        "Mark rows whose class you know, to see which labellers answer right.",
+        "Mark rows whose class you know, and show how they were answered.",
     ),
     "labellers": ("labellers", "app", "Show statistics of labellers, or end the leases of one."),
     "policy": ("labellers", "policy", "Show or change the labelling policy of a model."),
