@@ -134,11 +134,7 @@ def flagged(effects: Effects) -> Effects:
 
 @dataclass(frozen=True, slots=True)
 class GoldScore:
-<<<<<<< HEAD
-    """The score of a labeller in gold questions.
-=======
     """The share of gold questions that were answered right.
->>>>>>> 0216872ca948f0e87aa08a00f24767f4cb60a5df
 
     Attributes
     ----------
