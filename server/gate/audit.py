@@ -62,7 +62,7 @@ class AuditLog:
         outcome = outcome_of(error)
         if outcome in REFUSED or target is None:
             try:  # addresses are as many as a stranger likes
-                self._refusals.take_token(who.partition(" at ")[0])
+                self._refusals.admit_call(who.partition(" at ")[0])
             except ResourceExhausted:
                 return
         await asyncio.shield(self._write_line(who, method, target or UNREAD_TARGET, outcome))

@@ -238,7 +238,7 @@ class _GuardedMethod:
             principal = await self.admit_caller(context)
             set_caller(principal)
         if self.bounds.rates.are_bounded:
-            self.bounds.rates.take_token(_caller_name(principal, context))
+            self.bounds.rates.admit_call(_caller_name(principal, context))
         if not self.rpc.light:
             self.bounds.memory.check_memory()
         request = self.reader.parse_message(data) if is_small(data) else await self.reader.read_message(data)

@@ -62,7 +62,7 @@ class CallRates:
         """True if there is a bound."""
         return self._rate > 0
 
-    def take_token(self, caller: str) -> None:
+    def admit_call(self, caller: str) -> None:
         """Admit a call.
 
         Raises

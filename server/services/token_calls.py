@@ -56,7 +56,7 @@ class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
                     f"lifetime: the token would outlive that of {caller.name}, which makes it and expires in {left_s} s"
                 )
             try:
-                self._made.take_token(caller.name)
+                self._made.admit_call(caller.name)
             except ResourceExhausted as error:
                 reason = f"{caller.name} makes more than {TOKENS_PER_S:g} tokens a second"
                 raise ResourceExhausted(reason, error.retry_s) from None

@@ -178,7 +178,7 @@ NO_TOKENS = [
 def test_what_makes_no_token_is_refused_and_leaves_nothing(
     office: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(CallRates, "take_token", lambda *_: None)
+    monkeypatch.setattr(CallRates, "admit_call", lambda *_: None)
     before = office.store.access.tokens()
     for fields, said in NO_TOKENS:
         with pytest.raises(grpc.RpcError) as caught:
@@ -208,7 +208,7 @@ def test_tokens_are_made_slowly_and_only_so_many(office: Office, monkeypatch: py
         assert "makes more than 2 tokens a second" in each.details()
     live = len(office.store.access.tokens())
     monkeypatch.setattr(access, "MAX_TOKENS", live)
-    with pytest.raises(FailedPrecondition, match="the most there may be: revoke some"):
+    with pytest.raises(FailedPrecondition, match="the most allowed: revoke some"):
         office.olga.create_token("one-more", ["reader"])
     office.olga.revoke_token(office.root.id)
     assert office.olga.create_token("one-more", ["reader"]).live

@@ -122,7 +122,9 @@ def one_row(store: Store) -> set[tuple[int, int]]:
 
 def answers(store: Store) -> set[tuple[int, int]]:
     schema = ModelSchema.read(store, "m")
-    found, _ = answer_pages._read_page(store, schema, AnswerSelection(), EventSelection(), with_values=True)
+    found, _ = answer_pages._read_page(
+        store, schema, AnswerSelection(), EventSelection(), with_values=True, to_labeller=False
+    )
     return {(len(row.values.values), len(row.contour.plausibilities)) for row in found}
 
 
@@ -162,7 +164,7 @@ def rows_found(store: Store, schema: ModelSchema) -> object:
 
 
 def page_of_disputes(store: Store, schema: ModelSchema) -> object:
-    return disputes._read_page(store, schema, 0, 5, frozenset(), frozenset())
+    return disputes._read_page(store, schema, 0, 5, frozenset(), frozenset(), knows_gold=True)
 
 
 def agreement(store: Store, schema: ModelSchema) -> object:

@@ -29,7 +29,7 @@ def passed(rates: CallRates, caller: str = "ann", tries: int = 1000) -> int:
     """Return the number of calls that pass before one is refused."""
     for count in range(tries):
         try:
-            rates.take_token(caller)
+            rates.admit_call(caller)
         except ResourceExhausted:
             return count
     return tries
@@ -53,7 +53,7 @@ def test_the_time_that_is_named_is_when_it_passes() -> None:
     rates = CallRates(0.5, clock)
     assert passed(rates) == 1
     with pytest.raises(ResourceExhausted, match=r"ann makes more than 0\.5 calls a second") as caught:
-        rates.take_token("ann")
+        rates.admit_call("ann")
     assert caught.value.retry_s == pytest.approx(2.0)
     clock.now += 1.99
     assert passed(rates) == 0
@@ -66,7 +66,7 @@ def test_callers_do_not_pay_for_each_other_and_are_forgotten_in_time() -> None:
     rates = CallRates(1.0, clock)
     assert (passed(rates, "ann"), passed(rates, "bob")) == (2, 2)
     for i in range(MAX_CALLERS):
-        rates.take_token(f"caller {i}")
+        rates.admit_call(f"caller {i}")
     assert len(rates._buckets) == MAX_CALLERS
     assert passed(rates, "ann") == 2
 

@@ -83,7 +83,7 @@ def test_a_caller_has_one_rate_at_all_workers(boards: tuple[Board, Board]) -> No
     passed = 0
     for k in range(100):
         try:
-            (one, other)[k % 2].take_token("ann")
+            (one, other)[k % 2].admit_call("ann")
         except ResourceExhausted:
             continue
         passed += 1
@@ -91,10 +91,10 @@ def test_a_caller_has_one_rate_at_all_workers(boards: tuple[Board, Board]) -> No
     now[0] += 1.0
     for rates in (one, other):
         for _ in range(5):
-            rates.take_token("ann")
-        rates.take_token("bob")
+            rates.admit_call("ann")
+        rates.admit_call("bob")
     with pytest.raises(ResourceExhausted):
-        one.take_token("ann")
+        one.admit_call("ann")
 
 
 def test_metrics_are_added_and_never_fall(tmp_path: Path) -> None:
