@@ -95,9 +95,10 @@ void bind_forest(nb::module_ module) {
         "codes"_a, "named"_a, "varying"_a, "kinds"_a, "labels"_a, "contours"_a, "sole"_a, "rank"_a, "keys"_a, "nodes"_a,
         "rows"_a, "opinions"_a, "counts"_a, "come"_a, "go"_a, "gone"_a,
         "Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts.");
-    module.def("add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a,
-               "weights"_a, "level"_a, "predicted"_a,
-               "Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.");
+    module.def(
+        "add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a, "weights"_a,
+        "level"_a, "predicted"_a,
+        "Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.");
     module.def(
         "overlaps",
         [](Matrix<const int32_t> nodes, ConstRealMatrix opinions, Matrix<const int64_t> counts) {
