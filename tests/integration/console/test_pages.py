@@ -153,6 +153,16 @@ def test_events_tell_of_trees_and_are_bounded(ann: Visitor, model: str) -> None:
         connection.close()
 
 
+def test_two_kinds_of_doubt_are_shown(ann: Visitor, client: Client) -> None:
+    learner = {"name": "active-forest", "trees": 6, "seed": 0}
+    client.create_model("coin", Specification([Numeric("x")], ["a", "b"], learner=learner))
+    client.push("coin", [[0.0]] * 40 + [[1.0]] * 40, ["a", "b"] * 20 + ["a"] * 40)
+    client.wait_grown("coin", timeout_s=60)
+    page = "/m/coin/classify"
+    ann.get(page)
+    assert re.search(r"Doubt 0\.9\d bits: .*overlap", ann.form(page, {"low-0": "0"}).text)
+
+
 def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
     page = f"/m/{model}/classify"
     ann.get(page)
