@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test tests test-all compiled-tests docs serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test tests test-all compiled-tests docs pictures serve proto generator released kernels client estimators bench floors examples release audit chart release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -20,8 +20,6 @@ GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 # The oldest releases that pyproject.toml allows, and what tests Quercus on them.
 FLOORS_VENV := .venv-floors
 FLOORS_EXTRAS := server console mqtt redis webhook postgres archive estimators dask tracing
-# The extras of the developers' environment: `demo` is all of what a server and its demo need.
-EXTRAS := archive,dask,demo,experiment,estimators,mqtt,onnx,redis,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
@@ -78,6 +76,9 @@ wheels: $(STAMP) ## Build a wheel for this Python into dist; cibuildwheel builds
 docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings are errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+pictures: $(STAMP) ## Draw the pictures of the documentation again, those of the screens too (Chromium); look at them
+	$(BIN)/python docs/pictures/draw.py && $(BIN)/python docs/pictures/diagrams.py && $(BIN)/python docs/pictures/screens.py
 
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
@@ -178,7 +179,7 @@ $(STAMP): $(INSTALLED)
 	@echo "Installing what developers need into $(VENV) (once; about 1.2 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(build_kernels)
-	@$(call install,--no-build-isolation --group dev --editable '.[$(EXTRAS)]')
+	@$(call install,--no-build-isolation --group dev --editable '.[all]')
 	@touch $(DEMO_STAMP) $@
 
 floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allows, in an environment of its own
@@ -199,7 +200,7 @@ examples: $(STAMP) ## Write the published retry policy, and run the clients in o
 # Tools of a release that developers do not need.
 RELEASE_TOOLS := $(VENV)/release
 $(RELEASE_TOOLS)/release.stamp:
-	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses)
+	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses helm-python-sdk kubernetes-validate)
 	@touch $@
 
 release: released ## Build wheel and sdist, check them and what they depend on, and say what to do next
@@ -215,6 +216,9 @@ release: released ## Build wheel and sdist, check them and what they depend on, 
 	    echo "  git tag --sign v$$version && git push origin v$$version"; \
 	    echo "  pipx run cibuildwheel --platform linux   # and macos, windows: wheels of all platforms"; \
 	    echo "  $(BIN)/python -m twine upload dist/*.tar.gz wheelhouse/*.whl"
+
+chart: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Render the chart for Kubernetes by Helm's engine, and compare it with the schemas
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pytest -q tests/integration/deploy/test_chart.py
 
 # Advisories against what is installed (PyPI has them), and the licence of each package.
 audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the licences of dependencies

@@ -134,7 +134,7 @@ def flagged(effects: Effects) -> Effects:
 
 @dataclass(frozen=True, slots=True)
 class GoldScore:
-    """The score of a labeller at gold questions.
+    """The share of gold questions that were answered right.
 
     Attributes
     ----------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from grpc import StatusCode
-from grpc._cython import cygrpc
+from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
 MAX_CALLS_OF_CONNECTION: Final = 100
 """Calls at a time on one connection; its client holds further ones back until there is room."""

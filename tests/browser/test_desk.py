@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import make_wine, press
 from integration.client.serving import Serving
 from playwright.sync_api import Browser, Page, expect
+from support.accessible import faults_of
 from support.consoles import ConsoleProcess
 
 from quercus.client import ClassExample, Client, Guidance, Numeric, Specification
@@ -17,22 +17,13 @@ from quercus.storage import Store, file_url
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
 SIZES = {"wide": (1440, 900), "middle": (1024, 768), "phone": (390, 844)}
+ENDS = ["wide", pytest.param("middle", marks=pytest.mark.release), "phone"]
+"""What is laid out well on the largest screen and the smallest is seldom wrong between them."""
 GUIDANCE = Guidance(
     "Bottles of the valley",
     "Look at the colour before the numbers.\n\nIn doubt, see https://wine.example/barolo and ask.",
     (ClassExample("Barolo", "bottle-3", "brick red at the rim"), ClassExample("Barbera", "bottle-8", "dark")),
 )
-
-
-def faults_of(page: Page) -> list[str]:
-    """Violations of axe's rules in light and dark, and whether the page is wider than the screen."""
-    found = []
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-        violations = Axe().run(page).response["violations"]
-        found += [f"{scheme}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations]
-    across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return [*found, *([f"{across} px wider than the screen"] if across > 0 else [])]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +65,7 @@ def test_a_lead_works_without_scripts(visit: Visit, client: Client, wine: str) -
     assert wine not in {each.name for each in client.models()}
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ENDS)
 def test_h_shows_the_guidelines_beside_the_item(visit: Visit, led: str, size: str) -> None:
     width, height = SIZES[size]
     page = visit(f"/m/{led}/label", name=f"carl-{size}", viewport={"width": width, "height": height})
@@ -108,7 +99,7 @@ def administered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Con
     serving.stop()
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ENDS)
 def test_tokens_are_made_and_revoked_in_a_browser(
     browser: Browser, administered: tuple[ConsoleProcess, str], size: str
 ) -> None:

@@ -98,7 +98,7 @@ def test_the_description_of_the_wheel_leads_to_files_of_its_version(wheel: Path)
     assert text.startswith("# Quercus\n")
     assert "make demo" in text
     links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", text)
-    assert len(links) > 40
+    assert len(links) > 30
     for is_picture, link in links:
         page = re.fullmatch(rf"https://[^/]+/[^/]+/{'raw' if is_picture else 'blob'}/v([^/]+)/(.+)", link)
         assert page is not None, link
@@ -262,6 +262,13 @@ def test_the_name_of_the_distribution_is_written_once() -> None:
     # an example, a page, and the backend of the build, which runs where there is no package yet
     allowed = {"kernels/building.py", "specification/distribution.py", "view/plots/__init__.py"}
     assert {each.split(":")[0] for each in spelled} == allowed
+
+
+def test_the_extra_all_is_every_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    (line,) = extras["all"]
+    assert Requirement(line).extras == set(extras) - {"all"}
 
 
 def test_extras_that_messages_and_pages_advise_exist() -> None:
