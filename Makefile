@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test tests test-all compiled-tests docs serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test tests test-all compiled-tests docs pictures serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -78,6 +78,9 @@ wheels: $(STAMP) ## Build a wheel for this Python into dist; cibuildwheel builds
 docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings are errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+pictures: $(STAMP) ## Draw the pictures of the documentation again, those of the screens too (Chromium); look at them
+	$(BIN)/python docs/pictures/draw.py && $(BIN)/python docs/pictures/diagrams.py && $(BIN)/python docs/pictures/screens.py
 
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)

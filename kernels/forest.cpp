@@ -94,9 +94,10 @@ void bind_forest(nb::module_ module) {
         "codes"_a, "named"_a, "varying"_a, "kinds"_a, "labels"_a, "contours"_a, "sole"_a, "rank"_a, "keys"_a, "nodes"_a,
         "rows"_a, "opinions"_a, "counts"_a, "come"_a, "go"_a, "gone"_a,
         "Grow the trees of a memory from their earlier state: nodes, rows, opinions (opinions, 3 l) and counts.");
-    module.def("add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a,
-               "weights"_a, "level"_a, "predicted"_a,
-               "Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.");
+    module.def(
+        "add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a, "weights"_a,
+        "level"_a, "predicted"_a,
+        "Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.");
     module.def("add_densities", &add_densities, "values"_a, "means"_a, "deviations"_a, "logs"_a,
                "Add the log densities of rows, without missing values, to `logs` (m, l).");
     module.def(

@@ -134,7 +134,7 @@ def flagged(effects: Effects) -> Effects:
 
 @dataclass(frozen=True, slots=True)
 class GoldScore:
-    """How often gold questions were answered right.
+    """The share of gold questions that were answered right.
 
     Attributes
     ----------

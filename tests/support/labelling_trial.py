@@ -1,7 +1,7 @@
 """The same 60 queries at a terminal and in the console at the pace of a person, and a thousand answers in one page.
 
-``make labelling-trial`` runs it, PARTS=keys a part of it. Both labellers read each row for the same time, press a wrong key at the same rows,
-and take it back or correct it. What is left of the time is that of the program.
+``make labelling-trial`` runs it, PARTS=keys a part of it. Both labellers read each row for the same time, press a wrong
+key at the same rows, and take it back or correct it. What is left of the time is that of the program.
 """
 
 from __future__ import annotations
@@ -246,7 +246,8 @@ WATCH_KEYS = """() => {
       const { port1, port2 } = new MessageChannel();
       port1.onmessage = () => {
         const pictures = [...stage.querySelectorAll("img")];
-        taken.push([swapped, performance.now() - since, pictures.every((each) => each.complete && each.naturalWidth > 0)]);
+        const areThere = pictures.every((each) => each.complete && each.naturalWidth > 0);
+        taken.push([swapped, performance.now() - since, areThere]);
       };
       port2.postMessage(null); // behind the frame that shows it
     });

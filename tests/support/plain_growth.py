@@ -5,7 +5,7 @@ at a time.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Ints
 from quercus.specification.parameters import PREDICTION_LEVEL
-from quercus.trees.ask.query import QueryContext
+from quercus.trees.ask.query import Contest as FoundContest
+from quercus.trees.ask.query import QueryContext, contests_among
 from quercus.trees.growth.batch import (
     Decision,
     GrowthRules,
@@ -207,6 +208,10 @@ class PlainGrowth:
         """Return the interval of every candidate, also of those that are not earned."""
         choice = replace(self.rules, significance=0.0).choose_split(place)
         return {} if choice is None else choice.intervals
+
+    def contests_above(self, paths: Sequence[Path]) -> list[FoundContest | None]:
+        """Return the deepest undecided node on the way to each node."""
+        return contests_among(self, paths)
 
 
 def open_context(

@@ -224,6 +224,7 @@ def test_make_help_lists_every_target() -> None:
             "client",
             "demo",
             "docs",
+            "pictures",
             "estimators",
             "release",
             "audit",

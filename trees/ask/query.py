@@ -1,6 +1,6 @@
 """Queries, and what choosing them looks at; who chooses is in `quercus.trees.ask.strategies`."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -84,6 +84,32 @@ class Query:
     reason: Reason = UNEXPLAINED
 
 
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """An undecided node, as reasons tell of it.
+
+    Parameters
+    ----------
+    path
+        The node.
+    rivals
+        Attribute, lower and upper end of the gain ratio of each rival.
+    node_count
+        Number of instances in the node.
+    """
+
+    path: Path
+    rivals: tuple[tuple[int, float, float], ...]
+    node_count: int
+
+    @classmethod
+    def of(
+        cls, path: Path, rivals: Sequence[int], gains: Mapping[int, Interval], node_count: int
+    ) -> "Contest":
+        """Return the contest of rivals, given the intervals of all candidates."""
+        return cls(path, tuple((k, *gains[k]) for k in rivals if k in gains), node_count)
+
+
 class QueryableTree(Protocol):
     """A tree as far as the choice of queries looks at it."""
 
@@ -98,6 +124,24 @@ class QueryableTree(Protocol):
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the gain-ratio interval of every candidate at a place, also where the tree did not need them."""
+
+    def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
+        """Return the deepest undecided node on the way to each node, itself included; None where there is none."""
+
+
+def contests_among(tree: QueryableTree, paths: Sequence[Path]) -> list[Contest | None]:
+    """Return `QueryableTree.contests_above` of a tree, by a look at all its undecided nodes."""
+    contested = {place.path: (place, rivals) for place, rivals in tree.contested_nodes()}
+    found: list[Contest | None] = []
+    for path in paths:
+        above = (contested.get(path[:depth]) for depth in range(len(path), -1, -1))
+        place, rivals = next(filter(None, above), (None, ()))
+        found.append(
+            None
+            if place is None
+            else Contest.of(place.path, rivals, tree.gain_intervals(place), int(place.rows.size))
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,6 +162,9 @@ class _PartlyClosed:
 
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
         return self.tree.gain_intervals(place)
+
+    def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
+        return contests_among(self, paths)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

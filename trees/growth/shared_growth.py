@@ -8,7 +8,7 @@ increments (`quercus.trees.growth.incremental`).
 To choose queries, a row stands in one leaf: where the largest of its parts goes, split by split.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.specification.learners import Pruning
+from quercus.trees.ask.query import Contest, contests_among
 from quercus.trees.growth.batch import (
     Decision,
     GrowthRules,
@@ -365,6 +366,10 @@ class SharedGrowth:
         """See `quercus.trees.ask.query.QueryableTree`."""
         found = self._places.get(place.path)
         return self._rules.gain_intervals(place if found is None else found.place)
+
+    def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
+        """See `quercus.trees.ask.query.QueryableTree`."""
+        return contests_among(self, paths)
 
     def _standing(self, decision: Decision) -> OpenNode:
         place = decision.place

@@ -19,6 +19,8 @@ from quercus.trees.tree.encoding import Parts, Range
 
 WINDOW: Final = 1_000
 """Rows before an uncertain value, among whose values it is drawn."""
+PIECE: Final = 1_000
+"""Cells that are coded at once: each takes a number for every attribute meanwhile."""
 CELLS: Final = -2
 """Number that makes a member's key that of its completions; those of its trees are 0 and above."""
 Keys = NDArray[np.uint64]
@@ -88,9 +90,13 @@ class Completions:
         """Return rows, attributes and codes of the completions of a member, of the first `rows` rows of the log."""
         count = bisect_left(self._cells, (rows, -1))
         at = np.array(self._cells[:count], np.int64).reshape(-1, 2)
-        values = np.full((count, len(book.named)), np.nan)
-        values[np.arange(count), at[:, 1]] = [drawn[member] for drawn in self._drawn[:count]]
-        codes: Codes = book.codes(values)[np.arange(count), at[:, 1]]
+        codes: Codes = np.empty(count, np.uint16)
+        for begun in range(0, count, PIECE):
+            here = slice(begun, min(begun + PIECE, count))
+            values = np.full((here.stop - begun, len(book.named)), np.nan)
+            place = np.arange(len(values)), at[here, 1]
+            values[place] = [drawn[member] for drawn in self._drawn[here]]
+            codes[here] = book.codes(values)[place]
         return at[:, 0], at[:, 1], codes
 
 

@@ -1,6 +1,6 @@
 """The strategies of the forest, with their reasons: doubt in the tree beside it and among members (theory §10.5)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import ClassVar
 
@@ -10,7 +10,7 @@ from quercus.belief.arrays import Floats, Ints
 from quercus.specification.parameter import parametric
 from quercus.specification.reasons import Fact, Shares
 from quercus.specification.strategies import Asks
-from quercus.trees.ask.query import Query, QueryContext, QueryPosition
+from quercus.trees.ask.query import Contest, Query, QueryContext, QueryPosition
 from quercus.trees.ask.reasons import UNEXPLAINED, Reason, similar_rows
 from quercus.trees.ask.strategies.leaf_queries import LeafRows
 from quercus.trees.ask.strategies.leaf_width import leaf_cells
@@ -51,7 +51,7 @@ class Margin(Strategy):
         theta = forest.theta_of_rows(rows)
         apart = forest.disagreement(rows, theta)
         is_sure = conditioned_estimates(theta, evidence, rows).max(axis=1) > SURE
-        tree = _ActiveTreeReasons(context)
+        tree = _ActiveTreeReasons(context, rows.tolist())
         for i, choice in enumerate(choices):
             sentence, similar = similar_rows(choice.stands_for)
             if not is_sure[i]:
@@ -87,40 +87,38 @@ class MemoryDisagreement(Margin):
 
 
 class _ActiveTreeReasons:
-    """The active tree beside a forest, and where it is in doubt."""
+    """The active tree beside a forest, and where it is in doubt about rows of the log."""
 
-    def __init__(self, context: QueryContext) -> None:
+    def __init__(self, context: QueryContext, instances: Sequence[int]) -> None:
         self._desk = context
         self._leaves = LeafRows(context)
-        self._contested = {place.path: (place, rivals) for place, rivals in context.growth.contested_nodes()}
-        self._of_leaf: dict[int, tuple[Query, tuple[Fact, ...]]] = {}  # what the queries about its rows share
+        rows = {int(self._leaves.of[row]): row for row in map(context.row_of, instances)}
+        about = [self._leaves.query_about(row, 0.0, UNEXPLAINED) for row in rows.values()]
+        contests = context.growth.contests_above([query.path for query in about])
+        self._of_leaf = {  # what the queries about its rows share
+            leaf: self._query_of_leaf(leaf, query, contest)
+            for leaf, query, contest in zip(rows, about, contests, strict=True)
+        }
 
     def query_about(self, choice: ChosenRow, reason: Reason) -> Query:
         """Return the query about a row: of the deepest contested node on its path, or of its leaf."""
         row = self._desk.row_of(choice.row)
-        leaf = int(self._leaves.of[row])
-        if leaf not in self._of_leaf:
-            self._of_leaf[leaf] = self._query_of_leaf(leaf, row)
-        found, facts = self._of_leaf[leaf]
+        found, facts = self._of_leaf[int(self._leaves.of[row])]
         reason = replace(reason, facts=(*reason.facts, *facts)) if facts else reason
         return replace(found, instance=row, score=choice.score, reason=reason)
 
-    def _query_of_leaf(self, leaf: int, row: int) -> tuple[Query, tuple[Fact, ...]]:
+    def _query_of_leaf(
+        self, leaf: int, query: Query, contest: Contest | None
+    ) -> tuple[Query, tuple[Fact, ...]]:
         """Return the query about a row of a leaf as it is about any, and the facts that it adds to the reason."""
-        at_leaf = self._leaves.query_about(row, 0.0, UNEXPLAINED)
-        for depth in range(len(at_leaf.path), -1, -1):
-            contested = self._contested.get(at_leaf.path[:depth])
-            if contested is None:
-                continue
-            place, rivals = contested
-            gains = self._desk.growth.gain_intervals(place)
+        if contest is not None:
             return replace(
-                at_leaf,
-                path=place.path,
-                rivals=tuple((k, *gains[k]) for k in rivals if k in gains),
-                asked=QueryPosition(place.path, None, None, ()),
-                node_count=int(place.rows.size),
+                query,
+                path=contest.path,
+                rivals=contest.rivals,
+                asked=QueryPosition(contest.path, None, None, ()),
+                node_count=contest.node_count,
             ), ()
         entropies = self._desk.solver.solve_cells(leaf_cells(self._desk, self._leaves, np.array([leaf])))
         ends = float(entropies.lower[0]), float(entropies.upper[0])
-        return at_leaf, (Fact("entropy of the leaf, in bits", ends),)
+        return query, (Fact("entropy of the leaf, in bits", ends),)

@@ -208,20 +208,23 @@ class GrowingTree:
         np.cumsum(np.bincount(whose, minlength=leaves.size), out=start[1:])
         return self._tally.count_nodes(rows[np.argsort(whose, kind="stable")], start)
 
-    def gain_bounds(self, node: int) -> tuple[Floats, Floats]:
-        """Return the exact ends of the gain ratio (T,) of every candidate at a node, whether it is a leaf or not."""
-        here = np.array([node], np.int32)
-        blocks = self.nodes.block[here]
-        if blocks[0] >= 0 and self.nodes.depth[node] < self._deepest:
-            cached = KeptEntropies(*self._interval_solvers, self._tally, blocks)
+    def gain_bounds(self, nodes: Ids) -> tuple[Floats, Floats]:
+        """Return the exact ends of the gain ratio (n, T) of every candidate at nodes (n,), whether leaves or not."""
+        blocks = self.nodes.block[nodes]
+        kept = (blocks >= 0) & (self.nodes.depth[nodes] < self._deepest)
+        lower, upper = np.full((2, nodes.size, self.layout.splits.split_count), np.nan)
+        if kept.any():
+            cached = KeptEntropies(*self._interval_solvers, self._tally, blocks[kept])
             found = choose_splits(self.layout.split_cells, cached.size, cached, frugal=False)
-        else:
-            rows = self.rows_of_node(node)
+            lower[kept], upper[kept] = found.lower, found.upper
+        for place in np.flatnonzero(~kept):
+            rows = self.rows_of_node(int(nodes[place]))
             unchanged = np.full(rows.size, NONE, np.int32), np.zeros(rows.size, np.int8)
-            changes = RowChanges(here, np.array([0, rows.size]), rows, *unchanged)
+            changes = RowChanges(nodes[place : place + 1], np.array([0, rows.size]), rows, *unchanged)
             size, counted = self._counted_ends(changes)
             found = choose_splits(self.layout.split_cells, size, counted, frugal=False)
-        return found.lower[0], found.upper[0]
+            lower[place], upper[place] = found.lower[0], found.upper[0]
+        return lower, upper
 
     def _decide_level(self, changes: RowChanges) -> RowChanges:
         """Decide the nodes of a level; return what changed on the next one."""

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats, Ints
 from quercus.kernels.growth import NONE
 from quercus.specification.learners import Pruning
-from quercus.trees.ask.query import QueryContext
+from quercus.trees.ask.query import Contest, QueryContext
 from quercus.trees.growth.batch import OpenNode
 from quercus.trees.growth.incremental.evidence import RowEvidence
 from quercus.trees.growth.incremental.growing import GrowingTree, TreeRules
 from quercus.trees.growth.incremental.layout import Layout
-from quercus.trees.growth.sample import ContourTable, Sample
+from quercus.trees.growth.sample import ContourTable, Ids, Sample
 from quercus.trees.rules.evidential_pruning import prune_evidential
 from quercus.trees.rules.ties import TIE, Interval
 from quercus.trees.tree.encoding import Edges, Parts, Range
@@ -302,10 +302,36 @@ class TreeView:
         """Return the exact gain-ratio interval of every candidate at a place, whether the tree needed it or not."""
         node = self._node_at(place.path)
         if node not in self._gains:
-            lower, upper = self._tree.gain_bounds(node)
-            known = np.flatnonzero(~np.isnan(lower))
-            self._gains[node] = {int(k): (float(lower[k]), float(upper[k])) for k in known}
+            self._find_gains(np.array([node], np.int32))
         return self._gains[node]
+
+    def contests_above(self, paths: Sequence[Path]) -> list[Contest | None]:
+        """See `quercus.trees.ask.query.QueryableTree`; the intervals of all that are found are solved together."""
+        nodes, found = self._tree.nodes, [self._contested_above(path) for path in paths]
+        there = np.unique(np.array(found, np.int32))
+        there = there[there != NONE]
+        if there.size:
+            self._find_gains(there)
+        contests = {
+            node: Contest.of(
+                self._path_of(node), nodes.rivals_of(node), self._gains[node], int(nodes.count[node])
+            )
+            for node in there.tolist()
+        }
+        return [contests.get(node) for node in found]
+
+    def _contested_above(self, path: Path) -> int:
+        """Return the deepest undecided node on the way to a node, itself included; `NONE` where there is none."""
+        nodes, node = self._tree.nodes, self._node_at(path)
+        while node != NONE and not nodes.undecided[node]:
+            node = int(nodes.parent[node])
+        return node
+
+    def _find_gains(self, nodes: Ids) -> None:
+        lower, upper = self._tree.gain_bounds(nodes)
+        for node, *ends in zip(nodes.tolist(), lower, upper, strict=True):
+            known = np.flatnonzero(~np.isnan(ends[0])).tolist()
+            self._gains[node] = {k: (float(ends[0][k]), float(ends[1][k])) for k in known}
 
     def _node_at(self, path: Path) -> int:
         nodes, node = self._tree.nodes, self._tree.root
