@@ -18,7 +18,7 @@ pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
 SIZES = {"wide": (1440, 900), "middle": (1024, 768), "phone": (390, 844)}
 ENDS = ["wide", pytest.param("middle", marks=pytest.mark.release), "phone"]
-"""What is laid out well on the largest screen and the smallest is seldom wrong between them."""
+"""The largest screen and the smallest: between them a layout is seldom wrong."""
 GUIDANCE = Guidance(
     "Bottles of the valley",
     "Look at the colour before the numbers.\n\nIn doubt, see https://wine.example/barolo and ask.",

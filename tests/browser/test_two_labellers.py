@@ -26,7 +26,7 @@ def truth(row: str) -> str:
 
 
 def said_by(labeller: str, row: str) -> str:
-    """What a labeller says: one of ten rows wrong, not those of the other."""
+    """Return what a labeller says: one of ten rows wrong, not those of the other."""
     number = int(row.removeprefix("bottle-"))
     slips = number % 10 == {"ann": 3, "bob": 7}[labeller]
     return CLASSES[(number + slips) % 3]

@@ -1,4 +1,4 @@
-"""What axe finds on a page, and whether the page is wider than the screen."""
+"""Faults that axe finds on a page, and whether the page is wider than the screen."""
 
 from collections.abc import Sequence
 from typing import Any
