@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test tests test-all compiled-tests docs serve proto generator released kernels client estimators bench floors examples release audit release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test tests test-all compiled-tests docs pictures serve proto generator released kernels client estimators bench floors examples release audit chart release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -20,8 +20,6 @@ GENERATOR_STAMP := $(GENERATOR)/$(GENERATOR_VERSION).stamp
 # The oldest releases that pyproject.toml allows, and what tests Quercus on them.
 FLOORS_VENV := .venv-floors
 FLOORS_EXTRAS := server console mqtt redis webhook postgres archive estimators dask tracing
-# The extras of the developers' environment: `demo` is all of what a server and its demo need.
-EXTRAS := archive,dask,demo,experiment,estimators,mqtt,redis,tracing,webhook
 FLOORS_TOOLS := pytest pytest-timeout pytest-xdist hypothesis trustme packaging pandas polars openapi-spec-validator \
     'tritonclient<2.66' geventhttpclient python-rapidjson buf-bin setuptools nanobind
 FLOORS_TESTS := tests/unit/cli tests/unit/client tests/unit/console tests/unit/server tests/unit/specification \
@@ -78,6 +76,9 @@ wheels: $(STAMP) ## Build a wheel for this Python into dist; cibuildwheel builds
 docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings are errors
 	$(BIN)/python -m sphinx -q -W --keep-going -j auto -b html docs build/docs
 	@echo "open build/docs/index.html"
+
+pictures: $(STAMP) ## Draw the pictures of the documentation again, those of the screens too (Chromium); look at them
+	$(BIN)/python docs/pictures/draw.py && $(BIN)/python docs/pictures/diagrams.py && $(BIN)/python docs/pictures/screens.py
 
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
@@ -178,7 +179,7 @@ $(STAMP): $(INSTALLED)
 	@echo "Installing what developers need into $(VENV) (once; about 1.2 GB, some minutes) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(build_kernels)
-	@$(call install,--no-build-isolation --group dev --editable '.[$(EXTRAS)]')
+	@$(call install,--no-build-isolation --group dev --editable '.[all]')
 	@touch $(DEMO_STAMP) $@
 
 floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allows, in an environment of its own
@@ -191,7 +192,7 @@ floors: $(STAMP) ## Test Quercus on the oldest releases that pyproject.toml allo
 	$(FLOORS_VENV)/bin/python -m pytest -q -n 2 -m "not slow" -o filterwarnings=default -p no:cacheprovider \
 	    -k "$(FLOORS_LEFT_OUT)" $(FLOORS_TESTS)
 
-examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm)
+examples: $(STAMP) ## Write the published retry policy, and run the clients in other languages (npm, Go)
 	$(BIN)/python -c 'import json; from quercus.client.retrying import service_config as c; print(json.dumps(c(), indent=2))' \
 	    > examples/service_config.json
 	$(BIN)/python -m pytest -q tests/integration/docs/test_examples.py
@@ -199,25 +200,30 @@ examples: $(STAMP) ## Write the published retry policy, and run the clients in o
 # Tools of a release that developers do not need.
 RELEASE_TOOLS := $(VENV)/release
 $(RELEASE_TOOLS)/release.stamp:
-	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses)
+	@$(call install,--target $(RELEASE_TOOLS) twine pyroma pip-audit pip-licenses helm-python-sdk kubernetes-validate)
 	@touch $@
 
-release: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Build wheel and sdist, check them, and say what to do next
+release: released ## Build wheel and sdist, check them and what they depend on, and say what to do next
 	rm -rf dist
 	$(BIN)/python -m build --outdir dist .
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m twine check --strict dist/*
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pyroma --min 9 dist/*.tar.gz
+	$(MAKE) audit
 	@version=$$($(BIN)/python -c 'import tomllib; print(tomllib.load(open("pyproject.toml", "rb"))["project"]["version"])'); \
 	    echo; echo "Built and checked. Next, in this order:"; \
+	    echo "  git commit proto/released.binpb   # if git status names it"; \
 	    echo "  make release-checks"; \
 	    echo "  git tag --sign v$$version && git push origin v$$version"; \
 	    echo "  pipx run cibuildwheel --platform linux   # and macos, windows: wheels of all platforms"; \
 	    echo "  $(BIN)/python -m twine upload dist/*.tar.gz wheelhouse/*.whl"
 
+chart: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## Render the chart for Kubernetes by Helm's engine, and compare it with the schemas
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pytest -q tests/integration/deploy/test_chart.py
+
 # Advisories against what is installed (PyPI has them), and the licence of each package.
 audit: $(STAMP) $(RELEASE_TOOLS)/release.stamp ## List known weaknesses and the licences of dependencies
 	mkdir -p build && $(BIN)/uv pip freeze --python $(BIN)/python --exclude-editable > build/audited.txt
-	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --no-deps --disable-pip --requirement build/audited.txt
+	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m pip_audit --strict --no-deps --disable-pip --requirement build/audited.txt
 	PYTHONPATH=$(RELEASE_TOOLS) $(BIN)/python -m piplicenses --python $(BIN)/python --order license
 
 # What does not fit the quarter of an hour of continuous integration: targets above, each of which can be run alone.

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from quercus.belief.arrays import Floats
 from quercus.belief.cautious import cautious, overlapping
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import full_mask
@@ -72,13 +71,3 @@ def combine(answers: Sequence[tuple[MassFunction, float]], *, distinct: bool = T
         together, kappa = cautious(weakened), overlapping(weakened).conflict
     whole = full_mask(together.size)
     return Consensus(together, kappa, next((mass for mask, mass in together.focal if mask == whole), 0.0))
-
-
-def same_class(a: Floats, b: Floats) -> Floats:
-    """Chance that two answers would name the same class, if each had to bet: float64 (k,) for contours (k, l).
-
-    Each bets by its contour scaled to sum 1. Two precise answers: 1 or 0.
-    """
-    bets = a / a.sum(axis=1, keepdims=True) * (b / b.sum(axis=1, keepdims=True))
-    chance: Floats = bets.sum(axis=1)
-    return chance

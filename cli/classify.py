@@ -123,6 +123,14 @@ def classify(
             help="Print prediction sets as well that contain the true class with this frequency, such as 0.9.",
         ),
     ] = None,
+    doubt: Annotated[
+        bool,
+        typer.Option(
+            "--doubt",
+            help="Print the two kinds of doubt as well, in bits, if the model tells them apart: "
+            "overlap, which further labels hardly settle, and ignorance, which they do.",
+        ),
+    ] = False,
     server: ServerOption = DEFAULT_SERVER,
 ) -> None:
     """Classify the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.
@@ -145,7 +153,7 @@ def classify(
         quercus classify wine new.csv
         quercus classify wine new.csv --id-column bottle --output answers.parquet
         quercus classify wine test.csv --class class
-        quercus classify wine new.csv --coverage 0.9
+        quercus classify wine new.csv --coverage 0.9 --doubt
         quercus classify wine - < measured.jsonl
     """
     if coverage is not None and not 0.0 < coverage < 1.0:
@@ -185,6 +193,7 @@ def classify(
                 tuple(specification.classes),
                 masses=masses,
                 coverage=coverage,
+                doubt=doubt,
                 ids=ids,
                 at=at,
                 refused=refused,
@@ -194,6 +203,8 @@ def classify(
     warn_of_unseen(found.unseen.results(found.rows))
     if found.sets is not None:
         err.print(coverage_text(found.sets))
+    if doubt and not found.tells_doubt:
+        err.print(f"{model} does not tell two kinds of doubt apart: the learner active-forest does")
     if at is not None:
         err.print(found.accuracy_text)
     if refused is not None and refused.rows:
@@ -245,6 +256,7 @@ class _ClassifiedFile:
         *,
         masses: bool,
         coverage: float | None,
+        doubt: bool,
         ids: str | None,
         at: int | None,
         refused: RejectedFile | NamedRows | None,
@@ -252,8 +264,9 @@ class _ClassifiedFile:
     ) -> None:
         self._refused, self._is_piped = refused, is_piped
         self._client, self._model, self._binding = client, model, binding
-        self.masses, self.coverage, self._at = masses, coverage, at
+        self.masses, self.coverage, self.doubt, self._at = masses, coverage, doubt, at
         self.sets: PredictionSets | None = None  # the last ones
+        self.tells_doubt = True
         self.classes = classes
         self.rows = self._right = self._known = 0
         self.unseen = UnseenTally()
@@ -308,6 +321,7 @@ class _ClassifiedFile:
                     [row.values for row in rows],
                     want_masses=self.masses,
                     coverage=self.coverage,
+                    want_doubt=self.doubt,
                 )
         except FileError as error:
             if len(rows) > 1 and self._refused is not None:
@@ -318,6 +332,7 @@ class _ClassifiedFile:
             return
         self.unseen.add_names(answers.unseen)
         self.sets = answers.prediction_sets
+        self.tells_doubt = answers.overlap is not None
         self.rows += len(rows)
         self._known += sum(row.truth is not None for row in rows)
         self._right += sum(row.truth == label for row, label in zip(rows, answers.labels, strict=True))
@@ -360,6 +375,11 @@ def _mass_text(mass: Mapping[tuple[str, ...], float] | None) -> str:
     return write_label({names: float(f"{value:.6g}") for names, value in (mass or {}).items()})
 
 
+def _kinds(found: Classification) -> tuple[float | None, float | None]:
+    """Return the two kinds of doubt about a row in bits; None where the model does not tell them apart."""
+    return found.overlap, found.ignorance
+
+
 def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
     """Return the predictions as a table; ``rounded``: numbers as texts of six digits."""
     bounds = [f"{kind}:{name}" for kind in ("theta", "belief", "plausibility") for name in rows.classes]
@@ -367,6 +387,7 @@ def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
     columns |= {"row": int, "class": str, **dict.fromkeys(bounds, float), "classes": str}
     columns |= {"mass": str} if rows.masses else {}
     columns |= {} if rows.coverage is None else {"set": str}
+    columns |= {"overlap": float, "ignorance": float} if rows.doubt else {}
     columns |= {"version": int}
     number: Any = "{:.6g}".format if rounded else float
     cells = (
@@ -378,6 +399,7 @@ def _as_table(rows: _ClassifiedFile, *, rounded: bool) -> OutputTable:
             write_set(found.label_set),
             *([_mass_text(found.mass)] if rows.masses else []),
             *([] if found.prediction_set is None else [write_set(found.prediction_set)]),
+            *([None if bits is None else number(bits) for bits in _kinds(found)] if rows.doubt else []),
             found.version,
         ]
         for row, found in rows
@@ -396,6 +418,8 @@ def _write_lines(rows: _ClassifiedFile, stream: TextTarget) -> None:
             line["mass"] = None if mass is None else {write_set(names): m for names, m in mass.items()}
         if found.prediction_set is not None:
             line["set"] = list(found.prediction_set)
+        if rows.doubt:
+            line["overlap"], line["ignorance"] = _kinds(found)
         stream.write(json_line(line | {"node": found.node, "version": found.version}))
 
 
@@ -403,6 +427,8 @@ def _print_table(rows: _ClassifiedFile) -> None:
     ids, own = ["id"] if rows.has_ids else [], ["mass"] if rows.masses else []
     if rows.coverage is not None:
         own.append(f"set of {share_text(rows.coverage)}")
+    if rows.doubt:
+        own += ["overlap", "ignorance"]
     table = RichTable(
         *ids, "row", "class", "", "theta", "[belief, plausibility]", "classes left", *own, box=None
     )
@@ -420,6 +446,7 @@ def _print_table(rows: _ClassifiedFile) -> None:
             write_set(each.label_set),
             *([_mass_text(each.mass)] if rows.masses else []),
             *([] if each.prediction_set is None else [write_set(each.prediction_set)]),
+            *(["" if bits is None else f"{bits:.2f}" for bits in _kinds(each)] if rows.doubt else []),
         )
         versions.add(each.version)
     out.print(table)

@@ -50,8 +50,8 @@ def gold(
         ),
     ] = None,
     mark: Annotated[
-        list[tuple[str, str]] | None,
-        typer.Option("--mark", metavar="ROW LABEL", help="Make a row a gold question; repeatable."),
+        tuple[str, str] | None,
+        typer.Option("--mark", metavar="ROW LABEL", help="Make a row a gold question; for more, name FILE."),
     ] = None,
     unmark: Annotated[
         list[str] | None,
@@ -81,7 +81,7 @@ def gold(
 
     Try:
 
-        quercus gold wine --mark bottle-7 red --mark bottle-9 white
+        quercus gold wine --mark bottle-7 red
         quercus gold wine gold.csv --item bottle --answer-column colour
         quercus policy wine --gold-share 0.1
         quercus gold wine
@@ -103,7 +103,7 @@ def gold(
             return
         classes = client.get_model(model).specification.classes
         labels = (
-            _marks_of(mark, classes)
+            _mark_of(*mark, classes)
             if mark
             else _marks_in(file, classes, AnswerColumns(item, None, answer_column))
         )
@@ -129,16 +129,11 @@ def _show(client: Client, model: str, *, as_json: bool) -> None:
     out.print(f"share of the queries: {share:g}; by labeller: quercus labellers {model}", style="dim")
 
 
-def _marks_of(marks: list[tuple[str, str]], classes: Any) -> dict[str, LabelLike]:
-    found: dict[str, LabelLike] = {}
-    for row, text in marks:
-        if row in found:
-            fail(f"{row} is marked twice")
-        try:
-            found[row] = read_label(text, classes)
-        except ValueError as error:
-            fail(f"{row}: {error}")
-    return found
+def _mark_of(row: str, text: str, classes: Any) -> dict[str, LabelLike]:
+    try:
+        return {row: read_label(text, classes)}
+    except ValueError as error:
+        fail(str(error))
 
 
 def _marks_in(file: Path | None, classes: Any, columns: AnswerColumns) -> dict[str, LabelLike]:

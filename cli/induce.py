@@ -89,6 +89,7 @@ def induce(
 
         quercus induce wine.csv --class class
         quercus induce wine.csv --cuts 32 --svg wine.svg --depth 4
+        quercus induce wine.csv --learner c45 --onnx wine.onnx
         quercus induce wine.csv --learner c45 -p confidence=0.1 --rules
         quercus induce wine.csv --learner forest -p base=c45 --member 3
         quercus induce data.csv --label-file l.csv --truth t.csv --budget 5
@@ -97,7 +98,7 @@ def induce(
         from quercus.belief.given import LabelReader  # noqa: PLC0415  (the server extra)
         from quercus.cli.offline_model import checked_specification, grow_offline  # noqa: PLC0415
         from quercus.trees import UncertainValues  # noqa: PLC0415
-    for name in ("dot", "svg"):
+    for name in ("dot", "svg", "onnx"):
         refuse_input(f"--{name}", output[name], file, label_file, truth_file)
     words = words_of(missing)
     table = open_table(file, delimiter=delimiter, missing=words, quietly=True)

@@ -92,7 +92,7 @@ def labellers(
 ) -> None:
     """Show statistics of the labellers of a model.
 
-    Agreement: how often this labeller and another who answered the same row would bet on the same class.
+    Agreement: how often this labeller and another named the same class of a row (quercus disputes --agreement).
     Reliability: estimated from that (Dawid and Skene 1979). Both need rows that several answered: quercus policy.
     Gold: how many gold questions were answered right, of how many: quercus gold.
 

@@ -83,7 +83,7 @@ COMMANDS = {
         "classify",
         "Classify the rows of a CSV, ARFF, Parquet or Arrow file, or of standard input.",
     ),
-    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz or SVG."),
+    "tree": ("tree", "tree", "Print a tree, or write it as Graphviz, SVG or ONNX."),
     "watch": (
         "watch",
         "watch",

@@ -161,11 +161,11 @@ def written_whole(file: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
-def write_picture(file: Path, content: str) -> None:
-    """Write a drawn tree to a file."""
+def write_drawn(file: Path, content: str | bytes) -> None:
+    """Write a tree in some form to a file."""
     try:
         with written_whole(file) as part:
-            part.write_text(content, encoding="utf-8")
+            part.write_bytes(content.encode() if isinstance(content, str) else content)
     except OSError as error:
         fail(f"cannot write {file}: {error.strerror}")
     err.print(f"wrote {file}", style="dim", soft_wrap=True)

@@ -15,16 +15,18 @@ from quercus.cli.common import (
     ModelArgument,
     ServerOption,
     StandardOutput,
+    needs_extra,
     out,
     print_json,
 )
 from quercus.cli.options import with_options
-from quercus.cli.output_files import refuse_other_ending, write_picture
+from quercus.cli.output_files import refuse_other_ending, write_drawn
 from quercus.client.client import Client
 from quercus.client.results import Tree
 from quercus.client.treeview import RenderFormat
 from quercus.specification.conditions import path_text
 from quercus.view.terminal.trees import DrawnTree
+from quercus.view.trees.onnx import to_onnx
 from quercus.view.trees.served import served_words
 from quercus.view.words import counted
 
@@ -47,6 +49,14 @@ TREE_OPTIONS = {
         Path | None, _file_option("--dot", "Write the tree to this file for Graphviz.", ".dot", ".gv")
     ],
     "svg": Annotated[Path | None, _file_option("--svg", "Write the tree to this file as SVG.", ".svg")],
+    "onnx": Annotated[
+        Path | None,
+        _file_option(
+            "--onnx",
+            "Write a single tree to this file as a model of ONNX, which predicts the same numbers elsewhere.",
+            ".onnx",
+        ),
+    ],
     "member": Annotated[
         int | None,
         typer.Option(
@@ -78,9 +88,10 @@ def tree(
     server: ServerOption = DEFAULT_SERVER,
     as_json: JsonOption = False,
 ) -> None:
-    """Print a tree, or write it as Graphviz or SVG.
+    """Print a tree, or write it as Graphviz, SVG or ONNX.
 
-    For a model of active-forest, this is the tree beside the forest, which learns from the same labels.
+    For a model of active-forest, this is the tree beside the forest, which learns from the same labels. The forest
+    itself has no form of ONNX.
 
     Each node shows its class, its number of rows n and its estimated probabilities. An undecided node also shows the
     rivals for its split, between which more labels can decide.
@@ -93,6 +104,7 @@ def tree(
         quercus tree wine --rules
         quercus tree wine --depth 3 --svg wine.svg
         quercus tree wine --dot wine.dot
+        quercus tree wine --onnx wine.onnx
         quercus tree wine --version 3 --json
     """
     with Client(server) as client:
@@ -130,6 +142,7 @@ def write_trees(
     *,
     dot: Path | None,
     svg: Path | None,
+    onnx: Path | None,
     member: int | None,
     depth: int | None,
     rules: bool,
@@ -143,7 +156,7 @@ def write_trees(
         The trees.
     as_json, rules
         The form of what is printed: JSON, or a line for each leaf.
-    dot, svg
+    dot, svg, onnx
         Files to write.
     member, depth
         Number of the tree, and the levels to show.
@@ -164,14 +177,18 @@ def write_trees(
     files: tuple[tuple[Path | None, RenderFormat], ...] = ((dot, "dot"), (svg, "svg"))
     for path, form in files:
         if path is not None:
-            write_picture(path, source.draw(form, member, depth))
+            write_drawn(path, source.draw(form, member, depth))
+    if onnx is not None:
+        with needs_extra("tree --onnx", "onnx"):
+            content = to_onnx(source.tree(member or 0))
+        write_drawn(onnx, content)
     if as_json:
         return
     if rules:
         lines = rule_lines(source.tree(member or 0))
         StandardOutput().write("".join(f"{line}\n" for line in lines))
         return
-    if dot is not None or svg is not None:
+    if any(file is not None for file in (dot, svg, onnx)):
         return
     if out.is_terminal:  # in colours, and wrapped
         tree = source.tree(member or 0)

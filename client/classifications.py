@@ -57,6 +57,9 @@ class Classification:
     other's plausibility. ``node`` is the leaf of the row. If the row ends in several, it is the last node on the way to
     all of them; ``None`` if the model has several trees. ``mass`` gives each focal set its mass, if the model has mass
     functions and they were asked for. ``prediction_set`` are the classes in the set of stated coverage, if one was.
+    ``overlap`` and ``ignorance``, if they were asked for and the learner tells them apart, are the two kinds of doubt
+    in bits: what further labels will hardly settle, because rows of several classes are alike, and what they will,
+    because too little is known of rows like this one. Together they are the entropy of ``theta``.
     """
 
     label: str
@@ -71,6 +74,8 @@ class Classification:
     label_set: tuple[str, ...] = ()
     mass: Mapping[tuple[str, ...], float] | None = None
     prediction_set: tuple[str, ...] | None = None
+    overlap: float | None = None
+    ignorance: float | None = None
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows."""
@@ -85,6 +90,7 @@ class Classifications:
     grow in between: ``versions`` (n,) names the version for each row; ``version`` and ``as_of`` are the oldest of them.
     ``class_sets`` (n,) are bit masks of the classes that no other class dominates; ``masses`` as in `Classification`.
     ``unseen``: names in the rows that the model has never seen. ``prediction_sets``: of stated coverage, if one was.
+    ``overlap`` and ``ignorance`` (n,) as in `Classification`.
     """
 
     classes: tuple[str, ...]
@@ -102,6 +108,8 @@ class Classifications:
     masses: tuple[Mapping[tuple[str, ...], float], ...] | None = None
     unseen: tuple[UnseenNames, ...] = ()
     prediction_sets: PredictionSets | None = None
+    overlap: Floats | None = None
+    ignorance: Floats | None = None
 
     @property
     def labels(self) -> list[str]:
@@ -136,6 +144,8 @@ class Classifications:
             self.label_set(row),
             None if self.masses is None else self.masses[row],
             self.prediction_set(row),
+            None if self.overlap is None else float(self.overlap[row]),
+            None if self.ignorance is None else float(self.ignorance[row]),
         )
 
     def __iter__(self) -> Iterator[Classification]:
@@ -215,6 +225,11 @@ def merged(
         parts = [np.array(getattr(m, name), np.float64).reshape(-1, len(m.classes)) for m in messages]
         return np.concatenate([np.pad(part, ((0, 0), (0, len(classes) - part.shape[1]))) for part in parts])
 
+    def doubt(name: str) -> Floats | None:
+        if not all(message.HasField("doubt") for message in messages):
+            return None
+        return np.concatenate([np.array(getattr(m.doubt, name), np.float64) for m in messages])
+
     steps = (tuple((s.attribute, s.value) for s in path.steps) for m in messages for path in m.paths)
     masses = [mass for m in messages for mass in _row_masses(m)]
     unseen = UnseenTally()
@@ -237,6 +252,8 @@ def merged(
         masses=tuple(masses) if len(masses) == sum(rows) else None,
         unseen=unseen.results(sum(rows)),
         prediction_sets=_merged_sets(messages),
+        overlap=doubt("overlap"),
+        ignorance=doubt("ignorance"),
     )
 
 

@@ -27,11 +27,21 @@ def guess_of(query: Query, model: Model) -> tuple[int, float] | None:
         return None
     for fact in query.reason.facts:
         if isinstance(fact.value, Shares):
-            theta = likely_shares(fact.value.theta, query.contour)
-            first, second = sorted(theta, reverse=True)[:2]
-            is_clear = first >= LEAST_GUESSED_SHARE and first - second >= LEAST_LEAD
-            return (theta.index(first), first) if is_clear else None
+            return foremost_class(likely_shares(fact.value.theta, query.contour))
     return None
+
+
+def foremost_class(theta: Sequence[float]) -> tuple[int, float] | None:
+    """Return the place and the share of the class that an estimate guesses; None: it is little better than a coin toss.
+
+    Examples
+    --------
+    >>> foremost_class((0.2, 0.8)), foremost_class((0.54, 0.46)), foremost_class((0.4, 0.2, 0.2, 0.2))
+    ((1, 0.8), None, None)
+    """
+    first, second = sorted(theta, reverse=True)[:2]
+    is_clear = first >= LEAST_GUESSED_SHARE and first - second >= LEAST_LEAD
+    return (theta.index(first), first) if is_clear else None
 
 
 def withholds_guess(model: Model) -> bool:

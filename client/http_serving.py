@@ -6,6 +6,7 @@ Their connections (`TimedProtocol`) are those of the service's HTTP port as well
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
 import ssl
@@ -122,11 +123,17 @@ def serve(
     except (ssl.SSLError, OSError) as error:
         reason = f"{tls_cert} and {tls_key} are not a certificate and its private key in PEM ({error})"
         raise InvalidInput("tls", reason) from None
+    logging.getLogger("uvicorn.error").addFilter(_is_fault)
     server = uvicorn.Server(settings)
     for number in (signal.SIGINT, signal.SIGTERM):
         # uvicorn handles them once it runs, and raises them again when it has ended; one that comes before also ends it
         signal.signal(number, lambda *_: setattr(server, "should_exit", True))
     server.run(sockets=[listening])
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Return whether a line of the log is told: not that a request was cancelled because the program ends."""
+    return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
 def _with_peer(application: ASGIApp, trusted: list[str]) -> ASGIApp:

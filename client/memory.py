@@ -78,6 +78,7 @@ class RowFormat:
         want_paths: bool = False,
         want_masses: bool = False,
         coverage: float | None = None,
+        want_doubt: bool = False,
     ) -> Iterator[classify_pb2.ClassifyRequest]:
         """Yield as few requests as the message limit allows; see `Client.classify`."""
         attributes, classes = len(self.specification.attributes), len(self.specification.classes)
@@ -90,6 +91,7 @@ class RowFormat:
                 want_paths=want_paths,
                 want_masses=want_masses,
                 coverage=coverage,
+                want_doubt=want_doubt,
             )
 
 

@@ -94,6 +94,8 @@ def classification_html(found: Classification) -> str:
     columns = (found.theta, found.pignistic, found.belief, found.plausibility)
     rows = ((name, *map(decimal_text, cells)) for name, *cells in zip(found.classes, *columns, strict=True))
     title = f"{found.label}, by tree {found.version}; not dominated: {write_set(found.label_set)}"
+    if found.overlap is not None and found.ignorance is not None:
+        title += f"; doubt in bits: overlap {found.overlap:.2f}, ignorance {found.ignorance:.2f}"
     return table_html(title, ("class", *_COLUMNS), rows, len(found.classes))
 
 
@@ -107,10 +109,21 @@ def classifications_html(found: Classifications) -> str:
         columns = (found.theta, found.pignistic, found.belief, found.plausibility)
         for row, index in enumerate(found.indices):
             values = (decimal_text(float(column[row, index])) for column in columns)
-            yield row, found.classes[index], *values, write_set(found.label_set(row))
+            yield (
+                row,
+                found.classes[index],
+                *values,
+                write_set(found.label_set(row)),
+                *(decimal_text(float(bits[row])) for bits in kinds.values()),
+            )
 
+    kinds = {
+        name: bits
+        for name, bits in (("overlap", found.overlap), ("ignorance", found.ignorance))
+        if bits is not None
+    }
     title = f"{len(found):,} predictions, by tree {found.version}"
-    return table_html(title, ("row", "class", *_COLUMNS, "not dominated"), rows(), len(found))
+    return table_html(title, ("row", "class", *_COLUMNS, "not dominated", *kinds), rows(), len(found))
 
 
 def query_html(query: Query) -> str:

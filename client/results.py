@@ -329,7 +329,7 @@ class Token:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     """
 
     id: str
@@ -377,7 +377,7 @@ class NewToken:
     revoked_at
         When it was revoked; ``None``: it was not.
     live
-        Whether it counts now.
+        Whether it is valid now.
     secret
         The token as its holder shows it. It is not stored, and cannot be read again.
     """
@@ -970,7 +970,7 @@ class ChangedAttribute:
 class Drift:
     """Changes of the recent past.
 
-    They are told for as long as they lie within the last 1,000 labels or the last 500 rows.
+    They are reported for as long as they lie within the last 1,000 labels or the last 500 rows.
 
     Attributes
     ----------
@@ -1739,7 +1739,7 @@ class GoldQuestion:
     comment
         Comment of whoever marked it.
     answered
-        Number of labellers whose answer stands.
+        Number of labellers whose answer stands and names a class.
     right
         Those whose most plausible classes are all right.
     """
@@ -1905,8 +1905,8 @@ class Labeller:
     held
         Queries held now.
     agreement
-        Probability that this labeller and another one who answered the same query choose the same class; ``None``:
-        there is no other.
+        Share of the same class over the pairs with each other labeller of each row, as GetAgreement counts them;
+        ``None``: there are none.
     reliability
         Probability that this labeller's answer is right, estimated from confusion matrices; ``None``: nobody shared
         a query with this labeller.
@@ -1919,7 +1919,7 @@ class Labeller:
     reliability_deviation
         Standard deviation of the reliability; ``None`` if that is.
     gold_answered
-        Gold questions that this labeller answered, with answers that stand.
+        Gold questions that this labeller answered: the answers stand, and name a class.
     gold_right
         Those that were answered right: the most plausible classes are all among those of the mark.
     gold_lower

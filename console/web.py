@@ -26,7 +26,7 @@ from quercus.console.sessions import FailureThrottle, Session, Sessions
 from quercus.console.sign_on import USER, SignOn
 from quercus.specification.attributes import plain_number
 from quercus.specification.shares import decimal_text, percent_text
-from quercus.view.models import deviation_text
+from quercus.view.models import deviation_text, gold_text
 from quercus.view.queries import gain_text
 from quercus.view.svg.classes import mark_name
 from quercus.view.svg.curve import draw_curves
@@ -142,6 +142,7 @@ _templates.filters["mark"] = mark_name
 _templates.filters["counted"] = counted
 _templates.filters["curves"] = draw_curves
 _templates.filters["deviation"] = deviation_text
+_templates.filters["gold"] = gold_text
 _templates.filters["gain"] = gain_text
 _templates.filters["shortcut"] = aria_shortcut
 

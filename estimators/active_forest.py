@@ -20,6 +20,7 @@ from quercus.trees import (
     ActiveForest,
     Calibration,
     ChosenRow,
+    Doubt,
     Margin,
     MemoryForest,
     Table,
@@ -118,6 +119,23 @@ class AskingForestClassifier(AskingClassifier):
         if self._columns.uncertain_rows(X) is not None:
             return super().predict_proba(X)
         return self.model_.theta(self._columns.values(X))
+
+    def predict_doubt(self, X: Any) -> Doubt:
+        """Return the doubt about each row in bits: of overlap, which labels leave, and of ignorance, which they settle.
+
+        Together they are the entropy of `predict_proba` (theory §10.9, which says how far the two can be told apart).
+
+        Examples
+        --------
+        >>> from quercus.estimators import ActiveForestClassifier
+        >>> X = [[0.0]] * 40 + [[1.0]] * 40
+        >>> forest = ActiveForestClassifier(random_state=0).fit(X, ["a", "b"] * 20 + ["a"] * 40)
+        >>> doubt = forest.predict_doubt([[0.0], [1.0]])
+        >>> doubt.overlap.round(1).tolist(), doubt.ignorance.round(1).tolist()
+        ([1.0, 0.0], [0.0, 0.0])
+        """
+        theta = self.predict_proba(X)  # first of all, so that what is not fitted says so
+        return Doubt.of(theta, self.model_.overlaps(self._uncertain_cells(X)))
 
     def calibration(self) -> Calibration:
         """Return the scores for sets of stated coverage: of `conformalize`, else of the forest's own predictions.

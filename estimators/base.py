@@ -311,12 +311,17 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
         return validate_data(self, as_array(X), reset=reset, dtype=None, ensure_all_finite="allow-nan")
 
     def _predict_rows(self, X: Any) -> Predictions:
+        cells = self._uncertain_cells(X)
+        return self.model_.predict_cells(cells) if cells.parts else self.model_.predict(cells.values)
+
+    def _uncertain_cells(self, X: Any) -> UncertainValues:
+        """Return rows to predict as cells, whose values may be sets or ranges."""
         check_is_fitted(self, "model_")
         X = self._validate_rows(X, reset=False)
         rows = self._columns.uncertain_rows(X)
         if rows is None:
-            return self.model_.predict(self._columns.values(X))
-        return self.model_.predict_cells(UncertainValues.of_rows(rows, self._columns.attributes))
+            return UncertainValues(self._columns.values(X))
+        return UncertainValues.of_rows(rows, self._columns.attributes)
 
     def _named_tree(self, tree: int) -> tuple[FlatTree, TreeNames]:
         check_is_fitted(self, "model_")

@@ -5,6 +5,7 @@
 #include "forest/growing.hpp"
 #include "forest/members.hpp"
 #include "forest/mixture.hpp"
+#include "forest/overlap.hpp"
 #include "forest/routing.hpp"
 #include "forest/served.hpp"
 #include "python.hpp"
@@ -98,6 +99,16 @@ void bind_forest(nb::module_ module) {
         "add_opinions", &add_opinions, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "opinions"_a, "counts"_a, "weights"_a,
         "level"_a, "predicted"_a,
         "Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.");
+    module.def(
+        "overlaps",
+        [](Matrix<const int32_t> nodes, ConstRealMatrix opinions, Matrix<const int64_t> counts) {
+            std::vector<double> found(nodes.rows);
+            write_overlaps(nodes, opinions, counts, found);
+            return found;
+        },
+        "nodes"_a, "opinions"_a, "counts"_a, "Return the overlap of each leaf of trees in bits, (nodes,).");
+    module.def("add_of_leaves", &add_of_leaves, "codes"_a, "named"_a, "keys"_a, "nodes"_a, "counts"_a, "weights"_a,
+               "of_nodes"_a, "sums"_a, "Add what is known of the leaves in which rows end to `sums` (m,).");
     module.def("add_densities", &add_densities, "values"_a, "means"_a, "deviations"_a, "logs"_a,
                "Add the log densities of rows, without missing values, to `logs` (m, l).");
     module.def(

@@ -56,7 +56,15 @@ def grow(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[
     """
 
 def add_opinions(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[numpy.bool_], keys: numpy.typing.NDArray[numpy.uint64], nodes: numpy.typing.NDArray[numpy.int32], opinions: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], level: float, predicted: numpy.typing.NDArray[numpy.float64]) -> None:
-    """Add the trees' predictions of rows to `predicted` (m, 3 l) or (m, l)."""
+    """
+    Add the trees' predictions of rows to `predicted`, (m, 3 l) or (m, l), or (trees m, l) for each apart.
+    """
+
+def overlaps(nodes: numpy.typing.NDArray[numpy.int32], opinions: numpy.typing.NDArray[numpy.float64], counts: numpy.typing.NDArray[numpy.int64]) -> numpy.typing.NDArray[numpy.float64]:
+    """Return the overlap of each leaf of trees in bits, (nodes,)."""
+
+def add_of_leaves(codes: numpy.typing.NDArray[numpy.uint16], named: numpy.typing.NDArray[numpy.bool_], keys: numpy.typing.NDArray[numpy.uint64], nodes: numpy.typing.NDArray[numpy.int32], counts: numpy.typing.NDArray[numpy.int64], weights: numpy.typing.NDArray[numpy.float64], of_nodes: numpy.typing.NDArray[numpy.float64], sums: numpy.typing.NDArray[numpy.float64]) -> None:
+    """Add what is known of the leaves in which rows end to `sums` (m,)."""
 
 def add_densities(values: numpy.typing.NDArray[numpy.float64], means: numpy.typing.NDArray[numpy.float64], deviations: numpy.typing.NDArray[numpy.float64], logs: numpy.typing.NDArray[numpy.float64]) -> None:
     """

@@ -18,7 +18,7 @@ from quercus.labelling.event import Event, EventKind
 from quercus.labelling.history import LabelKind, label_events
 from quercus.labelling.policy import Corrections, Policy
 
-ADJUDICATED = "its label was adjudicated"
+WHY_ADJUDICATED = "its label was adjudicated"
 
 
 @dataclass(frozen=True, slots=True)

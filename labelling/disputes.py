@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
@@ -76,6 +77,22 @@ class PairAgreement:
 
 
 @dataclass(frozen=True, slots=True)
+class LabellerAgreement:
+    """The agreement of a labeller with others.
+
+    Attributes
+    ----------
+    agreement : float
+        Share of the same class over the pairs with each other labeller of each instance.
+    agreement_deviation : float
+        Standard deviation of its estimate, by the number of these instances.
+    """
+
+    agreement: float
+    agreement_deviation: float
+
+
+@dataclass(frozen=True, slots=True)
 class LabellerConfusion:
     """The classes that a labeller named, against those that hold.
 
@@ -110,6 +127,8 @@ class Agreement:
         Of the `MOST_LABELLERS` with the most labels; those with the most instances first.
     confusions : sequence of LabellerConfusion
         Of the same labellers, in order of name.
+    labellers : mapping of str to LabellerAgreement
+        Of all labellers of a pair, by name.
     """
 
     shared: int = 0
@@ -120,6 +139,7 @@ class Agreement:
     alpha_labels: int = 0
     pairs: Sequence[PairAgreement] = ()
     confusions: Sequence[LabellerConfusion] = ()
+    labellers: Mapping[str, LabellerAgreement] = field(default_factory=dict)
 
 
 def agreement_of(histories: Iterable[Sequence[Event]], size: int) -> Agreement:
@@ -174,7 +194,30 @@ def agreement_of(histories: Iterable[Sequence[Event]], size: int) -> Agreement:
         sum(map(len, several)),
         sorted(pairs, key=lambda pair: (-pair.rows, pair.first, pair.second)),
         [LabellerConfusion(*each) for each in sorted(confusions.items())],
+        _by_labeller(votes for votes, _ in rows),
     )
+
+
+def _by_labeller(rows: Iterable[Mapping[str, int]]) -> Mapping[str, LabellerAgreement]:
+    """Return the agreement of each labeller, by the class that each names of each instance."""
+    instances, pairs, same = Counter[str](), Counter[str](), Counter[str]()
+    for votes in rows:
+        named = Counter(votes.values())
+        for author, voted in votes.items() if len(votes) > 1 else ():
+            instances[author] += 1
+            pairs[author] += len(votes) - 1
+            same[author] += named[voted] - 1
+    shares = {author: same[author] / pairs[author] for author in sorted(pairs)}
+    return {
+        author: LabellerAgreement(share, _share_deviation(share, instances[author]))
+        for author, share in shares.items()
+    }
+
+
+def _share_deviation(share: float, count: int) -> float:
+    """Return the standard deviation of a share of `count` cases, by its Beta distribution from a uniform prior."""
+    mean = (share * count + 1.0) / (count + 2.0)
+    return math.sqrt(mean * (1.0 - mean) / (count + 3.0))
 
 
 def _pair_of(first: str, second: str, cells: Mapping[tuple[int, int], int], size: int) -> PairAgreement:

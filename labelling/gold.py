@@ -20,7 +20,7 @@ from quercus.labelling.combining import has_unasked, joint_event
 from quercus.labelling.disputes import named_classes
 from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
-from quercus.labelling.history import LabelEvent, LabelState, known_contour, label_events
+from quercus.labelling.history import LabelEvent, LabelState, known_contour, label_events, overrules
 from quercus.labelling.policy import Combination
 
 MARKED = "it is a gold question"
@@ -134,12 +134,12 @@ def flagged(effects: Effects) -> Effects:
 
 @dataclass(frozen=True, slots=True)
 class GoldScore:
-    """How often gold questions were answered right.
+    """The share of gold questions that were answered right.
 
     Attributes
     ----------
     answered, right : int
-        Answers with a label that stand, and those whose most plausible classes are all among those of the mark.
+        Answers that stand and name a class, and those whose most plausible classes are all among those of the mark.
     """
 
     answered: int = 0
@@ -147,18 +147,19 @@ class GoldScore:
 
 
 def gold_answers(history: Sequence[Event]) -> Mapping[str, LabelEvent]:
-    """Return the answer of each labeller to the gold question of an instance, without those that were taken back."""
-    return {each.event.author: each for each in label_events(history) if each.state is LabelState.GOLD}
+    """Return the labellers' own answers to the gold question of an instance, without those that were taken back."""
+    standing = (each for each in label_events(history) if each.state is LabelState.GOLD)
+    return {each.event.author: each for each in standing if not overrules(each)}
 
 
 def score_of(history: Sequence[Event], size: int) -> Mapping[str, bool]:
-    """Return whether each labeller answered the gold question of an instance right; nobody if it is none."""
+    """Return whether each labeller who named a class in answer to a gold question was right; nobody if it is none."""
     holds = gold_mark(history)
     if holds is None:
         return {}
     right = named_classes(holds, size)
     named = {name: named_classes(each.event, size) for name, each in gold_answers(history).items()}
-    return {name: bool(classes) and classes <= right for name, classes in named.items()}
+    return {name: classes <= right for name, classes in named.items() if classes}
 
 
 def gold_scores(histories: Collection[Sequence[Event]], size: int) -> dict[str, GoldScore]:

@@ -156,8 +156,8 @@ def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
     """
     newest: dict[str, LabelEvent] = {}
     for each in label_events(history):
-        if _overrules(each) or (
-            each.former is not None and each.kind is LabelKind.UNDONE and _overrules(each.former)
+        if overrules(each) or (
+            each.former is not None and each.kind is LabelKind.UNDONE and overrules(each.former)
         ):
             continue
         newest.pop(each.event.author, None)
@@ -166,7 +166,8 @@ def own_labels(history: Sequence[Event]) -> list[LabelEvent]:
     return list(newest.values())
 
 
-def _overrules(words: LabelEvent) -> bool:
+def overrules(words: LabelEvent) -> bool:
+    """Return whether somebody spoke of what others said: an adjudication, a mark, a correction of another's answer."""
     of_another = words.former is not None and words.former.event.author != words.event.author
     return words.kind in (LabelKind.ADJUDICATED, LabelKind.MARKED) or (
         words.kind is LabelKind.CORRECTED and of_another

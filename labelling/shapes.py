@@ -116,6 +116,11 @@ class Shapes:
         """Return the shape of an event of a model that was extended."""
         return self.steps[bisect_right(self._starts, sequence) - 1]
 
+    def up_to(self, sequence: int) -> "Shapes":
+        """Return the shapes of the log as far as an event."""
+        steps = tuple(step for step in self.steps if step.since <= sequence)
+        return Shapes(steps) if len(steps) > 1 else NEVER_EXTENDED
+
     def widen_label(self, sequence: int, label: bytes) -> bytes:
         """Return the label of an event in the present shape."""
         if sequence > self.since:

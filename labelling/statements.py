@@ -17,7 +17,7 @@ from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
 from quercus.labelling.policy import Corrections, Policy
 
-UNASKED = "its label was stated unasked"
+WHY_STATED = "its label was stated unasked"
 LABEL_KINDS = frozenset({EventKind.ANSWER, EventKind.OPINION, EventKind.CORRECTION, EventKind.STATEMENT})
 
 _Words: TypeAlias = tuple[str, str, bytes | None]

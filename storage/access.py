@@ -12,7 +12,7 @@ from quercus.storage.engine import Database
 from quercus.storage.errors import FailedPrecondition, NotFound
 
 MAX_TEXT_CHARACTERS = 200  # of each column of the audit log
-MAX_TOKENS = 10_000  # that count at a time: each is read again and again
+MAX_TOKENS = 10_000  # valid at a time: each is read again and again
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class Access:
         Raises
         ------
         FailedPrecondition
-            There are `MAX_TOKENS` that count.
+            There are `MAX_TOKENS` valid ones.
         """
         row = {
             "id": token_id,
@@ -99,7 +99,7 @@ class Access:
             )
             if connection.execute(select(func.count()).where(live)).scalar_one() >= MAX_TOKENS:
                 raise FailedPrecondition(
-                    f"there are {MAX_TOKENS:,} tokens that count, the most there may be: revoke some"
+                    f"there are {MAX_TOKENS:,} valid tokens, the most allowed: revoke some"
                 )
             expires_at = None if duration_s is None else now + duration_s
             record = TokenRecord(token_id, name, digest, roles, models, now, expires_at, None)
@@ -107,7 +107,7 @@ class Access:
         return record
 
     def tokens(self) -> list[TokenRecord]:
-        """All tokens, also those that count no more, in order of creation."""
+        """All tokens, also those that are no longer valid, in order of creation."""
         table = schema.token
         with self._database.read() as connection:
             rows = connection.execute(select(table).order_by(table.c.created_at, table.c.id)).all()

@@ -41,9 +41,8 @@ def json_rows(parameter: str) -> TableValuedAlias:
 class _OneOf(FunctionElement[bool]):
     """A test that the first of two arguments, a column, has one of the values of the second one, a subquery."""
 
-    inherit_cache = (
-        True  # and it has no type: beside one of truth values SQLite would be asked whether it equals 1
-    )
+    # It has no type: beside one of truth values SQLite would be asked whether it equals 1.
+    inherit_cache = True
 
 
 @compiles(_OneOf)

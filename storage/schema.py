@@ -185,6 +185,7 @@ Index(
 Index(
     "ix_log_gold",
     log.c.model_id,
+    log.c.kind,
     log.c.instance,
     sqlite_where=log.c.gold.is_not(None),
     postgresql_where=log.c.gold.is_not(None),

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from quercus.trees.learners.c45 import C45
     from quercus.trees.learners.cells import Between, Range, UncertainValues, Value
     from quercus.trees.learners.conformal import Basis, Calibration, check_coverage
+    from quercus.trees.learners.doubt import Doubt
     from quercus.trees.learners.drift import (
         RECENT_ROWS,
         REFERENCE_ROWS,
@@ -100,6 +101,7 @@ _PLACES = {
     "learners.c45": ["C45"],
     "learners.cells": ["Between", "Range", "UncertainValues", "Value"],
     "learners.conformal": ["Basis", "Calibration", "check_coverage"],
+    "learners.doubt": ["Doubt"],
     "learners.drift": [
         "RECENT_ROWS",
         "REFERENCE_ROWS",
@@ -167,6 +169,7 @@ __all__ = [
     "ChosenRow",
     "Combine",
     "Corrected",
+    "Doubt",
     "Drift",
     "E2m",
     "Edges",

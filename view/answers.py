@@ -52,7 +52,8 @@ def remarks_on(answer: Answer) -> list[str]:
 
 def guesses_taken(answers: Iterable[Answer], classes: Sequence[str]) -> tuple[int, int]:
     """Return how many answers were given beside a guess of the model, and how many of them are that guess."""
-    guessed = [(guess_in(each.shown), each) for each in answers if each.kind == "answered"]
+    given = (each for each in answers if each.kind == "answered" and each.state != "gold")
+    guessed = [(guess_in(each.shown), each) for each in given]
     beside = [(guess, each) for guess, each in guessed if guess is not None and guess < len(classes)]
     return len(beside), sum(each.label == classes[guess] for guess, each in beside)
 

@@ -9,10 +9,8 @@ the line covers it (inverse estimation; Fieller 1954). Nothing is told beyond ``
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from itertools import pairwise
 from typing import Final
 
 from quercus.client.results import ConfusionCell, RecentAccuracy
@@ -25,8 +23,6 @@ REACH: Final = 4.0
 """Extrapolation ends at so many times the labels that there are."""
 LEAST_BLOCKS, LEAST_ROWS = 3, 60
 """Below these no curve is fitted."""
-PAUSE_S: Final = 300.0
-"""A longer gap between answers is a pause, and no part of the pace."""
 LEAST_UNASKED: Final = 100
 """Labelled rows that no query asked about, from which on the curve is theirs."""
 
@@ -293,22 +289,6 @@ def fallen_text(points: Sequence[CurvePoint]) -> str:
         f"Now about {percent_text(newest.share)} right, between {lower} and {upper}, by the newest "
         f"{counted(newest.rows, 'label')} alone: the accuracy fell before."
     )
-
-
-def seconds_an_answer(times: Iterable[datetime]) -> float | None:
-    """Return the present pace of all labellers together, without pauses; None below five answers.
-
-    Examples
-    --------
-    >>> start = datetime(2026, 11, 27)
-    >>> from datetime import timedelta
-    >>> seconds_an_answer(start + timedelta(seconds=s) for s in (0, 4, 8, 900, 906, 910))
-    4.5
-    """
-    ordered = sorted(times)
-    gaps = [(later - before).total_seconds() for before, later in pairwise(ordered)]
-    going = [gap for gap in gaps if gap <= PAUSE_S]
-    return sum(going) / len(going) if len(going) >= 4 else None
 
 
 def needed_text(needed: AnswersNeeded, pace_s: float | None = None) -> str:

@@ -1,17 +1,50 @@
-"""The pace of the labellers of a model, and when its budget is spent at that pace."""
+"""The pace of the labellers of a model: labels of each, and seconds an answer of all, by which what is left is told."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from heapq import nlargest
+from itertools import pairwise
+from typing import Final
 
 from quercus.client.results import Answer, Labeller, Model
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
-REPLIES = ("answered", "refused")
-"""Kinds of answers that settle a query."""
+GIVEN = ("answered", "stated")
+"""Kinds of answers with a label of a labeller's own, asked for or not."""
+PACE_ANSWERS: Final = 500
+"""Newest answers by which the pace is told."""
+PAUSE_S: Final = 300.0
+"""A longer gap between answers is a pause, and no part of the pace."""
+
+
+def labels_given(labeller: Labeller) -> int:
+    """Return how many labels somebody gave, asked for or not."""
+    return labeller.answered + labeller.stated
+
+
+def seconds_an_answer(answers: Iterable[Answer]) -> float | None:
+    """Return the present pace: seconds an answer of all labellers together, without pauses; None below five answers.
+
+    Parameters
+    ----------
+    answers
+        Of any kind, in any order; the newest `PACE_ANSWERS` answers to queries count, which are what the budget counts.
+
+    Examples
+    --------
+    >>> start = datetime(2026, 11, 27)
+    >>> moments = [start + timedelta(seconds=s) for s in (0, 4, 8, 900, 906, 910)]
+    >>> seconds_an_answer(Answer(1, "row", "ann", at, "answered", "counts") for at in moments)
+    4.5
+    """
+    newest = sorted(nlargest(PACE_ANSWERS, (each.at for each in answers if each.kind == "answered")))
+    gaps = [(later - before).total_seconds() for before, later in pairwise(newest)]
+    going = [gap for gap in gaps if gap <= PAUSE_S]
+    return sum(going) / len(going) if len(going) >= 4 else None
 
 
 @dataclass(frozen=True)
@@ -23,9 +56,9 @@ class Pace:
     name
         Of the labeller.
     hour, day
-        Replies to queries within the last hour, and the last 24 hours.
+        Labels within the last hour, and the last 24 hours.
     last
-        When the labeller replied last within the day; ``None``: not at all.
+        When the labeller gave the last one within the day; ``None``: none.
     """
 
     name: str
@@ -34,20 +67,20 @@ class Pace:
     last: datetime | None = None
 
 
-def pace_of(replies: Iterable[Answer], now: datetime) -> dict[str, Pace]:
-    """Return the pace of each labeller who replied within a day before `now`, by name.
+def pace_of(answers: Iterable[Answer], now: datetime) -> dict[str, Pace]:
+    """Return the pace of each labeller who gave a label within a day before `now`, by name.
 
     Parameters
     ----------
-    replies
-        Answers of any kind and age, in any order; only replies to queries count.
+    answers
+        Of any kind and age, in any order; those with a label of the labeller's own count (`GIVEN`).
     now
         The present time.
     """
     found: dict[str, Pace] = {}
-    for each in replies:
+    for each in answers:
         age = now - each.at
-        if each.kind not in REPLIES or age >= DAY:
+        if each.kind not in GIVEN or age >= DAY:
             continue
         known = found.get(each.labeller, Pace(each.labeller))
         last = each.at if known.last is None else max(known.last, each.at)
@@ -68,20 +101,19 @@ def labeller_rows(
     return sorted(rows, key=lambda row: (-row[2].hour, -row[2].day, row[0]))
 
 
-def end_text(model: Model, paces: dict[str, Pace]) -> str:
-    """Return when the budget is spent at the pace of the last hour, or of the last day if nobody answered then."""
+def end_text(model: Model, pace_s: float | None) -> str:
+    """Return when the budget is spent at the present pace (`seconds_an_answer`)."""
     left = model.budget - model.queries_answered
     if model.budget == 0:
         return "The model never asks: its budget is 0."
     if left <= 0:
         return "The budget is spent."
-    hour, day = (sum(getattr(each, name) for each in paces.values()) for name in ("hour", "day"))
-    if not day:
-        return f"{left:,} answers are left. Nobody answered within 24 hours."
-    hours, pace = (
-        (left / hour, "this hour's pace") if hour else (24 * left / day, "the pace of the last 24 hours")
+    if pace_s is None:
+        return f"{left:,} answers are left. Their pace is told from five answers on."
+    took = hours_text(left * pace_s / 3600)
+    return (
+        f"{left:,} answers are left: at the present pace, an answer in {pace_s:.1f} s without pauses, {took}."
     )
-    return f"{left:,} answers are left: at {pace}, {hours_text(hours)}."
 
 
 def hours_text(hours: float) -> str:

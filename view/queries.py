@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from quercus.client.guess import NEGLIGIBLE_SHARE, likely_shares, withholds_guess
+from quercus.client.guess import NEGLIGIBLE_SHARE, foremost_class, likely_shares, withholds_guess
 from quercus.client.plugins import asks_with_forest
 from quercus.client.results import Model, Query, Reason, Rival
 from quercus.specification.conditions import path_text
@@ -181,8 +181,6 @@ def why_text(query: Query) -> str:
     said += [_guess_text(guess, query) for guess in guesses]
     if reason.sentence:
         said.append(reason.sentence)
-    elif any(max(likely_shares(guess.theta, query.contour)) > 1 - NEGLIGIBLE_SHARE for guess in guesses):
-        said.append("Your answer checks that.")
     return " ".join(filter(None, said)) or f"Its label is worth most by the strategy {reason.strategy}."
 
 
@@ -201,7 +199,11 @@ def facts_text(query: Query) -> str:
                 text = decimal_text(number)
             case other:
                 text = str(other)
-        if text and f"{text} {fact.name}" not in query.reason.sentence:
+        if (
+            text
+            and f"{text} {fact.name.removesuffix('s') if text == '1' else fact.name}"
+            not in query.reason.sentence
+        ):
             told.append(f"{fact.name} {text}")
     return " · ".join(told)
 
@@ -245,7 +247,15 @@ def _guess_text(guess: Shares, query: Query) -> str:
             "the classes" if len(possible) == len(theta) else " and ".join(query.classes[k] for k in possible)
         )
         return f"{guess.who} cannot tell {which} apart here."
-    return f"{guess.who} guesses {shares_text(query.classes, theta)}."
+    guessed = foremost_class(theta)
+    if guessed is not None:
+        check = "; your answer checks that" if guessed[1] > 1 - NEGLIGIBLE_SHARE else ""
+        return f"{guess.who} guesses {shares_text(query.classes, theta)}{check}."
+    ranked = sorted(zip(theta, query.classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
+    level = [f"{name} ({percent_text(share)})" for share, name in ranked if share >= ranked[0][0] / 2]
+    if len(level) == 1:
+        return f"{guess.who} leans towards {shares_text(query.classes, theta)}."
+    return f"{guess.who} wavers between {', '.join(level[:-1])} and {level[-1]}."
 
 
 def _rivals_text(rivals: Sequence[Rival]) -> str:

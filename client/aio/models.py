@@ -73,7 +73,7 @@ class ModelCalls(Connection):
         return NewToken.from_message(await self._call(request))
 
     def tokens(self) -> AsyncIterator[Token]:
-        """Yield all tokens in the order in which they were made, also those that count no more."""
+        """Yield all tokens oldest first, also those that are no longer valid."""
         return self._list(admin_pb2.ListTokensRequest(), lambda page: map(Token.from_message, page.tokens))
 
     async def revoke_token(self, token_id: str) -> Token:

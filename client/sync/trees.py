@@ -39,6 +39,7 @@ class TreeCalls(ModelCalls):
         want_paths: bool = False,
         want_masses: bool = False,
         coverage: float | None = None,
+        want_doubt: bool = False,
     ) -> Classifications:
         """Classify rows (forms as in :meth:`push`).
 
@@ -56,6 +57,8 @@ class TreeCalls(ModelCalls):
             Also return the mass function of every row, if the model has them.
         coverage
             Also return prediction sets that contain the true class with this frequency, in (0, 1).
+        want_doubt
+            Also return the two kinds of doubt about every row, if the learner tells them apart.
         """
         form = self._row_format(model)
         try:
@@ -68,6 +71,7 @@ class TreeCalls(ModelCalls):
                     want_paths=want_paths,
                     want_masses=want_masses,
                     coverage=coverage,
+                    want_doubt=want_doubt,
                 )
             ]
         except QuercusError:

@@ -17,6 +17,7 @@ from quercus.client.values import Between
 from quercus.console.web import check_may, read_posted, render_page, session_of
 from quercus.specification.attributes import OTHER_NAMES, Attribute, Nominal
 from quercus.specification.conditions import merge_conditions
+from quercus.specification.doubt import doubt_text
 from quercus.specification.presentation import AttributeView, Presentation
 from quercus.specification.values import Spellings, number_of
 from quercus.view.models import nominal_names
@@ -54,7 +55,11 @@ async def classify(request: Request) -> Response:
             has_one_tree = name_of(model.specification.learner) not in {"forest", "total-uncertainty"}
             coverage = number_of(str(given.get("coverage", [DEFAULT_COVERAGE])[0]))
             found = await session.client.classify(
-                name, [row], want_paths=has_one_tree, coverage=coverage or float(DEFAULT_COVERAGE)
+                name,
+                [row],
+                want_paths=has_one_tree,
+                coverage=coverage or float(DEFAULT_COVERAGE),
+                want_doubt=True,
             )
             answer = _shown_prediction(found[0], nominal_names(model))
             answer["promise"] = coverage_text(found.prediction_sets) if found.prediction_sets else ""
@@ -149,6 +154,9 @@ def _shown_prediction(prediction: Classification, nominal: frozenset[str]) -> di
         "classes": prediction.classes,
         "set": prediction.label_set,
         "covering": prediction.prediction_set or (),
+        "doubt": ""
+        if prediction.overlap is None or prediction.ignorance is None
+        else doubt_text(prediction.overlap, prediction.ignorance),
         "bars": share_bars(prediction.classes, prediction.theta, prediction.belief, prediction.plausibility),
         "path": [each.text for each in merge_conditions(prediction.path or (), nominal)],
         "version": prediction.version,

@@ -6,7 +6,8 @@ import asyncio
 import io
 import re
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -22,12 +23,15 @@ from starlette.responses import FileResponse, RedirectResponse, Response, Stream
 from quercus.belief.errors import InvalidInput
 from quercus.client.answers import AnswerFilter
 from quercus.client.errors import QuercusError, Unauthenticated
+from quercus.client.labels import LabelLike
 from quercus.client.places import plain_text
 from quercus.client.results import Answer, Model
 from quercus.console.pages.create import SUFFIXES, RefusedRows, in_thread, open_file
+from quercus.console.pages.model import newest_answers
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
 from quercus.files.answer_table import answer_table
+from quercus.files.answers import AnswerColumns, AnswerFile
 from quercus.files.errors import FileError
 from quercus.files.labels import label_of
 from quercus.files.pushing import FilePush, FileRows
@@ -35,8 +39,11 @@ from quercus.files.schema import Binding
 from quercus.files.table import FileTable
 from quercus.files.writing import CannotWrite, write_columns, write_csv, write_jsonl
 from quercus.specification.guidance import ClassExample, Guidance
+from quercus.specification.shares import percent_text
+from quercus.specification.values import finite_number
+from quercus.specification.written_labels import read_label
 from quercus.view.guidance import title_of
-from quercus.view.pace import DAY, end_text, labeller_rows, pace_of
+from quercus.view.pace import DAY, end_text, labeller_rows, labels_given, pace_of, seconds_an_answer
 from quercus.view.words import counted
 
 UPDATE: Final = "ModelService/UpdateModel"
@@ -116,11 +123,13 @@ async def _page(
         flash=session.take_flash(),
         policy=policy,
         people=labeller_rows(await session.client.labellers(name), paces, policy.labellers),
-        end=end_text(model, paces),
+        end=end_text(model, seconds_an_answer(await newest_answers(session, name))),
         guidance=guidance,
         examples=_typed_examples(given) if act == "guidance" and given else _lines_of(guidance),
         forms=FORMS,
         suffixes=SUFFIXES,
+        labels_given=labels_given,
+        questions=await session.client.gold_questions(name),
     )
 
 
@@ -177,27 +186,15 @@ async def _set_guidance(session: Session, name: str, given: dict[str, Any]) -> s
 async def _add_rows(session: Session, name: str, given: dict[str, Any]) -> str:
     """Push the rows of a file."""
     check_may(session, "InstanceService/PushInstances")
-    file = next((each for each in given.get("file", []) if isinstance(each, UploadFile)), None)
-    if file is None or not file.filename:
+    file = _file_in(given)
+    if file is None:
         raise InvalidInput("file", "choose one")
-    named = Path(file.filename).name
-    suffix = next((each for each in SUFFIXES if named.lower().endswith(each)), None)
-    if suffix is None:
-        raise InvalidInput("file", f"is {named[:80]!r}, must end in {', '.join(SUFFIXES)}")
     model = await session.client.get_model(name)
     refused = RefusedRows()
-    with tempfile.TemporaryDirectory(prefix="quercus-console-") as folder:
-        path = Path(folder) / f"upload{suffix}"
-        with path.open("wb") as target:
-            while piece := await file.read(1024 * 1024):
-                await asyncio.to_thread(target.write, piece)
-        try:
-            table = await in_thread(open_file, path)
-            rows = _rows_of(table, model, _text(given, "class").strip(), _text(given, "id").strip(), named)
-            pushed = FilePush(rows, refused.take)
-            report = await session.client.push(name, **pushed.arguments())
-        except (FileError, InvalidInput, ValueError) as error:
-            raise InvalidInput("file", str(error).replace(str(path), named)) from None
+    async with _opened(file) as (table, named):
+        rows = _rows_of(table, model, _text(given, "class").strip(), _text(given, "id").strip(), named)
+        pushed = FilePush(rows, refused.take)
+        report = await session.client.push(name, **pushed.arguments())
     said = f"Added: {counted(report.stored, 'row')}."
     if report.known:
         said += f" Already there: {report.known:,}."
@@ -205,6 +202,30 @@ async def _add_rows(session: Session, name: str, given: dict[str, Any]) -> str:
         line, reason = refused.first[0]
         said += f" Refused: {refused.count:,}, the first in line {line}: {reason}"
     return said
+
+
+def _file_in(given: dict[str, Any]) -> UploadFile | None:
+    """Return the file of a form; None: none was chosen."""
+    found = next((each for each in given.get("file", []) if isinstance(each, UploadFile)), None)
+    return found if found is not None and found.filename else None
+
+
+@asynccontextmanager
+async def _opened(file: UploadFile) -> AsyncIterator[tuple[FileTable, str]]:
+    """Yield the table in a file that was sent, and its name; errors about it name the file."""
+    named = Path(file.filename or "").name
+    suffix = next((each for each in SUFFIXES if named.lower().endswith(each)), None)
+    if suffix is None:
+        raise InvalidInput("file", f"is {named[:80]!r}, must end in {', '.join(SUFFIXES)}")
+    with tempfile.TemporaryDirectory(prefix="quercus-console-") as folder:
+        path = Path(folder) / f"upload{suffix}"
+        with path.open("wb") as target:
+            while piece := await file.read(1024 * 1024):
+                await asyncio.to_thread(target.write, piece)
+        try:
+            yield await in_thread(open_file, path), named
+        except (FileError, InvalidInput, ValueError) as error:
+            raise InvalidInput("file", str(error).replace(str(path), named)) from None
 
 
 def _rows_of(table: FileTable, model: Model, class_column: str, id_column: str, named: str) -> FileRows:
@@ -215,6 +236,51 @@ def _rows_of(table: FileTable, model: Model, class_column: str, id_column: str, 
     at = table.position(id_column, "id") if id_column else None
     prefix = f"{named.partition('.')[0]}-" if at is None else ""
     return FileRows(Binding(table, model.specification), label, None, at, prefix, (), first=1)
+
+
+async def _set_gold(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Mark rows as gold questions, or take that back, and set their share of the queries."""
+    check_may(session, "QueryService/MarkGold")
+    classes = (await session.client.get_model(name)).specification.classes
+    labels: dict[str, LabelLike] = {
+        str(row): read_label(_text(given, "label"), classes) for row in given.get("row", [])
+    }
+    for number, line in enumerate(_text(given, "marks").splitlines(), 1):
+        if line.strip():
+            row, label = _mark_in(line, number, classes)
+            labels[row] = label
+    if (file := _file_in(given)) is not None:
+        async with _opened(file) as (table, _):
+            item, answer = (_text(given, key).strip() or None for key in ("item", "answer"))
+            read = AnswerFile(table, classes, AnswerColumns(item, None, answer))
+            labels |= {each.item: each.label for each in await asyncio.to_thread(list, read)}
+    removed = [str(each) for each in given.get("unmark", [])]
+    who = "" if session.caller.needs_token else session.labeller
+    done = []
+    if labels:
+        stored = (await session.client.mark_gold(name, labels, labeller=who)).stored
+        done.append(f"{counted(stored, 'row')} marked.")
+    if removed:
+        await session.client.unmark_gold(name, removed, labeller=who)
+        done.append(f"{counted(len(removed), 'row')} unmarked.")
+    if "gold_share" in given:
+        policy = await session.client.labelling_policy(name)
+        share = _percentage(given, "gold_share")
+        if share != policy.gold_share:
+            await session.client.set_labelling_policy(name, replace(policy, gold_share=share), ["gold_share"])
+            done.append(f"{percent_text(share)} of the queries are gold questions from now on.")
+    return " ".join(done) or "Nothing was changed."
+
+
+def _mark_in(line: str, number: int, classes: Sequence[str]) -> tuple[str, LabelLike]:
+    """Return row and label of a line; of several commas the last one ends the name of the row."""
+    row, _, label = line.rpartition("\t" if "\t" in line else ",")
+    if not (row.strip() and label.strip()):
+        raise InvalidInput(f"line {number}", f"is {line.strip()[:60]!r}, must be a row, a comma and a class")
+    try:
+        return row.strip(), read_label(label.strip(), classes)
+    except ValueError as error:
+        raise InvalidInput(f"line {number}", str(error)) from None
 
 
 async def _delete_model(session: Session, name: str, given: dict[str, Any]) -> str:
@@ -230,6 +296,7 @@ _ACTIONS: Final = {
     "policy": _set_policy,
     "guidance": _set_guidance,
     "rows": _add_rows,
+    "gold": _set_gold,
     "delete": _delete_model,
 }
 
@@ -287,6 +354,15 @@ def _text(given: dict[str, Any], name: str) -> str:
     values = given.get(name) or [""]
     first = values[0] if isinstance(values, list) else values
     return first if isinstance(first, str) else ""
+
+
+def _percentage(given: dict[str, Any], name: str) -> float:
+    """Return a share that a form has in percent; an empty field is 0."""
+    text = _text(given, name).strip().rstrip("%").strip().replace(",", ".")
+    share = finite_number(text or "0")
+    if share is None or not 0.0 <= share <= 100.0:
+        raise InvalidInput(name, f"is {_text(given, name)[:40]!r}, must be a percentage from 0 to 100")
+    return share / 100
 
 
 def _number(given: dict[str, Any], name: str, otherwise: int | None) -> int | None:

@@ -31,7 +31,6 @@ from quercus.view.learning import (
     gain_over_random,
     needed_rows,
     now_text,
-    seconds_an_answer,
 )
 from quercus.view.models import (
     accuracy_text,
@@ -43,11 +42,10 @@ from quercus.view.models import (
     policy_rows,
     state_text,
 )
+from quercus.view.pace import PACE_ANSWERS, seconds_an_answer
 from quercus.view.svg.accuracy import learning_picture, point_rows
 
 MAX_ATTRIBUTES = 500
-JUDGED_ANSWERS = 500
-"""Newest answers of which the page tells the pace, and how many took the model's guess."""
 
 
 async def model(request: Request) -> Response:
@@ -83,14 +81,14 @@ async def _model_page(
     name = request.path_params["model"]
     shown = await session.client.get_model(name)
     may_list = session.may_call("QueryService/ListLabellers")
-    newest = await _newest_answers(session, name) if may_list else []
+    newest = await newest_answers(session, name) if may_list else []
     agreement = None
     if session.may_call("QueryService/GetAgreement"):
         agreement = await session.client.agreement(name)
     points = curve_points(shown.accuracy)
     fall = None if shown.drift is None else shown.drift.accuracy
     curve = None if fall else fit_curve(points)
-    pace_s = seconds_an_answer(each.at for each in newest if each.kind == "answered")
+    pace_s = seconds_an_answer(newest)
     target = _target_of(request)
     targets = sorted({*TARGETS, target} if target is not None else TARGETS)
     return render_page(
@@ -138,9 +136,9 @@ async def _model_page(
     )
 
 
-async def _newest_answers(session: Session, model: str) -> list[Answer]:
+async def newest_answers(session: Session, model: str) -> list[Answer]:
     """Return the newest answers: their pace, and how many took the model's guess."""
-    return [each async for each in session.client.answers(model, limit=JUDGED_ANSWERS, newest_first=True)]
+    return [each async for each in session.client.answers(model, limit=PACE_ANSWERS, newest_first=True)]
 
 
 def _target_of(request: Request) -> float | None:

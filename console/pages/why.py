@@ -28,6 +28,8 @@ from quercus.view.explanations import (
 from quercus.view.models import nominal_names
 
 T = TypeVar("T")
+LEFT: Final = 499
+"""Status of a page that nobody waits for any more."""
 LOOK_S: Final = 0.5
 """Seconds between two looks whether the visitor is still there."""
 
@@ -44,6 +46,8 @@ async def why(request: Request) -> Response:
     try:
         asked = session.client.explain_row(name, identifier, _then(at))
         found = await _unless_left(request, asked)
+        if found is None:
+            return Response(status_code=LEFT)
     except (InvalidInput, InvalidArgument, FailedPrecondition, ResourceExhausted) as error:
         fault = plain_text(error)
 
@@ -83,13 +87,13 @@ async def why(request: Request) -> Response:
     )
 
 
-async def _unless_left(request: Request, asked: Coroutine[Any, Any, T]) -> T:
-    """Return what is asked; a visitor who leaves cancels it, and with it the replay."""
+async def _unless_left(request: Request, asked: Coroutine[Any, Any, T]) -> T | None:
+    """Return what is asked; None: the visitor has left, which cancels it, and with it the replay."""
     asking = asyncio.ensure_future(asked)
     try:
         while not (await asyncio.wait({asking}, timeout=LOOK_S))[0]:
             if await request.is_disconnected():
-                asking.cancel()
+                return None
         return asking.result()
     finally:
         asking.cancel()

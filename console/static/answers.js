@@ -74,16 +74,16 @@ export function sendAnswer(act, label = null, inWords = null) {
     state.upcoming.unshift(state.held);
     state.held = null;
   }
+  const seconds = waits / 1000;
+  announce(
+    corrected === null ? `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.` : `${description}. Sent as a correction.`,
+  );
   if (state.upcoming.length > 0 && !strict) show(state.upcoming.shift());
   else {
     by("stage").replaceChildren();
     if (strict) state.outbox.flush();
     showIdle("The next query is on its way.");
   }
-  const seconds = (waits / 1000).toLocaleString("en");
-  announce(
-    corrected === null ? `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.` : `${description}. Sent as a correction.`,
-  );
   if (state.current === null) fetchNext();
   else setTimeout(fetchNext, PAINT_MS); // first the next query is painted
 }

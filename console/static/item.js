@@ -1,14 +1,20 @@
 // The item that is asked about: its pictures, enlarged on request, and whether its folded values are open.
 
-import { sharpen, sharpenIn } from "./pictures.js";
+import { fit, sharpen, sharpenIn } from "./pictures.js";
 import { state } from "./state.js";
 
 let restIsOpen = false; // who opened the folded values of one row wants those of the next
 
-/** Prepare the item of an article that is put on the page. */
-export function openItem(article) {
+/** Prepare the item of an article before it is put on the page: what changes later is laid out a second time. */
+export function prepareItem(article) {
   for (const each of article.querySelectorAll(".rest")) each.open = restIsOpen;
   for (const each of article.querySelectorAll(".picture.zoomed")) zoom(each);
+  for (const each of article.querySelectorAll(".picture img")) fit(each);
+}
+
+/** Open the item of an article that is put on the page. */
+export function openItem(article) {
+  article.querySelector(".item").scrollTop = 0;
   for (const each of article.querySelectorAll(".picture img")) sharpen(each);
   keepRowsWhole();
 }
@@ -17,7 +23,7 @@ export function openItem(article) {
 function keepRowsWhole() {
   const item = state.current?.querySelector(".item:has(.pictures)") ?? null;
   if (item === null) return;
-  item.style.setProperty("--nudge", "0px");
+  item.style.removeProperty("--nudge");
   if (item.scrollHeight <= item.clientHeight) return;
   const edge = item.getBoundingClientRect().bottom;
   const rows = [...item.querySelectorAll(".values-list > div")].map((each) => each.getBoundingClientRect());

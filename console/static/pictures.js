@@ -2,11 +2,17 @@
 
 const COARSE = 2;
 
-/** Give a picture its shape, so that nothing empty follows it; between the pixels of a small one is nothing. */
-export function sharpen(picture) {
-  if (picture.naturalWidth === 0) return;
+/** Give a picture that has come its shape, so that nothing empty follows it. */
+export function fit(picture) {
+  if (picture.naturalWidth === 0 || picture.classList.contains("fitted")) return;
   picture.style.setProperty("--ratio", picture.naturalWidth / picture.naturalHeight);
   picture.classList.add("fitted");
+}
+
+/** Show the pixels of a picture where they are large. */
+export function sharpen(picture) {
+  if (picture.naturalWidth === 0) return;
+  fit(picture);
   const scale = Math.min(picture.clientWidth / picture.naturalWidth, picture.clientHeight / picture.naturalHeight);
   picture.classList.toggle("enlarged", scale >= COARSE);
 }

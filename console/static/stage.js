@@ -3,7 +3,7 @@
 import { clockReset } from "./clock.js";
 import { startGlance } from "./glance.js";
 import { showGrade } from "./grade.js";
-import { openItem } from "./item.js";
+import { openItem, prepareItem } from "./item.js";
 import { by, commands, state } from "./state.js";
 
 export function read(html) {
@@ -19,20 +19,23 @@ export function show(article, seenAt) {
   state.current = article;
   state.correcting = null;
   by("idle").hidden = true;
-  by("stage").replaceChildren(article);
-  openItem(article);
   showGrade(article);
+  prepareItem(article);
+  showCommandKeys();
+  by("stage").replaceChildren(article);
   clockReset(seenAt ?? performance.now());
   startGlance(seenAt);
-  showCommandKeys();
-  article.querySelector(".item").scrollTop = 0;
+  openItem(article); // from here on it is laid out, so nothing more is changed
   article.querySelector("h1").focus({ preventScroll: true });
 }
 
 /** Say the keys of the commands outside of the query too: each model has its own. */
 function showCommandKeys() {
   const keys = commands();
-  for (const each of document.querySelectorAll("kbd[data-command]")) each.textContent = keys[each.dataset.command][0];
+  for (const each of document.querySelectorAll("kbd[data-command]")) {
+    const key = keys[each.dataset.command][0];
+    if (each.textContent !== key) each.textContent = key;
+  }
 }
 
 export function showIdle(why) {

@@ -1,4 +1,4 @@
-"""Labellers of a model, held against each other: agreement, and what their answers are worth, estimated from it."""
+"""Labellers of a model, held against each other: what their answers are worth, estimated from their agreement."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from quercus.belief import agreement
 from quercus.belief.codec import decode_contours
 from quercus.labelling.crowds.answers import CrowdAnswers
 from quercus.labelling.crowds.coin import PRIOR_RELIABILITY
@@ -26,20 +25,16 @@ UNKNOWN: Final = PRIOR_RELIABILITY
 
 
 @dataclass(frozen=True)
-class LabellerAgreement:
-    """The estimated reliability of a labeller, and the agreement with the others.
+class LabellerReliability:
+    """The estimated reliability of a labeller.
 
     Attributes
     ----------
     reliability, reliability_deviation : estimated chance that an answer is right, and its standard deviation.
-    agreement, agreement_deviation : mean chance that this labeller and another bet on the same class, over all shared
-        instances, and the standard deviation of its estimate.
     """
 
     reliability: float
     reliability_deviation: float
-    agreement: float
-    agreement_deviation: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,21 +44,21 @@ class Crowd:
     Attributes
     ----------
     numbers : numbers of the labellers in `estimate`, by name.
-    agreements : agreements of labellers who share an instance with another one, by name.
+    reliabilities : of labellers who share an instance with another one, by name.
     """
 
     numbers: Mapping[str, int]
     estimate: CrowdEstimate | None
-    agreements: Mapping[str, LabellerAgreement]
+    reliabilities: Mapping[str, LabellerReliability]
 
     def reliability_of(self, labeller: str) -> float:
         """Return the reliability of a labeller, `UNKNOWN` for one who shares no instance with another."""
-        found = self.agreements.get(labeller)
+        found = self.reliabilities.get(labeller)
         return UNKNOWN if found is None else found.reliability
 
     def answer_evidence(self, labeller: str, contour: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Return the contour that an answer gives evidence for (theory §13.4); None if the labeller is not known."""
-        if self.estimate is None or labeller not in self.agreements:
+        if self.estimate is None or labeller not in self.reliabilities:
             return None
         return self.estimate.answer_evidence(self.numbers[labeller], contour)
 
@@ -92,33 +87,11 @@ def crowd_of(events: Sequence[Event], size: int) -> Crowd:
         np.unique([key[side] for key, _ in told], return_inverse=True) for side in (0, 1)
     )
     found = estimate_crowd(CrowdAnswers.of(instances, who, contours))
-    same, shared = _agreement_of(np.array(pairs), who, contours, len(names))
+    shared = {str(names[i]) for i in np.unique(who[np.unique(np.array(pairs))]).tolist()}
     numbers = {str(name): i for i, name in enumerate(names)}
-    agreements = {
-        name: LabellerAgreement(
-            float(found.reliability[i]),
-            float(found.deviation[i]),
-            float(same[i]),
-            _share_deviation(float(same[i]), int(shared[i])),
-        )
+    reliabilities = {
+        name: LabellerReliability(float(found.reliability[i]), float(found.deviation[i]))
         for name, i in numbers.items()
-        if shared[i]
+        if name in shared
     }
-    return Crowd(numbers, found, agreements)
-
-
-def _agreement_of(
-    pairs: NDArray[np.int64], who: NDArray[np.int64], contours: NDArray[np.float64], count: int
-) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Return the mean agreement of each labeller with others, and the number of answers that others share."""
-    chance = agreement.same_class(contours[pairs[:, 0]], contours[pairs[:, 1]])
-    sides, both = who[pairs].ravel(), np.repeat(chance, 2)
-    times = np.bincount(sides, minlength=count)
-    shared = np.bincount(who[np.unique(pairs)], minlength=count)
-    return np.bincount(sides, weights=both, minlength=count) / np.maximum(times, 1), shared
-
-
-def _share_deviation(share: float, count: int) -> float:
-    """Return the standard deviation of a share of `count` cases, by its Beta distribution from a uniform prior."""
-    mean = (share * count + 1.0) / (count + 2.0)
-    return float(np.sqrt(mean * (1.0 - mean) / (count + 3.0)))
+    return Crowd(numbers, found, reliabilities)

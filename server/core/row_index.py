@@ -243,17 +243,14 @@ class RowIndex:
         return time.monotonic() - old.at >= JUDGING_SHARE * old.took_s
 
     def judge(self, classifier: TreeClassifier) -> Guesses:
-        """Return what a tree says of all rows. Another thread may use the index meanwhile."""
+        """Let a tree judge all rows, and take what it says of them. Another thread may use the index meanwhile."""
         started = time.monotonic()
         found = Guesses(classifier, np.zeros(0, np.uint8), np.zeros(0))
         self._judge_new(found)
         found.at = time.monotonic()
         found.took_s = found.at - started
+        self._guesses = found
         return found
-
-    def replace_guesses(self, guesses: Guesses) -> None:
-        """Take what a newer tree says of the rows."""
-        self._guesses = guesses
 
     def _guess_rows(self, classifier: TreeClassifier | None) -> tuple[NDArray[np.uint8], NDArray[np.float64]]:
         """Return class and doubt of all rows by the tree that has judged them, which this one does if none has."""
@@ -261,9 +258,9 @@ class RowIndex:
             raise FailedPrecondition(
                 f"model {self._model} has no tree yet, so that it has no guess and no doubt: try again in a moment"
             )
-        self._guesses = self._guesses or self.judge(classifier)
-        self._judge_new(self._guesses)
-        return self._guesses.klass, self._guesses.doubt
+        guesses = self._guesses or self.judge(classifier)
+        self._judge_new(guesses)
+        return guesses.klass, guesses.doubt
 
     def _judge_new(self, guesses: Guesses) -> None:
         """Let the tree judge the rows that are new."""
@@ -448,13 +445,10 @@ class RowIndexes:
         return index, found
 
     async def _judge(self, index: RowIndex, classifier: TreeClassifier) -> None:
-        loop = asyncio.get_running_loop()
         try:
-            guesses = await loop.run_in_executor(self._judges, index.judge, classifier)
+            await asyncio.get_running_loop().run_in_executor(self._judges, index.judge, classifier)
         except Exception:  # the model may be gone; the next page says so
             _log.warning("the rows of a model could not be judged by its newest tree", exc_info=True)
-        else:
-            await loop.run_in_executor(self._pool, index.replace_guesses, guesses)
 
     def close(self) -> None:
         """Wait for the looks under way."""

@@ -124,7 +124,7 @@ def check_permission(principal: Principal, method: str) -> None:
         have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(rpc.roles))
         raise PermissionDenied(f"the token of {principal.name} has the role {have}; {rpc.name} needs {need}")
     if principal.models is not None and rpc.is_unrestricted:
-        what = "lists what is of all models" if rpc.reads else "changes the whole server"
+        what = "lists the data of all models" if rpc.reads else "changes the whole server"
         raise PermissionDenied(f"the token of {principal.name} is for some models only; {rpc.name} {what}")
 
 

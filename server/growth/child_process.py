@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import argparse
 import ctypes
+import json
 import os
 import signal
 import subprocess
 import sys
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final
+
+from quercus.server.plugins import choose_inherited_plugins
+from quercus.server.telemetry import logs
 
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 END_S: Final = 5.0
@@ -44,6 +49,33 @@ def end_with_parent(hear: Callable[[str], None]) -> None:
         os._exit(0)
 
     threading.Thread(target=watch_parent, name="quercus-parent", daemon=True).start()
+
+
+def begin_child(program: str, niceness: int, hear: Callable[[str], None]) -> tuple[str, BinaryIO]:
+    """Begin a process that reads a store for the server, see `end_with_parent` for `hear`.
+
+    Returns
+    -------
+    str, BinaryIO : the URL of the store, of its command line, and its output, which the server reads.
+    """
+    parser = argparse.ArgumentParser(prog=program)
+    parser.add_argument("url")
+    parser.add_argument("--log-level", default="info")
+    parser.add_argument("--log-format", default="human")
+    arguments = parser.parse_args()
+    logs.set_up_logging(arguments.log_level, arguments.log_format)
+    choose_inherited_plugins()
+    end_with_parent(hear)
+    output = private_output()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
+    os.nice(niceness)
+    return arguments.url, output
+
+
+def write_answer(output: BinaryIO, said: Mapping[str, Any], data: bytes) -> None:
+    """Write an answer: a line of JSON, with the number of bytes that follow it, and these."""
+    output.write(json.dumps({**said, "bytes": len(data)}).encode() + b"\n" + data)
+    output.flush()
 
 
 class ChildProcess(ABC):

@@ -7,17 +7,13 @@ it writes nothing to the store.
 
 from __future__ import annotations
 
-import argparse
 import json
 import logging
-import os
 import queue
-import signal
 from typing import Any, BinaryIO, Final
 
-from quercus.server.growth.child_process import end_with_parent, keep_small, private_output
+from quercus.server.growth.child_process import begin_child, keep_small, write_answer
 from quercus.server.growth.relearning import LearningTask, ReplacedError, learn_model
-from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
 from quercus.specification.server import LOG_LEVELS
 from quercus.storage import NotFound, Store
@@ -41,19 +37,11 @@ def run_tasks(store: Store, tasks: queue.SimpleQueue[LearningTask], answers: Bin
         except Exception as error:
             _log.exception("model %s cannot be learned", task.model)
             said["trouble"] = f"{type(error).__name__}: {error}"
-        answers.write(json.dumps(said | {"bytes": len(data)}).encode() + b"\n" + data)
-        answers.flush()
+        write_answer(answers, said, data)
 
 
 def main() -> None:
     """Run learning tasks until the grower ends."""
-    parser = argparse.ArgumentParser(prog="quercus-learner")
-    parser.add_argument("url")
-    parser.add_argument("--log-level", default="info")
-    parser.add_argument("--log-format", default="human")
-    arguments = parser.parse_args()
-    logs.set_up_logging(arguments.log_level, arguments.log_format)
-    choose_inherited_plugins()
     tasks: queue.SimpleQueue[LearningTask] = queue.SimpleQueue()
 
     def on_line(line: str) -> None:
@@ -62,12 +50,9 @@ def main() -> None:
         else:
             tasks.put(LearningTask(**json.loads(line)))
 
-    end_with_parent(on_line)
-    answers = private_output()
+    url, answers = begin_child("quercus-learner", NICENESS, on_line)
     keep_small()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the server decides
-    os.nice(NICENESS)
-    run_tasks(Store.open(arguments.url), tasks, answers)
+    run_tasks(Store.open(url), tasks, answers)
 
 
 if __name__ == "__main__":

@@ -54,7 +54,7 @@ from quercus.v1 import query_pb2 as pb
 from quercus.v1 import values_pb2
 
 PAGE_EVENTS = 2_000
-"""Labels that a page of disputes looks at; a page without disputes is followed by the next one all the same."""
+"""Labels that a page of disputes looks at; more may follow a page without disputes."""
 MOST_LABELS = 20_000
 """Newest labels of which the agreement is counted."""
 MOST_PAIRS = 1_000
@@ -110,11 +110,18 @@ async def adjudicate(
 
 async def get_agreement(core: ServiceCore, request: pb.GetAgreementRequest) -> pb.Agreement:
     """Return how far labellers agree, by the newest labels."""
-    model = parse_model(request.model, "model")
-    schema = await core.catalogue.reload_schema(model)
-    newest = (await core.model_statuses.get_status(model, fresh=True)).record.sequence_committed
+    schema = await core.catalogue.reload_schema(parse_model(request.model, "model"))
+    found, is_partial = await agreement_of_model(core, schema)
+    return encode_agreement(found, is_partial=is_partial)
+
+
+async def agreement_of_model(core: ServiceCore, schema: ModelSchema) -> tuple[Agreement, bool]:
+    """Return how far the labellers of a model agree, and whether older labels were left out."""
+    status = await core.model_statuses.get_status(schema.model, fresh=True)
     make = partial(_read_agreement, core.store, schema)
-    found: pb.Agreement = await core.agreements.get_estimate(schema.key, newest, make)
+    found: tuple[Agreement, bool] = await core.agreements.get_estimate(
+        schema.key, status.record.sequence_committed, make
+    )
     return found
 
 
@@ -232,14 +239,12 @@ def _encode_label(words: LabelEvent, schema: ModelSchema) -> pb.DisputeLabel:
     )
 
 
-def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, pb.Agreement]:
-    newest = store.get_model(
-        schema.model
-    ).sequence_committed  # read first: what comes later is counted, or will be
+def _read_agreement(store: Store, schema: ModelSchema) -> tuple[int, tuple[Agreement, bool]]:
+    # Read first: what comes later is counted, or will be.
+    newest = store.get_model(schema.model).sequence_committed
     histories, is_partial = store.newest_shared(schema.model, MOST_LABELS)
     schema.check_record(store.get_model(schema.model))
-    found = agreement_of(histories.values(), schema.frame.size)
-    return newest, encode_agreement(found, is_partial=is_partial)
+    return newest, (agreement_of(histories.values(), schema.frame.size), is_partial)
 
 
 def encode_agreement(found: Agreement, *, is_partial: bool) -> pb.Agreement:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, fields, replace
 from enum import IntEnum
 from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, field_prefix, shown
-from quercus.labelling.crowds.labellers import LabellerAgreement
+from quercus.labelling.crowds.labellers import LabellerReliability
+from quercus.labelling.disputes import LabellerAgreement
 from quercus.labelling.gold import GoldScore
 from quercus.server.wire.models import to_duration, to_timestamp
 from quercus.server.wire.names import model_name, query_name
@@ -76,12 +77,15 @@ def encode_policy(model: str, policy: Policy) -> pb.LabellingPolicy:
 
 
 def encode_labeller(
-    counts: LabellerCounts, standings: Mapping[str, LabellerAgreement], stated: int, gold: GoldScore
+    counts: LabellerCounts,
+    reliability: LabellerReliability | None,
+    agreement: LabellerAgreement | None,
+    stated: int,
+    gold: GoldScore,
 ) -> pb.LabellerStatistics:
-    """Convert the counts of a labeller to the wire, with its agreement with others, statements, and gold answers."""
+    """Convert the counts of a labeller to the wire, with reliability, agreement, statements, and gold answers."""
     numbers = asdict(counts)
     name, times_s = numbers.pop("labeller"), numbers.pop("times_s")
-    standing = standings.get(name)
     lower, upper = wilson_interval(gold.right, gold.answered) if gold.answered else (None, None)
     return pb.LabellerStatistics(
         name=name,
@@ -91,7 +95,8 @@ def encode_labeller(
         gold_right=gold.right,
         gold_lower=lower,
         gold_upper=upper,
-        **({} if standing is None else asdict(standing)),
+        **({} if reliability is None else asdict(reliability)),
+        **({} if agreement is None else asdict(agreement)),
         median=to_duration(statistics.median(times_s)) if times_s else None,
     )
 

@@ -51,13 +51,17 @@ def _classify_request(
     coverage = request.coverage if request.HasField("coverage") else None
     if coverage is not None:
         check_coverage(coverage)
-    elif not (request.want_paths or request.want_masses):
+    elif not (request.want_paths or request.want_masses or request.want_doubt):
         row = known_row(request.rows, schema)
         if row is not None:
             return classifier.classify_row(row)
     rows = decode_rows(request.rows, schema, learn=False, sizes=sizes)
     response = classifier.classify(
-        UncertainValues(rows.values, rows.parts), request.want_paths, request.want_masses, coverage
+        UncertainValues(rows.values, rows.parts),
+        request.want_paths,
+        request.want_masses,
+        coverage,
+        request.want_doubt,
     )
     if not rows.unseen:
         return response

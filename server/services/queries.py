@@ -9,6 +9,7 @@ from typing import Any
 
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.crowds.labellers import Crowd
+from quercus.labelling.disputes import Agreement
 from quercus.labelling.gold import GoldScore
 from quercus.server.core.service_core import OnCore
 from quercus.server.gate.access import current_caller, labeller_of
@@ -198,7 +199,8 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         schema = await self._core.catalogue.reload_schema(model)
         crowd = await crowd_of_model(self._core, schema)
         scores = await gold.scores_of_model(self._core, schema)
-        return await self._core.read(_labeller_page, self._core.store, model, crowd, scores)
+        found, _ = await disputes.agreement_of_model(self._core, schema)
+        return await self._core.read(_labeller_page, self._core.store, model, crowd, found, scores)
 
     async def GetLabellingPolicy(
         self, request: pb.GetLabellingPolicyRequest, context: Any
@@ -251,16 +253,16 @@ def _history_page(
 
 
 def _labeller_page(
-    store: Store, model: str, crowd: Crowd, scores: Mapping[str, GoldScore]
+    store: Store, model: str, crowd: Crowd, found: Agreement, scores: Mapping[str, GoldScore]
 ) -> pb.ListLabellersResponse:
-    found = crowd.agreements
     stated = store.stated(model)
     asked = {counts.labeller: counts for counts in store.labellers(model)}
     return pb.ListLabellersResponse(
         labellers=[
             encode_labeller(
                 asked.get(name) or LabellerCounts(name),
-                found,
+                crowd.reliabilities.get(name),
+                found.labellers.get(name),
                 stated.get(name, 0),
                 scores.get(name, GoldScore()),
             )

@@ -87,7 +87,7 @@ def check_presentation(specification: model_pb2.Specification) -> None:
 
 
 def check_guidance(specification: model_pb2.Specification) -> None:
-    """Refuse what labellers are told if it is too long, or has examples of a class that the model does not have.
+    """Refuse guidance that is too long, or has examples of a class that the model does not have.
 
     Raises
     ------

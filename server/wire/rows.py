@@ -355,13 +355,9 @@ def _uncertain_ranges(
         )
     if not names:
         raise InvalidInput(field, "is a set without values, must have at least one")
-    most = (
-        column.index_count
-        if learn and column.is_full
-        else column.most + column.has_bucket
-        if learn
-        else MAX_VALUES
-    )
+    most = MAX_VALUES
+    if learn:
+        most = column.index_count if column.is_full else column.most + column.has_bucket
     if len(names) > most:
         raise InvalidInput(field, f"is a set of {len(names)} values, at most {most} are allowed")
     return value_ranges(names, column)

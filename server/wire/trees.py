@@ -220,6 +220,7 @@ class TreeClassifier:
         want_paths: bool = False,
         want_masses: bool = False,
         coverage: float | None = None,
+        want_doubt: bool = False,
     ) -> classify_pb2.ClassifyResponse:
         """Classify rows.
 
@@ -229,6 +230,7 @@ class TreeClassifier:
         want_paths : whether to return the path of every row, where the model is one tree.
         want_masses : whether to return the mass function of every row, where the model has them.
         coverage : stated coverage of prediction sets; None: there are none.
+        want_doubt : whether to return the two kinds of doubt, where the learner tells them apart.
 
         Raises
         ------
@@ -237,10 +239,10 @@ class TreeClassifier:
         """
         cells = cells.of_first(self.width)
         values = cells.values
-        is_plain = coverage is None and not (want_paths or want_masses or cells.parts)
+        is_plain = coverage is None and not (want_paths or want_masses or want_doubt or cells.parts)
         if len(values) == 1 and is_plain and not np.isnan(values).any():
             return self.classify_row(values[0].tolist())
-        return self._make_response(cells, want_paths, want_masses, coverage)
+        return self._make_response(cells, want_paths, want_masses, coverage, want_doubt)
 
     def classify_row(self, row: list[float]) -> classify_pb2.ClassifyResponse:
         """Classify one row of known values (K,); other calls share the response."""
@@ -280,6 +282,7 @@ class TreeClassifier:
         want_paths: bool = False,
         want_masses: bool = False,
         coverage: float | None = None,
+        want_doubt: bool = False,
     ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(
@@ -308,6 +311,9 @@ class TreeClassifier:
                     basis=BASIS_VALUES[scored.basis],
                 )
             )
+        if want_doubt and (doubt := self.model.doubt(cells, predicted.theta)) is not None:
+            response.doubt.overlap.extend(doubt.overlap.tolist())
+            response.doubt.ignorance.extend(doubt.ignorance.tolist())
         if predicted.nodes is not None:
             response.nodes.extend(predicted.nodes.tolist())
             if want_paths and self.names is not None:

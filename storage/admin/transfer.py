@@ -16,6 +16,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EVENT_FIELDS
 from quercus.labelling.shapes import Shapes
 from quercus.specification.bounds import check_model_id
+from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.storage.admin.transfer_lines import (
     BYTES,
     COLUMNS,
@@ -63,7 +64,7 @@ class LogValidator(Protocol):
 def dump_model(connection: Connection, name: str) -> Iterator[str]:
     """Yield the lines of a model, without line ends."""
     row = find_model(connection, name)
-    yield line_of(head_of(connection, row))
+    yield line_of(head_of(connection, row, row.sequence_committed))
     for event in connection.execute(events_of(row.id).execution_options(yield_per=CHUNK)):
         cells = zip(NAMES, event, strict=True)
         yield line_of(
@@ -71,8 +72,10 @@ def dump_model(connection: Connection, name: str) -> Iterator[str]:
         )
 
 
-def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
-    """Return the content of the first line for the row of a model."""
+def head_of(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
+    """Return the content of the first line for the row of a model, with its events up to the last one that follows."""
+    shapes = shapes_of(row)
+    known = shapes.shape_of(last).attributes if shapes.extensions else MAX_ATTRIBUTES
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -80,10 +83,10 @@ def head_of(connection: Connection, row: AnyRow) -> dict[str, Any]:
         "specification": text_of(row.initial_specification),
         "budget": row.budget,
         "created_at": row.created_at,
-        "events": row.sequence_committed,
+        "events": last,
         "policy": asdict(policies.policy_of(connection, row.id)),
-        "vocabulary": [list(each) for each in learned_pairs(connection, row.id)],
-        "shapes": shapes_of(row).rows,
+        "vocabulary": [[k, value] for k, value in learned_pairs(connection, row.id) if k < known],
+        "shapes": shapes.up_to(last).rows,
     }
 
 

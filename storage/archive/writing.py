@@ -214,8 +214,7 @@ def _live_row(connection: Connection, row: AnyRow) -> AnyRow:
 
 def _manifest_head(connection: Connection, row: AnyRow, last: int) -> dict[str, Any]:
     """Return the head of a manifest in the form that JSON gives back."""
-    content = head_of(connection, _live_row(connection, row)) | {"events": last}
-    head: dict[str, Any] = json.loads(line_of(content))
+    head: dict[str, Any] = json.loads(line_of(head_of(connection, _live_row(connection, row), last)))
     return head
 
 

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select, update
 
 from quercus.labelling import adjudication as rules
 from quercus.labelling import checks
-from quercus.labelling.adjudication import ADJUDICATED, Adjudication, AdjudicationOutcome
+from quercus.labelling.adjudication import WHY_ADJUDICATED, Adjudication, AdjudicationOutcome
 from quercus.labelling.answers import LabelledInstance
 from quercus.labelling.crowds.labellers import MAX_LABELS, crowd_of
 from quercus.labelling.disputes import first_shared
@@ -50,7 +50,7 @@ def append_adjudication(
         connection.execute(update(model).where(model.c.id == row.id).values(change))
         asked = statements.live_queries(connection, row, [place])
         asked = [each for each in asked if not each.gold]
-        agenda.drop_queries(connection, row, asked, ADJUDICATED, now)
+        agenda.drop_queries(connection, row, asked, WHY_ADJUDICATED, now)
     return outcome
 
 

@@ -12,7 +12,7 @@ from quercus.labelling.crowds.labellers import MAX_LABELS, Crowd, crowd_of
 from quercus.labelling.event import Event, EventKind
 from quercus.labelling.lifecycle import QueryState
 from quercus.labelling.policy import Policy, Reliability
-from quercus.labelling.statements import UNASKED, Statement, StatementBatch, StatementPlan
+from quercus.labelling.statements import WHY_STATED, Statement, StatementBatch, StatementPlan
 from quercus.storage.clocks import Clock
 from quercus.storage.errors import AlreadyExists, NotFound
 from quercus.storage.log import event_log
@@ -87,7 +87,7 @@ def append_statements(
         connection.execute(update(model).where(model.c.id == row.id).values(change))
     asked = live_queries(connection, row, [event.instance for event in planned.joints])
     asked = [each for each in asked if not each.gold]
-    agenda.drop_queries(connection, row, asked, UNASKED, now)
+    agenda.drop_queries(connection, row, asked, WHY_STATED, now)
     return StatementOutcome(committed + len(events), stored, len(batch.statements) - stored)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import make_wine, press
 from integration.client.serving import Serving
 from playwright.sync_api import Browser, Page, expect
+from support.accessible import faults_of
 from support.consoles import ConsoleProcess
 
 from quercus.client import ClassExample, Client, Guidance, Numeric, Specification
@@ -17,22 +17,13 @@ from quercus.storage import Store, file_url
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
 SIZES = {"wide": (1440, 900), "middle": (1024, 768), "phone": (390, 844)}
+ENDS = ["wide", pytest.param("middle", marks=pytest.mark.release), "phone"]
+"""What is laid out well on the largest screen and the smallest is seldom wrong between them."""
 GUIDANCE = Guidance(
     "Bottles of the valley",
     "Look at the colour before the numbers.\n\nIn doubt, see https://wine.example/barolo and ask.",
     (ClassExample("Barolo", "bottle-3", "brick red at the rim"), ClassExample("Barbera", "bottle-8", "dark")),
 )
-
-
-def faults_of(page: Page) -> list[str]:
-    """Violations of axe's rules in light and dark, and whether the page is wider than the screen."""
-    found = []
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # type: ignore[arg-type]
-        violations = Axe().run(page).response["violations"]
-        found += [f"{scheme}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations]
-    across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    return [*found, *([f"{across} px wider than the screen"] if across > 0 else [])]
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +65,7 @@ def test_a_lead_works_without_scripts(visit: Visit, client: Client, wine: str) -
     assert wine not in {each.name for each in client.models()}
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ENDS)
 def test_h_shows_the_guidelines_beside_the_item(visit: Visit, led: str, size: str) -> None:
     width, height = SIZES[size]
     page = visit(f"/m/{led}/label", name=f"carl-{size}", viewport={"width": width, "height": height})
@@ -108,7 +99,7 @@ def administered(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Con
     serving.stop()
 
 
-@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("size", ENDS)
 def test_tokens_are_made_and_revoked_in_a_browser(
     browser: Browser, administered: tuple[ConsoleProcess, str], size: str
 ) -> None:
@@ -135,3 +126,50 @@ def test_tokens_are_made_and_revoked_in_a_browser(
     row.get_by_role("button", name="Revoke it now").click()
     expect(page.get_by_role("status").first).to_contain_text("is revoked")
     context.close()
+
+
+def test_gold_questions_are_marked_asked_and_scored(visit: Visit, client: Client, wine: str) -> None:
+    page = visit(f"/m/{wine}/desk", java_script_enabled=False)
+    page.get_by_label("Share of the queries, in percent").fill("100")
+    page.get_by_label("Rows to mark").fill("bottle-1, Barolo\nbottle-2, nothing of ours")
+    page.get_by_role("button", name="Change gold questions").click()
+    expect(page.get_by_role("alert")).to_contain_text("line 2")
+    assert client.gold_questions(wine) == []
+    page.get_by_label("Rows to mark").fill("bottle-1, Barolo\n\nbottle-2, Barbera")
+    page.locator("#gold-file").set_input_files(
+        {
+            "name": "known.csv",
+            "mimeType": "text/csv",
+            "buffer": b"id,label\nbottle-3,Barolo\nbottle-4,Barolo\n",
+        }
+    )
+    page.get_by_role("button", name="Change gold questions").click()
+    expect(page.get_by_role("status").first).to_contain_text("4 rows marked. 100 % of the queries")
+    page.get_by_role("checkbox", name="Take the mark of bottle-4 back").check()
+    page.get_by_role("button", name="Change gold questions").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 row unmarked.")
+    assert [(each.instance, each.text) for each in client.gold_questions(wine)] == [
+        ("bottle-1", "Barolo"), ("bottle-2", "Barbera"), ("bottle-3", "Barolo"),
+    ]  # fmt: skip
+    answered = []
+    for _ in range(3):
+        (query,) = client.lease(wine, "dora", wait_s=20).queries
+        client.answer(query, "Barolo")
+        answered.append(query.instance)
+    assert sorted(answered) == ["bottle-1", "bottle-2", "bottle-3"]
+    page.reload()
+    row = page.get_by_role("row").filter(has_text="dora")
+    expect(row).to_contain_text("2 of 3 (25 % to 92 %)".replace(" %", "\N{NO-BREAK SPACE}%"))
+    for size in SIZES.values():
+        page = visit(f"/m/{wine}/desk", viewport={"width": size[0], "height": size[1]})
+        assert faults_of(page) == []
+    page = visit(f"/m/{wine}/items/row?id=bottle-9", java_script_enabled=False)
+    page.get_by_label("Gold question: it is").select_option("Barbera")
+    page.get_by_role("button", name="Mark it").click()
+    expect(page.get_by_role("status").first).to_contain_text("1 row marked.")
+    page = visit(f"/m/{wine}/items", java_script_enabled=False)
+    page.get_by_role("checkbox", name="Choose bottle-10", exact=True).check()
+    page.locator("select[name=label]").select_option("Barolo")
+    page.get_by_role("button", name="Make the checked rows gold questions").click()
+    marked = {each.instance: each.text for each in client.gold_questions(wine)}
+    assert (marked["bottle-9"], marked["bottle-10"]) == ("Barbera", "Barolo")

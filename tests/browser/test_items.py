@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import CLASSES, glance, make_wine
 from playwright.sync_api import Page, expect
+from support.accessible import COLOURS, faults_of
 
 from quercus.client import Client, RowFilter, Statement
 
@@ -29,20 +29,19 @@ def listed(client: Client) -> str:
     return name
 
 
-@pytest.mark.parametrize("screen", [{}, {"viewport": {"width": 390, "height": 844}}])
-def test_items_are_accessible_in_light_and_dark(visit: Visit, listed: str, screen: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("screen", "shown"),
+    [
+        pytest.param({}, COLOURS[:2], id="wide"),
+        pytest.param({"viewport": {"width": 390, "height": 844}}, COLOURS[:1], id="phone"),
+    ],
+)
+def test_items_are_accessible(
+    visit: Visit, listed: str, screen: dict[str, Any], shown: tuple[dict[str, Any], ...]
+) -> None:
+    """In light and dark; the colours of a phone are those of a wide screen."""
     page = visit("/", **screen)
-    home, found = page.url.rstrip("/"), []
-
-    def look(where: str) -> None:
-        for colours in ("light", "dark"):
-            page.emulate_media(color_scheme=colours, reduced_motion="reduce")  # type: ignore[arg-type]
-            violations = Axe().run(page).response["violations"]
-            found.extend(
-                f"{where} {colours} {each['id']} {each['nodes'][0]['html'][:200]}" for each in violations
-            )
-        across = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-        found.extend([f"{where}: {across} px wider than the screen"] if across > 0 else [])
+    home, found = page.url.rstrip("/"), list[str]()
 
     for path in (
         "items?only=disputed",
@@ -51,11 +50,11 @@ def test_items_are_accessible_in_light_and_dark(visit: Visit, listed: str, scree
         "label/history?state=now",
     ):
         page.goto(f"{home}/m/{listed}/{path}")
-        look(path)
+        found += faults_of(page, path, shown)
     page.get_by_label("Choose bottle-0").check()
     page.get_by_role("button", name="Show what would change").click()
     page.get_by_role("heading", name=re.compile("would be labelled")).wait_for()
-    look("bulk")
+    found += faults_of(page, "bulk", shown)
     assert found == []
 
 

@@ -209,9 +209,7 @@ def test_the_loss_of_a_query_is_reported(
         page.wait_for_load_state("networkidle")  # all that it holds ahead is there
         for each in client.list_queries(wine, ["leased"]):
             client.end_lease(each.name)
-        expect(page.locator("#status")).to_have_text(
-            re.compile(f"^{shown} is not yours any more"), timeout=20_000
-        )
+        expect(page.locator("#status")).to_have_text(re.compile(f"^{shown} is not yours any more"))
         page.locator("#stage h1").wait_for()
         said = answer(page, "g")
         kept(page)
@@ -252,9 +250,7 @@ def test_a_lost_console_loses_no_answer(
     expect(page.locator("#away")).to_have_text(re.compile("1 answer is kept here"))
     console = ConsoleProcess(shared_server.address, console.port)
     try:
-        expect(page.locator("#away")).to_have_text(
-            re.compile("Sign in again: 1 answer is kept"), timeout=15_000
-        )
+        expect(page.locator("#away")).to_have_text(re.compile("Sign in again: 1 answer is kept"))
         sign_in(page, console.url, "eve")
         page.goto(f"{console.url}/m/{wine}/label")
         kept(page)
@@ -301,7 +297,7 @@ def test_a_lost_server_loses_no_answer(visit: Visit, tmp_path: Path) -> None:
             said.append(answer(page, "b"))
             server.kill()
             said.append(press(page, "g"))  # it was there already
-            expect(page.locator("#away")).to_have_text(re.compile("kept here"), timeout=20_000)
+            expect(page.locator("#away")).to_have_text(re.compile("kept here"))
             server = Serving(tmp_path, server.port)
             expect(page.locator("#away")).to_be_hidden(timeout=60_000)
             kept(page)

@@ -8,9 +8,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import CLASSES, answer, kept, make_wine, press
 from playwright.sync_api import Page, expect
+from support.accessible import COLOURS, faults_of
 
 from quercus.client import Client, InvalidArgument, Nominal, Numeric, Specification, Statement
 from quercus.specification.display import LinkItem, MediaItem, SeriesItem, TextItem
@@ -20,16 +20,6 @@ pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
 WIDE: dict[str, Any] = {}
 PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
-COLOURS: tuple[dict[str, Any], ...] = (
-    {"color_scheme": "light", "forced_colors": "none"},
-    {"color_scheme": "dark", "forced_colors": "none"},
-    {"color_scheme": "light", "forced_colors": "active"},
-)
-OF_COLOURS = {
-    "resultTypes": ["violations"],
-    "runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]},
-}
-"""Axe's rules whose outcome colours may change; the others are asked once a page."""
 CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k > 9]}" for k in range(20))
 
 
@@ -67,21 +57,10 @@ def test_every_page_is_accessible(
         f"/m/{seen}/disputes",
         "/m/none/tree",
     )
-    axe = Axe()
-    found = []
+    found = list[str]()
 
     def check(page: Page, name: str) -> None:
-        for number, colours in enumerate(shown):
-            page.emulate_media(**colours, reduced_motion="reduce")  # no colour is on its way to another
-            result = axe.run(page, options=OF_COLOURS) if number else axe.run(page)
-            where = f"{name}, {colours}"
-            violations = result.response["violations"]
-            found.extend(f"{where}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations)
-            across = page.evaluate(
-                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
-            )
-            found.extend([f"{where}: {across} px wider than the screen"] if across > 0 else [])
-        page.emulate_media(**COLOURS[0], reduced_motion="reduce")
+        found.extend(faults_of(page, name, shown))
 
     page = visit("/", **screen)
     for path in paths:
@@ -157,7 +136,7 @@ def test_pages_whose_scripts_do_not_come_are_accessible(visit: Visit, seen: str)
     """As without scripts; but axe is one, so they are not switched off."""
     page = visit("/")
     page.route("**/*.js", lambda route: route.abort())
-    home, axe, found = page.url.rstrip("/"), Axe(), []
+    home, found = page.url.rstrip("/"), list[str]()
     for path in (
         "",
         f"/m/{seen}/label",
@@ -167,8 +146,7 @@ def test_pages_whose_scripts_do_not_come_are_accessible(visit: Visit, seen: str)
         "/create",
     ):
         page.goto(home + path)
-        violations = axe.run(page).response["violations"]
-        found += [f"{path}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations]
+        found += faults_of(page, path, COLOURS[:1])
     assert found == []
 
 
@@ -403,7 +381,7 @@ def test_a_large_tree_is_zoomed_and_searched(visit: Visit, client: Client, large
     )
     expect(found.first).to_have_attribute("data-node", str(first.index))
     if scripts:
-        assert Axe().run(page).response["violations"] == []
+        assert faults_of(page, colours=COLOURS[:1]) == []
         way.get_by_role("link").first.click()
         expect(way).to_have_count(0)  # all of it is in the picture
         boxes.nth(1).dblclick()

@@ -334,5 +334,5 @@ def test_an_answer_about_a_model_that_was_made_anew_is_refused(
     client.delete_model(wine)
     make_wine(client, wine)
     page.context.set_offline(False)
-    expect(page.locator("#refused li")).to_contain_text("is another model now", timeout=40_000)
+    expect(page.locator("#refused li")).to_contain_text("is another model now")
     assert texts(client, wine) == []

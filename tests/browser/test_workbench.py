@@ -9,10 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from browser.conftest import answer, glance, heading, kept, press
-from browser.test_pages import COLOURS, OF_COLOURS
 from playwright.sync_api import Page, expect
+from support.accessible import COLOURS, faults_of
 
 from quercus.client import Client, Numeric, Specification
 from quercus.client.keys import GRADES
@@ -245,17 +244,11 @@ def test_doubt_is_behind_one_button_on_a_phone(visit: Visit, client: Client, win
 @pytest.mark.release
 def test_the_workbench_is_accessible_in_every_state(visit: Visit, shapes: list[str]) -> None:
     """A correction, grades, an enlarged picture, and the sheets of a phone: the tests of pages do not open them."""
-    axe, found = Axe(), []
+    found = list[str]()
     page = visit("/m/wb-picture/label")
 
     def check(state: str, *more: dict[str, Any]) -> None:
-        for number, colours in enumerate((COLOURS[0], *more)):
-            page.emulate_media(**colours, reduced_motion="reduce")
-            result = axe.run(page, options=OF_COLOURS) if number else axe.run(page)
-            violations = result.response["violations"]
-            found.extend(
-                f"{state}, {colours}: {each['id']}: {each['nodes'][0]['html'][:200]}" for each in violations
-            )
+        found.extend(faults_of(page, state, (COLOURS[0], *more)))
 
     answer(page, "1")
     kept(page)

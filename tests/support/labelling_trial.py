@@ -1,18 +1,21 @@
 """The same 60 queries at a terminal and in the console at the pace of a person, and a thousand answers in one page.
 
-``make labelling-trial`` runs it. Both labellers read each row for the same time, press a wrong key at the same rows,
-and take it back or correct it. What is left of the time is that of the program.
+``make labelling-trial`` runs it, PARTS=keys a part of it. Both labellers read each row for the same time, press a wrong
+key at the same rows, and take it back or correct it. What is left of the time is that of the program.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
 import statistics
+import struct
 import sys
 import tempfile
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,7 +27,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from integration.client.serving import Serving
 from playwright.sync_api import Page, sync_playwright
 
-from quercus.client import Client, Nominal, Numeric, Specification
+from quercus.client import Client, MediaItem, Nominal, Numeric, Specification
 from support.consoles import ConsoleProcess
 from support.terminals import PROMPT, Screen
 
@@ -229,6 +232,80 @@ def watch_heap(page: Page, url: str, model: str) -> None:
         )
 
 
+WATCH_KEYS = """() => {
+  const stage = document.getElementById("stage");
+  const taken = (window.taken = []);
+  let pressed = null;
+  addEventListener("keydown", (event) => (pressed = event.timeStamp), true);
+  new MutationObserver(() => {
+    if (pressed === null || stage.querySelector("article") === null) return;
+    const since = pressed;
+    const swapped = performance.now() - since;
+    pressed = null;
+    requestAnimationFrame(() => {
+      const { port1, port2 } = new MessageChannel();
+      port1.onmessage = () => {
+        const pictures = [...stage.querySelectorAll("img")];
+        const areThere = pictures.every((each) => each.complete && each.naturalWidth > 0);
+        taken.push([swapped, performance.now() - since, areThere]);
+      };
+      port2.postMessage(null); // behind the frame that shows it
+    });
+  }).observe(stage, { childList: true });
+}"""
+PRESSES, PRESS_S, LATENCY_MS = 100, 0.9, 200
+
+
+def watch_keys(page: Page, url: str, client: Client, name: str, pictures: bool, latency_ms: int) -> None:
+    """Answer at the pace of .9 s an answer, and say how long it takes from a key to the frame with the next row."""
+    chance = random.Random(5)  # noqa: S311
+    attributes = [Numeric(f"measured value {k}", cuts=8) for k in range(8 if pictures else 22)]
+    rows = [[chance.random() for _ in attributes] for _ in range(PRESSES + 100)]
+    shown = [[MediaItem("image", "scan", data=noise(chance))] for _ in rows] if pictures else None
+    client.create_model(name, Specification(attributes, CLASSES, budget=PRESSES + 60))
+    client.push(name, rows, ids=[f"bottle-{k}" for k in range(len(rows))], displays=shown)
+    client.wait_grown(name, timeout_s=120)
+    screen = Browser(page, url, name)
+    if latency_ms:
+        line = page.context.new_cdp_session(page)
+        line.send("Network.enable")
+        each = {"offline": False, "downloadThroughput": -1, "uploadThroughput": -1}
+        line.send("Network.emulateNetworkConditions", {"latency": latency_ms, **each})
+    screen.next()
+    time.sleep(3.0)  # until the first ten are there
+    page.evaluate(WATCH_KEYS)
+    for _ in range(PRESSES):
+        screen.press(chance.choice(KEYS))
+        time.sleep(PRESS_S)
+    taken = page.evaluate("window.taken")
+    page.close()
+    swapped, painted = (sorted(each[k] for each in taken) for k in (0, 1))
+    half, most = len(taken) // 2, int(len(taken) * 0.9)
+    load = os.getloadavg()[0]
+    print(
+        f"{name}: {len(taken)} of {PRESSES} keys; from key to the frame with the next row p50 {painted[half]:.0f} ms, "
+        f"p90 {painted[most]:.0f} ms; of it to the change of the page p50 {swapped[half]:.0f} ms, "
+        f"p90 {swapped[most]:.0f} ms; pictures there in {sum(each[2] for each in taken)}; load {load:.1f}",
+        flush=True,
+    )
+
+
+def noise(chance: random.Random) -> bytes:
+    """Return a PNG of 200 by 150 random grey pixels, 30 kB."""
+    lines = b"".join(b"\0" + chance.randbytes(200) for _ in range(150))
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", 200, 150, 8, 0, 0, 0, 0)
+    return (
+        b"\x89PNG\r\n\x1a\n"
+        + chunk(b"IHDR", header)
+        + chunk(b"IDAT", zlib.compress(lines, 1))
+        + chunk(b"IEND", b"")
+    )
+
+
 @contextmanager
 def running() -> Iterator[tuple[Serving, ConsoleProcess, Callable[[], Page]]]:
     """A server, a console and a browser."""
@@ -247,8 +324,8 @@ def running() -> Iterator[tuple[Serving, ConsoleProcess, Callable[[], Page]]]:
 
 
 def main() -> None:
-    """Run the parts that are named: trial, heap; default both."""
-    parts = sys.argv[1:] or ["trial", "heap"]
+    """Run the parts that are named: trial, keys, heap; default all."""
+    parts = sys.argv[1:] or ["trial", "keys", "heap"]
     with running() as (server, console, page), Client(server.address) as client:
         if "trial" in parts:
             for name in ("terminal", "console"):
@@ -262,6 +339,14 @@ def main() -> None:
                 check(client, name, trial)
                 screen.close()
                 report(name, trial)
+        if "keys" in parts:
+            for name, pictures, latency_ms in (
+                ("text", False, 0),
+                ("picture", True, 0),
+                ("late-text", False, LATENCY_MS),
+                ("late-picture", True, LATENCY_MS),
+            ):
+                watch_keys(page(), console.url, client, name, pictures, latency_ms)
         if "heap" in parts:
             make_model(
                 client, "heap", ANSWERS + 200, ANSWERS + 100, learner="abc45", strategy="covering-committee"

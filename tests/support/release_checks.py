@@ -21,6 +21,7 @@ TRIALS: dict[str, int | None] = {
     "audit": None,
     "floors": None,
     "examples": None,
+    "chart": None,
     "release-tests": None,
     "laws": 200,
     "torture": 200,

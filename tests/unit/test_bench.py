@@ -39,7 +39,7 @@ def report(
     facts = {
         "measured": "2026-11-27 09:00 UTC",
         "machine": "two cores",
-        "versions": "Python 3.11, quercus 0.1.0",
+        "versions": "Python 3.11, quercus 1.2.3",
     }
     return {
         "script": f"{script}.py",

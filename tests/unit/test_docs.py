@@ -218,12 +218,14 @@ def test_make_help_lists_every_target() -> None:
         listed
         == {
             "examples",
+            "chart",
             "floors",
             "help",
             "release-checks",
             "client",
             "demo",
             "docs",
+            "pictures",
             "estimators",
             "release",
             "audit",

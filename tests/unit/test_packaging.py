@@ -98,7 +98,7 @@ def test_the_description_of_the_wheel_leads_to_files_of_its_version(wheel: Path)
     assert text.startswith("# Quercus\n")
     assert "make demo" in text
     links = re.findall(r"(!?)\[[^\]]*\]\(([^)\s]+)\)", text)
-    assert len(links) > 40
+    assert len(links) > 30
     for is_picture, link in links:
         page = re.fullmatch(rf"https://[^/]+/[^/]+/{'raw' if is_picture else 'blob'}/v([^/]+)/(.+)", link)
         assert page is not None, link
@@ -264,6 +264,13 @@ def test_the_name_of_the_distribution_is_written_once() -> None:
     assert {each.split(":")[0] for each in spelled} == allowed
 
 
+def test_the_extra_all_is_every_other() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    (line,) = extras["all"]
+    assert Requirement(line).extras == set(extras) - {"all"}
+
+
 def test_extras_that_messages_and_pages_advise_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     texts = [
@@ -285,3 +292,20 @@ def test_extras_that_messages_and_pages_advise_exist() -> None:
     }
     assert len(advised) > 20
     assert not {each for each in advised if each[1] not in project["optional-dependencies"]}
+
+
+def test_the_version_is_written_once_and_heads_the_changelog() -> None:
+    """In pyproject.toml; what was measured names the version that it was measured with."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert importlib.metadata.version(DISTRIBUTION) == version, "install again: make tests"
+    alone = rf"(?<![\w.=-]){re.escape(version)}(?![\w.-])"
+    found = subprocess.run(
+        ["git", "grep", "-lIP", alone], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    naming = set(found.stdout.splitlines())
+    assert naming - {"bench/RESULTS.md"} == {"pyproject.toml", "CHANGELOG.md"}
+    headings = re.findall(
+        r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
+    )
+    assert [name for name, _ in headings[:2]] == ["Unreleased", version]
+    assert headings[1][1], "a release has a date"

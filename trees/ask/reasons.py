@@ -29,14 +29,26 @@ UNEXPLAINED: Final = Reason()
 
 
 def similar_rows(count: int) -> tuple[str, tuple[Fact, ...]]:
-    """Return a sentence and a fact that say how many unlabelled rows wait for this instance's label.
+    """Return a sentence and a fact that say how many other unlabelled rows wait for this instance's label.
 
     They are nearer to it than to any labelled row or earlier query. In a large log their number is estimated.
+
+    Parameters
+    ----------
+    count
+        The number of unlabelled rows that an instance stands for, itself among them.
+
+    Examples
+    --------
+    >>> similar_rows(0), similar_rows(1)[0], similar_rows(2)[0]
+    (('', ()), '', '1 similar row waits; your answer helps with that too.')
+    >>> similar_rows(14)[0]
+    '13 similar rows wait; your answer helps with all.'
     """
     if count <= 0:
         return "", ()
-    if count == 1:
+    others = count - 1
+    sentence = f"{others:,} similar rows wait; your answer helps with all." if others else ""
+    if others == 1:
         sentence = "1 similar row waits; your answer helps with that too."
-    else:
-        sentence = f"{count:,} similar rows wait; your answer helps with all."
-    return sentence, (Fact(SIMILAR_ROWS, count),)
+    return sentence, (Fact(SIMILAR_ROWS, others),)

@@ -154,14 +154,12 @@ class CodeRules(GrowthRules):
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         """Return a child for every populated branch, in order; the split is spent."""
         split = choice.attribute
-        splits, k = self.sample.splits, int(self.sample.splits.attribute[choice.attribute])
-        codes = self.sample.codes[place.rows, k]
-        branch, weights = splits.branches_of(split, codes), sample_weights(self.sample, place)
+        splits, k = self.sample.splits, int(self.sample.splits.attribute[split])
+        branch = splits.branches_of(split, self.sample.codes[place.rows, k])
         left = tuple(each for each in place.attributes if each != split)
-        home, opened = self.home[place.path], self.open_cells(place, k)
+        standing, opened = np.isin(place.rows, self.home[place.path]), self.open_cells(place, k)
+        found = []
         if opened is None:
-            standing = np.isin(place.rows, home)
-            found = []
             for code in np.unique(branch).tolist():
                 here = branch == code
                 own = None if place.weights is None else place.weights[here]
@@ -169,13 +167,12 @@ class CodeRules(GrowthRules):
                 self.home[found[-1].path] = place.rows[here & standing]
             return found
         at, shares = opened
-        weights = np.ones(place.rows.size) if weights is None else weights
+        own = sample_weights(self.sample, place)
+        weights = np.ones(place.rows.size) if own is None else own
         of_code = splits.branches_of(split, np.arange(splits.arities[k]))
         of_branch = np.zeros((at.size, int(splits.branches[split])))
         np.add.at(of_branch.T, of_code, shares.T)
         branch[at] = of_branch.argmax(axis=1)
-        standing = np.isin(place.rows, home)
-        found = []
         for code in range(of_branch.shape[1]):
             parts = np.where(branch == code, weights, 0.0)
             parts[at] = weights[at] * of_branch[:, code]
@@ -192,12 +189,10 @@ class CodeRules(GrowthRules):
     def open_cells(self, place: OpenNode, k: int) -> tuple[Ints, Floats] | None:
         """Return the places (u,) of the rows of a node whose cell is uncertain, and the shares (u, codes) of each."""
         column = self.uncertain.get(k)
-        if column is None:
+        found = None if column is None else column.among(place.rows)
+        if found is None:
             return None
-        _, mine, at = np.intersect1d(column.rows, place.rows, assume_unique=True, return_indices=True)
-        if not at.size:
-            return None
-        cells, arity = column.take(mine), self.sample.splits.arities[k]
+        (at, cells), arity = found, self.sample.splits.arities[k]
         steps = np.zeros((at.size, arity + 1))
         cell = np.repeat(np.arange(at.size), np.diff(cells.start))
         np.add.at(steps, (cell, cells.low.astype(np.int64)), 1.0)

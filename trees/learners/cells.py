@@ -172,6 +172,11 @@ class ColumnParts:
     low: Floats
     high: Floats
 
+    def among(self, rows: Ints) -> "tuple[Ints, ColumnParts] | None":
+        """Return the cells of some rows (m,): their places among these, and themselves; None where there are none."""
+        _, mine, at = np.intersect1d(self.rows, rows, assume_unique=True, return_indices=True)
+        return (at, self.take(mine)) if at.size else None
+
     def take(self, cells: Ints) -> "ColumnParts":
         """Return some of the cells, ascending."""
         length = np.diff(self.start)[cells]

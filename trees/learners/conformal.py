@@ -5,7 +5,8 @@ of rows whose label is known, with the correction for a finite number of them (t
 
 Sources: Vovk, Gammerman and Shafer, Algorithmic learning in a random world, 2005; Sadinle, Lei and Wasserman, Least
 ambiguous set-valued classifiers with bounded error levels, JASA 114, 2019; for uncertain labels Angelopoulos et al.,
-Conformal risk control, ICLR 2024.
+Conformal risk control, ICLR 2024; for streams that change Gibbs and Candès, Adaptive conformal inference under
+distribution shift, NeurIPS 2021.
 """
 
 import math
@@ -17,10 +18,19 @@ import numpy as np
 from quercus.belief.arrays import Bools, Floats
 from quercus.belief.contour import consonant_pignistic
 from quercus.belief.errors import InvalidInput
+from quercus.trees.learners.recent_accuracy import BLOCK
 from quercus.trees.rules.ties import TIE
 
 STRATA = 5
 """Strata of margins by which rows are weighed that were chosen to be asked about."""
+FIRST_BLOCKS = 4
+"""Blocks of scores in order before the first one at which the threshold is corrected."""
+LAST_BLOCKS = 14
+"""The last blocks of scores in order, of which the threshold is a quantile."""
+CORRECTION = 0.1
+"""Share of what a block missed too often, or too seldom, by which the next threshold is corrected."""
+LEAST_MISSED = 5e-4
+"""Least share of rows that a corrected threshold leaves out, and that it includes."""
 
 
 class Basis(StrEnum):
@@ -45,10 +55,13 @@ class Calibration:
         are the rows' own scores; with others see `Calibration.of`.
     basis
         Which rows they are of.
+    in_order
+        Whether the scores are those of one block of rows after the other, each rising.
     """
 
     scores: Floats
     basis: Basis
+    in_order: bool = False
 
     @classmethod
     def of(
@@ -78,21 +91,23 @@ class Calibration:
         >>> Calibration.of(theta[1:2], np.array([[1.0, 1.0]]), Basis.LABELLED).scores.round(3).tolist()
         [0.6]
         """
-        n = len(theta)
-        if not n:
+        return cls(_scores_of(theta, contours, weights, TIE), basis) if len(theta) else UNKNOWN
+
+    @classmethod
+    def of_recent(cls, theta: Floats, contours: Floats) -> "Calibration":
+        """Return the calibration by the last rows, in their order, that came with their label; see `of`."""
+        if not len(theta):
             return UNKNOWN
-        share = likely_classes(theta, contours)
-        if weights is not None:
-            share = share * (weights / weights.mean())[:, np.newaxis]
-        order = np.argsort(1.0 - theta, axis=None, kind="stable")
-        covered = np.cumsum(share.ravel()[order])
-        places = np.searchsorted(covered, np.arange(1, n + 1) - TIE)
-        return cls(1.0 - theta.ravel()[order[np.minimum(places, order.size - 1)]], basis)
+        blocks = [slice(start, start + BLOCK) for start in range(0, len(theta), BLOCK)]
+        scores = [_scores_of(theta[block], contours[block], None, 0.5) for block in blocks]
+        return cls(np.concatenate(scores), Basis.LABELLED, in_order=True)
 
     def threshold(self, coverage: float) -> float:
         """Return the largest score of a class in a set; infinite where too few rows are scored.
 
-        Of n scores it is the ``ceil((n + 1) · coverage)``-th.
+        Of n scores it is the ``ceil((n + 1) · coverage)``-th. Scores that are in order may change: of these the last
+        14 blocks count, and the coverage is corrected, block after block, by what thresholds of before missed too
+        often or too seldom.
 
         Raises
         ------
@@ -106,8 +121,18 @@ class Calibration:
         (0.8, 0.9, inf)
         """
         check_coverage(coverage)
-        k = max(1, math.ceil((len(self.scores) + 1) * coverage - TIE))
-        return float(self.scores[k - 1]) if k <= len(self.scores) else math.inf
+        if not self.in_order:
+            return _quantile(self.scores, coverage)
+        missed, blocks = 1.0 - coverage, math.ceil(len(self.scores) / BLOCK)
+        most = max(LAST_BLOCKS, math.ceil(coverage / missed / BLOCK))
+        for end in range(FIRST_BLOCKS, blocks):
+            above = self._blocks(end, end + 1) > _quantile(self._blocks(end - most, end), 1.0 - missed) + TIE
+            missed += CORRECTION * (1.0 - coverage - float(above.mean()))
+            missed = min(max(missed, LEAST_MISSED), 1.0 - LEAST_MISSED)
+        return _quantile(self._blocks(blocks - most, blocks), 1.0 - missed)
+
+    def _blocks(self, first: int, end: int) -> Floats:
+        return self.scores[max(0, first) * BLOCK : end * BLOCK]
 
     def sets(self, theta: Floats, coverage: float) -> Bools:
         """Return the classes (n, l) in the set of each row, its likeliest classes always among them.
@@ -121,6 +146,23 @@ class Calibration:
         found: Bools = 1.0 - theta <= self.threshold(coverage) + TIE
         found |= theta >= theta.max(axis=1, keepdims=True, initial=0.0) - TIE
         return found
+
+
+def _scores_of(theta: Floats, contours: Floats, weights: Floats | None, less: float) -> Floats:
+    """Return of n rows, rising, the least scores at which ``k - less`` rows are covered, for k from 1 on."""
+    share = likely_classes(theta, contours)
+    if weights is not None:
+        share = share * (weights / weights.mean())[:, np.newaxis]
+    order = np.argsort(1.0 - theta, axis=None, kind="stable")
+    covered = np.cumsum(share.ravel()[order])
+    places = np.searchsorted(covered, np.arange(1, len(theta) + 1) - less)
+    return np.asarray(1.0 - theta.ravel()[order[np.minimum(places, order.size - 1)]])
+
+
+def _quantile(scores: Floats, coverage: float) -> float:
+    """Return the ``ceil((n + 1) · coverage)``-th of n scores; infinite where there is none."""
+    k = max(1, math.ceil((len(scores) + 1) * coverage - TIE))
+    return float(np.partition(scores, k - 1)[k - 1]) if k <= len(scores) else math.inf
 
 
 def likely_classes(theta: Floats, contours: Floats) -> Floats:

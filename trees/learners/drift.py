@@ -1,7 +1,7 @@
 """Signs that the world of a log has changed, found in bounded windows at its end (theory §18).
 
 The signal is a function of the log: of the last 1,000 labels that came after a prediction, and of the last 2,500 rows.
-So nothing has to be remembered, and a change is told for as long as it lies in these windows.
+So nothing has to be remembered, and a change is reported for as long as it lies in these windows.
 """
 
 import math
@@ -26,7 +26,7 @@ REFERENCE_ROWS: Final = 2_000
 STEP_ROWS: Final = 100
 """The recent rows end at the last multiple of so many rows."""
 LEAST_DISTANCE: Final = 0.1
-"""Total variation distance below which a difference, however significant, is no matter."""
+"""Total variation distance below which a difference does not count, however significant."""
 LEAST_EXPECTED: Final = 5.0
 """Rows expected of a code: rarer ones are counted together."""
 
@@ -57,7 +57,7 @@ class Drift:
     accuracy
         The fall of the accuracy; None: there is none.
     attributes
-        Number of each attribute whose values are others in the recent rows, and the total variation distance from
+        Number of each attribute whose values differ in the recent rows, and the total variation distance from
         those before, the largest first.
     """
 
@@ -98,7 +98,7 @@ def accuracy_fall(blocks: Sequence[AccuracyBlock], confidence: float = CONFIDENC
 def changed_attributes(
     codes: NDArray[np.integer], starts: Ints, level: float = ROWS_LEVEL
 ) -> list[tuple[int, float]]:
-    """Return the attributes whose codes are others in the recent rows than in those before, the most changed first.
+    """Return the attributes whose codes differ in the recent rows from those before, the most changed first.
 
     Two-sample χ² test of the counts of codes (a missing value has one), at a level divided by the number of attributes.
 

@@ -317,16 +317,12 @@ class EvidentialRules(GrowthRules):
         """Return the class of largest likelihood estimate, with bounds over the cut at the level of predictions."""
         return evidential_prediction(self.sample, place, self.solver, self.learner.prediction_level)
 
-    def _weights(self, place: OpenNode) -> Floats | None:
-        """Return what the rows of a node weigh, None where each counts once."""
-        return sample_weights(self.sample, place)
-
     def node_tests(self, place: OpenNode) -> NodeTests | None:
         """Return the tests of a node with their cells; None when there is none."""
         used, ids = np.unique(self.sample.ids[place.rows], return_inverse=True)
         labels = ids.ravel()
         opened = {k: cells for k in self.table.uncertain if (cells := OpenCells.of(self.table, place, k))}
-        weights = self._weights(place)
+        weights = sample_weights(self.sample, place)
         if opened and weights is None:
             weights = np.ones(labels.size)
 

@@ -24,6 +24,7 @@ from quercus.belief.rules import disjunctive
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues, Value
 from quercus.trees.learners.conformal import UNKNOWN, Calibration
+from quercus.trees.learners.doubt import Doubt
 from quercus.trees.learners.nested import log_commonalities_of
 from quercus.trees.learners.predictions import (
     NO_ROWS,
@@ -69,6 +70,15 @@ class LearnedModel(ABC):
     @abstractmethod
     def predict_cells(self, cells: UncertainValues) -> Predictions:
         """Return the model's predictions for rows of cells."""
+
+    def overlaps(self, _cells: UncertainValues) -> Floats | None:
+        """Return how much of the doubt about rows of cells is overlap, (n,) in bits; None: nobody can tell."""
+        return None
+
+    def doubt(self, cells: UncertainValues, theta: Floats) -> Doubt | None:
+        """Return the doubt about rows of cells with these predicted probabilities (n, l); None: see `overlaps`."""
+        overlaps = self.overlaps(cells)
+        return None if overlaps is None else Doubt.of(theta, overlaps)
 
     def log_commonalities(self, cells: UncertainValues) -> Floats:
         """Return the log commonality of every set, (n, 2^l), of each row's mass, up to a constant in a row.

@@ -43,14 +43,13 @@ class OpenCells:
     def of(cls, table: Table, place: OpenNode, k: int) -> "OpenCells | None":
         """Return those of an attribute at a node; None where there is none."""
         column = table.uncertain.get(k)
-        if column is None:
+        found = None if column is None else column.among(place.rows)
+        if found is None:
             return None
-        _, mine, at = np.intersect1d(column.rows, place.rows, assume_unique=True, return_indices=True)
-        if not at.size:
-            return None
+        at, parts = found
         own = table.weights[place.rows[at]]
         weights = own if place.weights is None else place.weights[at]
-        return cls(at, column.take(mine), weights < own * LEAST_PART)
+        return cls(at, parts, weights < own * LEAST_PART)
 
     def shares(self, attribute: Attribute, column: Floats, weights: Floats, thresholds: Floats) -> Floats:
         """Return the shares of the branches of each split, (splits, u, branches); each row's sum to 1.

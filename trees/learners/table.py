@@ -1,6 +1,6 @@
 """The training table of the learners: raw values, and labels that may be uncertain."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Self
@@ -18,7 +18,8 @@ from quercus.belief.mass import MassFunction, consonant_mass
 from quercus.belief.measures import pignistic
 from quercus.specification.attributes import Attribute, Nominal
 from quercus.specification.parameters import MAX_ATTRIBUTES
-from quercus.trees.learners.cells import ColumnParts, Range, UncertainValues, columns_of
+from quercus.trees.learners.cells import ColumnParts, UncertainValues, columns_of
+from quercus.trees.tree.encoding import Parts, check_parts
 
 MAX_WEIGHT = 1e100  # of a row: products of sums of weights must have room
 
@@ -53,12 +54,12 @@ class Table:
     contours: Floats
     weights: Floats
     given: tuple[MassFunction, ...] | None = field(default=None, repr=False)
-    parts: Mapping[tuple[int, int], tuple[Range, ...]] = field(default_factory=dict, repr=False)
+    parts: Parts = field(default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "attributes", tuple(self.attributes))
         object.__setattr__(self, "values", _check_values(self.values, self.attributes, self.parts))
-        check_parts(self.parts, self.attributes)
+        check_parts(self.parts, self.attributes, lambda each: len(each.values))
         rows = len(self.values)
         if len(self.contours) != rows:
             raise InvalidInput("labels", f"are {len(self.contours)}, must be {rows}, one per row")
@@ -173,7 +174,7 @@ class Table:
         given: tuple[MassFunction, ...] | None = None,
     ) -> Self:
         counted = np.ones(len(contours)) if weights is None else _fresh_numbers(weights, "weights")
-        parts: Mapping[tuple[int, int], tuple[Range, ...]] = {}
+        parts: Parts = {}
         if isinstance(values, UncertainValues):
             parts = values.parts
             values = values.values
@@ -253,40 +254,10 @@ def _fresh_numbers(values: ArrayLike, field: str) -> Floats:
         raise InvalidInput(field, f"are {shown(values)}, must be numbers, as many in every row") from None
 
 
-def check_parts(
-    parts: Mapping[tuple[int, int], tuple[Range, ...]], attributes: Sequence[Attribute], field: str = "values"
-) -> None:
-    """Refuse uncertain values that no row to learn from can have.
-
-    Raises
-    ------
-    InvalidInput
-        When a set is empty or has a value that the attribute does not have, or a range is reversed, infinite or NaN.
-        The field names the row and the attribute.
-    """
-    for (row, k), ranges in parts.items():
-        attribute = attributes[k]
-        where = f"{field}[{row}].{attribute.name}"
-        if not ranges:
-            raise InvalidInput(where, "is the empty set, must have a value")
-        for low, high in ranges:
-            if isinstance(attribute, Nominal):
-                count = len(attribute.values)
-                if low != high or low != np.floor(low) or not 0 <= low < count:
-                    shown_part = f"{low:g}" if low == high else f"{low:g} to {high:g}"
-                    raise InvalidInput(
-                        where, f"is a set with {shown_part}, must be whole numbers in [0, {count})"
-                    )
-            elif not (np.isfinite(low) and np.isfinite(high) and low <= high):
-                raise InvalidInput(
-                    where, f"is the range {low:g} to {high:g}, must have finite ends in rising order"
-                )
-
-
 def _check_values(
     values: Floats,
     attributes: tuple[Attribute, ...],
-    parts: Mapping[tuple[int, int], tuple[Range, ...]],
+    parts: Parts,
 ) -> Floats:
     if not 1 <= len(attributes) <= MAX_ATTRIBUTES:
         raise InvalidInput("attributes", f"are {len(attributes)}, must be 1 to {MAX_ATTRIBUTES}")

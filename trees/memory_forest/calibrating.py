@@ -45,6 +45,8 @@ class ScoredRows:
         (m,) margins of rows without a score.
     others
         How many rows these stand for.
+    in_order
+        Whether the scored rows are the last ones, in their order.
     """
 
     theta: Floats
@@ -52,11 +54,14 @@ class ScoredRows:
     asked: Bools
     other_margins: Floats
     others: int
+    in_order: bool = False
 
     def calibration(self) -> Calibration:
         """Return the calibration: by the rows that nobody chose where they are enough, else by all, weighed."""
         mine = ~self.asked
         if mine.sum() >= ENOUGH or mine.all():
+            if self.in_order:
+                return Calibration.of_recent(self.theta[mine], self.contours[mine])
             return Calibration.of(self.theta[mine], self.contours[mine], Basis.LABELLED)
         weights = like_all_rows(margins(self.theta), self.other_margins, self.others)
         return Calibration.of(self.theta, self.contours, Basis.WEIGHTED, weights)

@@ -7,7 +7,6 @@ draw is a keyed hash of the seed, the member, the row and the attribute.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,8 @@ from quercus.trees.tree.encoding import Parts, Range
 
 WINDOW: Final = 1_000
 """Rows before an uncertain value, among whose values it is drawn."""
+PIECE: Final = 1_000
+"""Cells that are coded at once: each takes a number for every attribute meanwhile."""
 CELLS: Final = -2
 """Number that makes a member's key that of its completions; those of its trees are 0 and above."""
 Keys = NDArray[np.uint64]
@@ -89,9 +90,13 @@ class Completions:
         """Return rows, attributes and codes of the completions of a member, of the first `rows` rows of the log."""
         count = bisect_left(self._cells, (rows, -1))
         at = np.array(self._cells[:count], np.int64).reshape(-1, 2)
-        values = np.full((count, len(book.named)), np.nan)
-        values[np.arange(count), at[:, 1]] = [drawn[member] for drawn in self._drawn[:count]]
-        codes: Codes = book.codes(values)[np.arange(count), at[:, 1]]
+        codes: Codes = np.empty(count, np.uint16)
+        for begun in range(0, count, PIECE):
+            here = slice(begun, min(begun + PIECE, count))
+            values = np.full((here.stop - begun, len(book.named)), np.nan)
+            place = np.arange(len(values)), at[here, 1]
+            values[place] = [drawn[member] for drawn in self._drawn[here]]
+            codes[here] = book.codes(values)[place]
         return at[:, 0], at[:, 1], codes
 
 
@@ -108,13 +113,7 @@ def _draw(keys: Keys, before: Floats, ranges: tuple[Range, ...]) -> Floats:
     ends, place = np.array(ranges), chance * len(ranges)
     which = place.astype(np.int64)
     low, high = ends[which, 0], ends[which, 1]
-    half: Floats = low / 2 + (place - which) * (
-        high / 2 - low / 2
-    )  # high - low may be beyond the largest number
+    # By halves: high - low may be beyond the largest number.
+    half: Floats = low / 2 + (place - which) * (high / 2 - low / 2)
     anywhere: Floats = np.clip(2 * half, low, high)
     return anywhere
-
-
-def shifted(parts: Mapping[tuple[int, int], tuple[Range, ...]], by: int) -> Parts:
-    """Return uncertain values whose rows are counted from elsewhere."""
-    return {(row + by, k): ranges for (row, k), ranges in parts.items()}

@@ -13,16 +13,17 @@ from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.learners.average_confidence import spread_rows
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.conformal import UNKNOWN, Calibration, margins
+from quercus.trees.learners.doubt import Doubt
 from quercus.trees.learners.predictions import Predictions
 from quercus.trees.learners.recent_accuracy import AccuracyBlock
 from quercus.trees.memory_forest.calibrating import FEW, FoldedRows, ScoredRows
 from quercus.trees.memory_forest.codes import Codes
-from quercus.trees.memory_forest.completions import Completions, shifted
+from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, EvidenceMoment, ForestEvidence
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.recent import RecentScores
-from quercus.trees.memory_forest.served import opinion_predictions, predict_possible
+from quercus.trees.memory_forest.served import opinion_predictions, overlaps_of_possible, predict_possible
 from quercus.trees.tree.encoding import Parts
 
 
@@ -89,7 +90,8 @@ class MemoryForest:
             return
         if parts and self.evidence.completions is None:
             self.evidence.completions = Completions(self.seed, self.trees)
-        parts = shifted(parts, len(self.evidence))
+        first = len(self.evidence)
+        parts = {(first + row, k): ranges for (row, k), ranges in parts.items()}
         informed = np.flatnonzero(kinds >= 0)
         labelled, taken = len(self.evidence.labelled), 0
         for boundary in self.recent.block_boundaries(labelled, len(informed)):
@@ -190,7 +192,7 @@ class MemoryForest:
             first = int(self.evidence.labelled[-len(theta) :].min())
             others = first + np.flatnonzero(self.evidence.kinds[first:] == UNLABELLED)
             margin = margins(self.theta_of_rows(others[spread_rows(len(others))]))
-        return ScoredRows(theta, contours, asked, margin, len(others))
+        return ScoredRows(theta, contours, asked, margin, len(others), in_order=True)
 
     def theta(self, values: Floats) -> Floats:
         """Return the mean estimate of rows of values (m, K): (m, l)."""
@@ -210,6 +212,18 @@ class MemoryForest:
         theta = self.members().member_estimates(*self._columns_of(rows))
         apart = 0.5 * np.abs(theta - mean).sum(axis=2)
         return np.asarray((self.weights[: len(apart), np.newaxis] * apart).sum(axis=0))
+
+    def doubt_of_rows(self, rows: Ints, theta: Floats) -> Doubt:
+        """Return the doubt about rows of the log (m,), whose mean estimate is `theta` (m, l)."""
+        values, codes = self._columns_of(rows)
+        return Doubt.of(theta, self.members().overlaps(values, self.weights, codes))
+
+    def overlaps(self, cells: UncertainValues) -> Floats:
+        """Return how much of the doubt about rows of cells is overlap, (n,) in bits (theory §10.9)."""
+        members = self.members()
+        return overlaps_of_possible(
+            lambda values: members.overlaps(values, self.weights), cells, members.book.cuts
+        )
 
     def _columns_of(self, rows: Ints) -> tuple[Floats, Codes]:
         """Return values and codes of rows of the log, in the book of the present members."""

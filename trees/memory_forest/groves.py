@@ -3,12 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Bools, Floats, Ints
-from quercus.kernels.forest import add_opinions, grow
+from quercus.kernels.forest import add_of_leaves, add_opinions, grow, overlaps
 from quercus.trees.memory_forest.codes import Codes
 from quercus.trees.memory_forest.evidence import EvidenceMoment
 from quercus.trees.memory_forest.unpickled import WritableArrays
@@ -177,6 +178,14 @@ class Grove(WritableArrays):
         """Add the opinions of the trees, see `kernels/forest/routing.hpp`."""
         opinions, sums = _in_lines(self.opinions), _in_lines(predicted)
         add_opinions(codes, named, self.keys, self.nodes, opinions, self.counts, weights, level, sums)
+
+    def add_overlaps(self, codes: Codes, named: Bools, weights: Floats, sums: Floats) -> None:
+        """Add the overlap of the leaves in which rows end to `sums` (m,), see `kernels/forest/overlap.hpp`."""
+        add_of_leaves(codes, named, self.keys, self.nodes, self.counts, weights, self._overlaps, sums)
+
+    @cached_property
+    def _overlaps(self) -> Floats:
+        return np.array(overlaps(self.nodes, _in_lines(self.opinions), self.counts))
 
 
 def _in_lines(array: Floats) -> Floats:

@@ -191,6 +191,18 @@ class Members:
             predicted += shares[id(each)] * np.stack([theta, *bounds], axis=1)
         return predicted
 
+    def overlaps(self, values: Floats, weights: Floats, codes: Codes | None = None) -> Floats:
+        """Return the mean overlap of the trees on rows of values (m, K), (m,) in bits (theory §10.9).
+
+        `weights` are those of all members, `codes` those of the rows, where they are known.
+        """
+        sums = np.zeros(len(values))
+        codes, mine = self.book.codes(values) if codes is None else codes, weights[: self.tree_count]
+        for step, grove in enumerate(self.groves):
+            share = np.ascontiguousarray(mine[step :: len(self.groves)]) / mine.sum()
+            grove.add_overlaps(codes, self.book.named, share, sums)
+        return sums
+
     def member_estimates(self, values: Floats, codes: Codes) -> Floats:
         """Return the estimate of each member for rows (m, K), whose codes are known: (members, m, l)."""
         trees, m = self.tree_count, len(values)

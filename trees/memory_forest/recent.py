@@ -119,7 +119,7 @@ class JudgedBlock:
 
     @classmethod
     def of(cls, judges: Members, block: EndedBlock, waiting: WaitingRows | None = None) -> "JudgedBlock":
-        """Return a block as its judges see it; rows that waited are of matter to `at_arrival` alone."""
+        """Return a block as its judges see it; rows that waited change `at_arrival` alone."""
         theta = judges.memory_estimates(block.values)
         at_arrival, rows, asked = theta, block.rows, block.asked
         if waiting is not None and (known := np.flatnonzero(np.isin(rows, waiting.rows) & ~asked)).size:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats, Ints
 from quercus.belief.errors import InvalidInput
 from quercus.belief.mass import MassFunction
-from quercus.kernels.forest import name_masks, served_prediction, served_predictions
+from quercus.kernels.forest import add_of_leaves, name_masks, overlaps, served_prediction, served_predictions
 from quercus.specification.attributes import Attribute
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.learners.conformal import UNKNOWN, Calibration
@@ -109,6 +109,27 @@ class ServedMembers:
             return 0, [1.0 / self.size] * self.size, [0.0] * self.size, [1.0] * self.size
         rest = (*self.book.joined_cuts, row, self._reliable, TIE)
         return served_prediction(*(*self._prepared, *rest))
+
+    def overlaps(self, values: Floats) -> Floats:
+        """Return the mean overlap of the trees on rows of values (m, K), (m,) in bits (theory §10.9)."""
+        sums = np.zeros(len(values))
+        if self.labelled:
+            trees = self.weights[: len(self.keys)]
+            codes, share = self.book.codes(np.ascontiguousarray(values)), trees / trees.sum()
+            add_of_leaves(
+                codes, self.book.named, self.keys, self.nodes, self._counts, share, self._overlaps, sums
+            )
+        return sums
+
+    @cached_property
+    def _counts(self) -> Ints:
+        return np.column_stack([self.node_counts, self.opinion_counts])
+
+    @cached_property
+    def _overlaps(self) -> Floats:
+        return np.array(
+            overlaps(self.nodes, self.opinions.reshape(len(self.opinions), 3 * self.size), self._counts)
+        )
 
     @property
     def _reliable(self) -> float:
@@ -222,6 +243,10 @@ class ServedForest(LearnedModel):
         predicted = predict_possible(self.members.predict, cells, self.members.book.cuts)
         return predicted.ending_at(*self.tree.nodes_of(cells))
 
+    def overlaps(self, cells: UncertainValues) -> Floats:
+        """Return how much of the doubt about rows of cells is overlap, (n,) in bits (theory §10.9)."""
+        return overlaps_of_possible(self.members.overlaps, cells, self.members.book.cuts)
+
     def predict_row(self, row: list[float]) -> RowPrediction:
         """Return the prediction for one row of known values (K,): that of `predict_cells`, in a third of its time."""
         return RowPrediction(*self.members.predict_row(row), self.tree.end_of_row(row))
@@ -269,6 +294,16 @@ def predict_possible(
             mine[row] = other.mean(axis=0)
         predicted.plausibility[row] = of_row.plausibility.mean(axis=0)
     return replace(predicted, klass=first_most_likely(predicted.theta))
+
+
+def overlaps_of_possible(
+    overlaps: Callable[[Floats], Floats], cells: UncertainValues, cuts: Sequence[Floats]
+) -> Floats:
+    """Return a forest's overlaps for rows of cells, (n,): the mean over what a row may be, as `predict_possible`."""
+    found = overlaps(cells.values)
+    for row in {row for row, _ in cells.parts}:
+        found[row] = overlaps(_possible_rows(cells, row, cuts)).mean()
+    return found
 
 
 def _possible_rows(cells: UncertainValues, row: int, cuts: Sequence[Floats]) -> Floats:

@@ -80,6 +80,7 @@ def calibration_columns(calibration: Calibration) -> dict[str, NDArray[Any]]:
     return {
         "forest_scores": calibration.scores,
         "forest_basis": np.array([list(Basis).index(calibration.basis)]),
+        "forest_scores_in_order": np.array([calibration.in_order]),
     }
 
 
@@ -87,7 +88,8 @@ def calibration_of(columns: Columns) -> Calibration:
     """Return the scores that `calibration_columns` was made of; none where an earlier version stored the forest."""
     if "forest_scores" not in columns:
         return UNKNOWN
-    return Calibration(columns["forest_scores"], list(Basis)[columns["forest_basis"].item()])
+    in_order = "forest_scores_in_order" in columns and columns["forest_scores_in_order"].item()
+    return Calibration(columns["forest_scores"], list(Basis)[columns["forest_basis"].item()], bool(in_order))
 
 
 def _check_shapes(columns: Columns, size: int) -> None:

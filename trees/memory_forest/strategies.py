@@ -49,7 +49,7 @@ class Margin(Strategy):
             return
         evidence, rows = forest.evidence, np.array([choice.row for choice in choices])
         theta = forest.theta_of_rows(rows)
-        apart = forest.disagreement(rows, theta)
+        apart, doubt = forest.disagreement(rows, theta), forest.doubt_of_rows(rows, theta)
         is_sure = conditioned_estimates(theta, evidence, rows).max(axis=1) > SURE
         tree = _ActiveTreeReasons(context, rows.tolist())
         for i, choice in enumerate(choices):
@@ -61,6 +61,8 @@ class Margin(Strategy):
                 (
                     Fact("estimate", Shares(tuple(theta[i].tolist()), "The model")),
                     Fact("disagreement", float(apart[i])),
+                    Fact("overlap, in bits", float(doubt.overlap[i])),
+                    Fact("ignorance, in bits", float(doubt.ignorance[i])),
                     *similar,
                 ),
             )

@@ -13,7 +13,7 @@ Where nodes split numbers at thresholds, the edges are the candidate cuts, and t
 
 import math
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -373,27 +373,40 @@ def check_uncertain(specification: Specification, values: Floats, parts: Parts) 
     """
     if not parts:
         return check_values(specification, values)
+    check_parts(parts, specification.attributes, lambda each: each.index_count)
     filled = np.array(values, dtype=np.float64)
+    for cell, ranges in parts.items():
+        filled[cell] = ranges[0][0]
+    checked = check_values(specification, filled)
+    for cell in parts:
+        checked[cell] = math.nan
+    return checked
+
+
+def check_parts(parts: Parts, attributes: Sequence[Attribute], count_of: Callable[[Nominal], int]) -> None:
+    """Refuse uncertain values that no row to learn from can have; `count_of` says how many values there are.
+
+    Raises
+    ------
+    InvalidInput
+        When a set is empty or has a value that the attribute does not have, or a range is reversed, infinite or NaN.
+        The field names the row and the attribute.
+    """
     for (row, k), ranges in parts.items():
-        attribute = specification.attributes[k]
+        attribute = attributes[k]
         where = f"values[{row}].{attribute.name}"
         if not ranges:
             raise InvalidInput(where, "is the empty set, must have a value")
         for low, high in ranges:
-            if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+            if isinstance(attribute, Nominal):
+                count = count_of(attribute)
+                if low != high or low != np.floor(low) or not 0 <= low < count:
+                    found = f"{low:g}" if low == high else f"{low:g} to {high:g}"
+                    raise InvalidInput(where, f"is a set with {found}, must be whole numbers in [0, {count})")
+            elif not (np.isfinite(low) and np.isfinite(high) and low <= high):
                 raise InvalidInput(
                     where, f"is the range {low:g} to {high:g}, must have finite ends in rising order"
                 )
-            if isinstance(attribute, Nominal) and not (
-                low == high and low.is_integer() and 0 <= low < attribute.index_count
-            ):
-                reason = f"is a set with {low:g}, must be whole numbers in [0, {attribute.index_count})"
-                raise InvalidInput(where, reason)
-        filled[row, k] = ranges[0][0]
-    checked = check_values(specification, filled)
-    for row, k in parts:
-        checked[row, k] = math.nan
-    return checked
 
 
 def middle_codes(parts: Parts) -> dict[tuple[int, int], int]:

@@ -29,7 +29,7 @@ from quercus.view.models import (
     state_text,
 )
 
-COUNT_COLUMNS: Final = ("answered", "refused", "held")
+COUNT_COLUMNS: Final = ("answered", "stated", "refused", "held")
 RARE_COUNTS: Final = ("skipped", "postponed", "expired", "corrected", "undone")
 
 
@@ -128,11 +128,12 @@ def labellers_table(statistics: Sequence[Labeller]) -> RenderableType:
     table = Table(box=None, pad_edge=False)
     table.add_column("labeller", overflow="fold")
     tried = any(each.gold_answered for each in statistics)
-    for head in (*COUNT_COLUMNS, "agree", "reliable", *(["gold"] if tried else []), "median"):
+    columns = [name for name in COUNT_COLUMNS if name != "stated" or any(each.stated for each in statistics)]
+    for head in (*columns, "agree", "reliable", *(["gold"] if tried else []), "median"):
         table.add_column(head, justify="right", no_wrap=True)
     lines: list[Text] = []
     for each in statistics:
-        counts = [f"{getattr(each, name):,}" for name in COUNT_COLUMNS]
+        counts = [f"{getattr(each, name):,}" for name in columns]
         agreement = deviation_text(each.agreement, each.agreement_deviation)
         reliability = deviation_text(each.reliability, each.reliability_deviation)
         shares = [text.replace("0.", ".").replace(" ", "") for text in (agreement, reliability)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
@@ -33,6 +34,7 @@ _FRAME = 4
 MOST_VALUES: Final = 90
 BLOCK_VALUES: Final = 18
 """Attributes in one column, where the screen has room for several."""
+HELP_WIDTH: Final = 79
 _GAP: Final = 3
 _CURVE: Final = 60
 
@@ -57,7 +59,12 @@ def help_text(classes: Sequence[str]) -> str:
             "",
             "If you cannot say which one:",
             "",
-            *(f"  {key}   {command.help}" for key, command in keys.command_keys()),
+            *(
+                textwrap.fill(
+                    command.help, HELP_WIDTH, initial_indent=f"  {key}   ", subsequent_indent=" " * 6
+                )
+                for key, command in keys.command_keys()
+            ),
             "",
             KEY_RULE,
             "",

@@ -1,1 +1,1 @@
-"""Trees as DOT, as SVG, and several in an overview; their nodes in words."""
+"""Trees as DOT, SVG and ONNX, and several in an overview; their nodes in words."""

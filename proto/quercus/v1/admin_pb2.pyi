@@ -416,7 +416,7 @@ class Token(_message.Message):
     all_models: _builtins.bool
     """Whether it is for every model."""
     live: _builtins.bool
-    """Whether it counts now."""
+    """Whether it is valid now."""
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """In alphabetical order."""

@@ -95,16 +95,15 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateToken(self, request, context):
-        """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
-        of the caller.
+        """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
+        the caller's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListTokens(self, request, context):
-        """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
-        keeps.
+        """Lists all tokens, oldest first, also those that are no longer valid; without their secrets, which are not stored.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,13 +37,11 @@ class AdminServiceStub:
     SetLogLevel: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]
     """Sets the log level of the server and its grower until they end."""
     CreateToken: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateTokenRequest, _admin_pb2.CreateTokenResponse]
-    """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
-    of the caller.
+    """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
+    the caller's.
     """
     ListTokens: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTokensRequest, _admin_pb2.ListTokensResponse]
-    """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
-    keeps.
-    """
+    """Lists all tokens, oldest first, also those that are no longer valid; without their secrets, which are not stored."""
     RevokeToken: _grpc.UnaryUnaryMultiCallable[_admin_pb2.RevokeTokenRequest, _admin_pb2.Token]
     """Revokes a token: its streams end, and the queries that were leased with it are open again."""
     ListAuditEntries: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]
@@ -58,13 +56,11 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetLogLevel: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]  # type: ignore[assignment]
     """Sets the log level of the server and its grower until they end."""
     CreateToken: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateTokenRequest, _admin_pb2.CreateTokenResponse]  # type: ignore[assignment]
-    """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
-    of the caller.
+    """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
+    the caller's.
     """
     ListTokens: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTokensRequest, _admin_pb2.ListTokensResponse]  # type: ignore[assignment]
-    """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
-    keeps.
-    """
+    """Lists all tokens, oldest first, also those that are no longer valid; without their secrets, which are not stored."""
     RevokeToken: _aio.UnaryUnaryMultiCallable[_admin_pb2.RevokeTokenRequest, _admin_pb2.Token]  # type: ignore[assignment]
     """Revokes a token: its streams end, and the queries that were leased with it are open again."""
     ListAuditEntries: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListAuditEntriesRequest, _admin_pb2.ListAuditEntriesResponse]  # type: ignore[assignment]
@@ -100,8 +96,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.CreateTokenRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.CreateTokenResponse, _abc.Awaitable[_admin_pb2.CreateTokenResponse]]:
-        """Makes a token, whose secret only this response has. The server must require tokens. The new token may not outlive that
-        of the caller.
+        """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
+        the caller's.
         """
 
     @_abc_1.abstractmethod
@@ -110,9 +106,7 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.ListTokensRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.ListTokensResponse, _abc.Awaitable[_admin_pb2.ListTokensResponse]]:
-        """Lists all tokens in the order in which they were made, also those that count no more; without their secrets, which nobody
-        keeps.
-        """
+        """Lists all tokens, oldest first, also those that are no longer valid; without their secrets, which are not stored."""
 
     @_abc_1.abstractmethod
     def RevokeToken(

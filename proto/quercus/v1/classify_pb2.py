@@ -26,7 +26,7 @@ from quercus.v1 import options_pb2 as quercus_dot_v1_dot_options__pb2
 from quercus.v1 import values_pb2 as quercus_dot_v1_dot_values__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19quercus/v1/classify.proto\x12\nquercus.v1\x1a\x18quercus/v1/options.proto\x1a\x17quercus/v1/values.proto\"\xa3\x01\n\x0f\x43lassifyRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\x14\n\x0cmin_sequence\x18\x03 \x01(\x03\x12\x12\n\nwant_paths\x18\x04 \x01(\x08\x12\x13\n\x0bwant_masses\x18\x05 \x01(\x08\x12\x15\n\x08\x63overage\x18\x06 \x01(\x01H\x00\x88\x01\x01\x42\x0b\n\t_coverage\"\x89\x03\n\x10\x43lassifyResponse\x12\x14\n\x0ctree_version\x18\x01 \x01(\x03\x12\r\n\x05\x61s_of\x18\x02 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x03 \x03(\t\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\r\n\x05theta\x18\x05 \x03(\x01\x12\x11\n\tpignistic\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\r\n\x05nodes\x18\t \x03(\r\x12\x1f\n\x05paths\x18\n \x03(\x0b\x32\x10.quercus.v1.Path\x12(\n\x06masses\x18\x0b \x03(\x0b\x32\x18.quercus.v1.MassFunction\x12\x14\n\x0cmass_indices\x18\x0c \x03(\r\x12\x12\n\nclass_sets\x18\r \x03(\x06\x12\'\n\x06unseen\x18\x0e \x03(\x0b\x32\x17.quercus.v1.UnseenNames\x12\x33\n\x0fprediction_sets\x18\x0f \x01(\x0b\x32\x1a.quercus.v1.PredictionSets\"p\n\x0ePredictionSets\x12\x12\n\nclass_sets\x18\x01 \x03(\x06\x12\x10\n\x08\x63overage\x18\x02 \x01(\x01\x12\x0e\n\x06scores\x18\x03 \x01(\r\x12(\n\x05\x62\x61sis\x18\x04 \x01(\x0e\x32\x19.quercus.v1.CoverageBasis\"+\n\x04Path\x12#\n\x05steps\x18\x01 \x03(\x0b\x32\x14.quercus.v1.PathStep\"2\n\x08PathStep\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x04\xaa\xbb\x18\x00*i\n\rCoverageBasis\x12\x1e\n\x1a\x43OVERAGE_BASIS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OVERAGE_BASIS_LABELLED\x10\x01\x12\x1b\n\x17\x43OVERAGE_BASIS_WEIGHTED\x10\x02\x32\xd3\x04\n\x0f\x43lassifyService\x12\x99\x02\n\x08\x43lassify\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse\"\xd1\x01\x90\x02\x01\xa2\xbb\x18\xc9\x01\n\x01\x01\x32\x12\x08\x05\x12\x0eNo such model.2E\x08\t\x12\x41The model has no tree yet, or its log ends before `min_sequence`.2i\x08\x0e\x12\x65The newest tree is older than `min_sequence`, or for the reasons that apply to every call: try again.\x12\xa3\x02\n\x0e\x43lassifyStream\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse\"\xd1\x01\x90\x02\x01\xa2\xbb\x18\xc9\x01\n\x01\x01\x32\x12\x08\x05\x12\x0eNo such model.2E\x08\t\x12\x41The model has no tree yet, or its log ends before `min_sequence`.2i\x08\x0e\x12\x65The newest tree is older than `min_sequence`, or for the reasons that apply to every call: try again.(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19quercus/v1/classify.proto\x12\nquercus.v1\x1a\x18quercus/v1/options.proto\x1a\x17quercus/v1/values.proto\"\xb7\x01\n\x0f\x43lassifyRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12\x1e\n\x04rows\x18\x02 \x01(\x0b\x32\x10.quercus.v1.Rows\x12\x14\n\x0cmin_sequence\x18\x03 \x01(\x03\x12\x12\n\nwant_paths\x18\x04 \x01(\x08\x12\x13\n\x0bwant_masses\x18\x05 \x01(\x08\x12\x15\n\x08\x63overage\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\nwant_doubt\x18\x07 \x01(\x08\x42\x0b\n\t_coverage\"\xab\x03\n\x10\x43lassifyResponse\x12\x14\n\x0ctree_version\x18\x01 \x01(\x03\x12\r\n\x05\x61s_of\x18\x02 \x01(\x03\x12\x0f\n\x07\x63lasses\x18\x03 \x03(\t\x12\x15\n\rclass_indices\x18\x04 \x03(\r\x12\r\n\x05theta\x18\x05 \x03(\x01\x12\x11\n\tpignistic\x18\x06 \x03(\x01\x12\x0e\n\x06\x62\x65lief\x18\x07 \x03(\x01\x12\x14\n\x0cplausibility\x18\x08 \x03(\x01\x12\r\n\x05nodes\x18\t \x03(\r\x12\x1f\n\x05paths\x18\n \x03(\x0b\x32\x10.quercus.v1.Path\x12(\n\x06masses\x18\x0b \x03(\x0b\x32\x18.quercus.v1.MassFunction\x12\x14\n\x0cmass_indices\x18\x0c \x03(\r\x12\x12\n\nclass_sets\x18\r \x03(\x06\x12\'\n\x06unseen\x18\x0e \x03(\x0b\x32\x17.quercus.v1.UnseenNames\x12\x33\n\x0fprediction_sets\x18\x0f \x01(\x0b\x32\x1a.quercus.v1.PredictionSets\x12 \n\x05\x64oubt\x18\x10 \x01(\x0b\x32\x11.quercus.v1.Doubt\"+\n\x05\x44oubt\x12\x0f\n\x07overlap\x18\x01 \x03(\x01\x12\x11\n\tignorance\x18\x02 \x03(\x01\"p\n\x0ePredictionSets\x12\x12\n\nclass_sets\x18\x01 \x03(\x06\x12\x10\n\x08\x63overage\x18\x02 \x01(\x01\x12\x0e\n\x06scores\x18\x03 \x01(\r\x12(\n\x05\x62\x61sis\x18\x04 \x01(\x0e\x32\x19.quercus.v1.CoverageBasis\"+\n\x04Path\x12#\n\x05steps\x18\x01 \x03(\x0b\x32\x14.quercus.v1.PathStep\"2\n\x08PathStep\x12\x11\n\tattribute\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x04\xaa\xbb\x18\x00*i\n\rCoverageBasis\x12\x1e\n\x1a\x43OVERAGE_BASIS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OVERAGE_BASIS_LABELLED\x10\x01\x12\x1b\n\x17\x43OVERAGE_BASIS_WEIGHTED\x10\x02\x32\xd3\x04\n\x0f\x43lassifyService\x12\x99\x02\n\x08\x43lassify\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse\"\xd1\x01\x90\x02\x01\xa2\xbb\x18\xc9\x01\n\x01\x01\x32\x12\x08\x05\x12\x0eNo such model.2E\x08\t\x12\x41The model has no tree yet, or its log ends before `min_sequence`.2i\x08\x0e\x12\x65The newest tree is older than `min_sequence`, or for the reasons that apply to every call: try again.\x12\xa3\x02\n\x0e\x43lassifyStream\x12\x1b.quercus.v1.ClassifyRequest\x1a\x1c.quercus.v1.ClassifyResponse\"\xd1\x01\x90\x02\x01\xa2\xbb\x18\xc9\x01\n\x01\x01\x32\x12\x08\x05\x12\x0eNo such model.2E\x08\t\x12\x41The model has no tree yet, or its log ends before `min_sequence`.2i\x08\x0e\x12\x65The newest tree is older than `min_sequence`, or for the reasons that apply to every call: try again.(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,18 +39,20 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLASSIFYSERVICE'].methods_by_name['Classify']._serialized_options = b'\220\002\001\242\273\030\311\001\n\001\0012\022\010\005\022\016No such model.2E\010\t\022AThe model has no tree yet, or its log ends before `min_sequence`.2i\010\016\022eThe newest tree is older than `min_sequence`, or for the reasons that apply to every call: try again.'
   _globals['_CLASSIFYSERVICE'].methods_by_name['ClassifyStream']._loaded_options = None
   _globals['_CLASSIFYSERVICE'].methods_by_name['ClassifyStream']._serialized_options = b'\220\002\001\242\273\030\311\001\n\001\0012\022\010\005\022\016No such model.2E\010\t\022AThe model has no tree yet, or its log ends before `min_sequence`.2i\010\016\022eThe newest tree is older than `min_sequence`, or for the reasons that apply to every call: try again.'
-  _globals['_COVERAGEBASIS']._serialized_start=865
-  _globals['_COVERAGEBASIS']._serialized_end=970
+  _globals['_COVERAGEBASIS']._serialized_start=964
+  _globals['_COVERAGEBASIS']._serialized_end=1069
   _globals['_CLASSIFYREQUEST']._serialized_start=93
-  _globals['_CLASSIFYREQUEST']._serialized_end=256
-  _globals['_CLASSIFYRESPONSE']._serialized_start=259
-  _globals['_CLASSIFYRESPONSE']._serialized_end=652
-  _globals['_PREDICTIONSETS']._serialized_start=654
-  _globals['_PREDICTIONSETS']._serialized_end=766
-  _globals['_PATH']._serialized_start=768
-  _globals['_PATH']._serialized_end=811
-  _globals['_PATHSTEP']._serialized_start=813
-  _globals['_PATHSTEP']._serialized_end=863
-  _globals['_CLASSIFYSERVICE']._serialized_start=973
-  _globals['_CLASSIFYSERVICE']._serialized_end=1568
+  _globals['_CLASSIFYREQUEST']._serialized_end=276
+  _globals['_CLASSIFYRESPONSE']._serialized_start=279
+  _globals['_CLASSIFYRESPONSE']._serialized_end=706
+  _globals['_DOUBT']._serialized_start=708
+  _globals['_DOUBT']._serialized_end=751
+  _globals['_PREDICTIONSETS']._serialized_start=753
+  _globals['_PREDICTIONSETS']._serialized_end=865
+  _globals['_PATH']._serialized_start=867
+  _globals['_PATH']._serialized_end=910
+  _globals['_PATHSTEP']._serialized_start=912
+  _globals['_PATHSTEP']._serialized_end=962
+  _globals['_CLASSIFYSERVICE']._serialized_start=1072
+  _globals['_CLASSIFYSERVICE']._serialized_end=1667
 # @@protoc_insertion_point(module_scope)

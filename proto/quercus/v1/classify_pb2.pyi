@@ -54,6 +54,7 @@ class ClassifyRequest(_message.Message):
     WANT_PATHS_FIELD_NUMBER: _builtins.int
     WANT_MASSES_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
+    WANT_DOUBT_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     min_sequence: _builtins.int
     """Requires a tree grown from at least this sequence number; UNAVAILABLE if there is none yet, and
@@ -65,6 +66,8 @@ class ClassifyRequest(_message.Message):
     """Also return the mass function of every row, if the model has them."""
     coverage: _builtins.float
     """Also return prediction sets that contain the true class with this frequency, in (0, 1)."""
+    want_doubt: _builtins.bool
+    """Also return the two kinds of doubt about every row, if the learner tells them apart."""
     @_builtins.property
     def rows(self) -> _values_pb2.Rows: ...
     def __init__(
@@ -76,10 +79,11 @@ class ClassifyRequest(_message.Message):
         want_paths: _builtins.bool = ...,
         want_masses: _builtins.bool = ...,
         coverage: _builtins.float | None = ...,
+        want_doubt: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_coverage", b"_coverage", "coverage", b"coverage", "rows", b"rows"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coverage", b"_coverage", "coverage", b"coverage", "min_sequence", b"min_sequence", "model", b"model", "rows", b"rows", "want_masses", b"want_masses", "want_paths", b"want_paths"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coverage", b"_coverage", "coverage", b"coverage", "min_sequence", b"min_sequence", "model", b"model", "rows", b"rows", "want_doubt", b"want_doubt", "want_masses", b"want_masses", "want_paths", b"want_paths"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__coverage: _TypeAlias = _typing.Literal["coverage"]  # noqa: Y015
     _WhichOneofArgType__coverage: _TypeAlias = _typing.Literal["_coverage", b"_coverage"]  # noqa: Y015
@@ -108,6 +112,7 @@ class ClassifyResponse(_message.Message):
     CLASS_SETS_FIELD_NUMBER: _builtins.int
     UNSEEN_FIELD_NUMBER: _builtins.int
     PREDICTION_SETS_FIELD_NUMBER: _builtins.int
+    DOUBT_FIELD_NUMBER: _builtins.int
     tree_version: _builtins.int
     as_of: _builtins.int
     """The tree is a function of the log up to here."""
@@ -162,6 +167,10 @@ class ClassifyResponse(_message.Message):
     def prediction_sets(self) -> Global___PredictionSets:
         """If a coverage was stated."""
 
+    @_builtins.property
+    def doubt(self) -> Global___Doubt:
+        """On request, for learners that tell its kinds apart: the active forest."""
+
     def __init__(
         self,
         *,
@@ -180,19 +189,50 @@ class ClassifyResponse(_message.Message):
         class_sets: _abc.Iterable[_builtins.int] | None = ...,
         unseen: _abc.Iterable[_values_pb2.UnseenNames] | None = ...,
         prediction_sets: Global___PredictionSets | None = ...,
+        doubt: Global___Doubt | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["prediction_sets", b"prediction_sets"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["doubt", b"doubt", "prediction_sets", b"prediction_sets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "prediction_sets", b"prediction_sets", "theta", b"theta", "tree_version", b"tree_version", "unseen", b"unseen"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["as_of", b"as_of", "belief", b"belief", "class_indices", b"class_indices", "class_sets", b"class_sets", "classes", b"classes", "doubt", b"doubt", "mass_indices", b"mass_indices", "masses", b"masses", "nodes", b"nodes", "paths", b"paths", "pignistic", b"pignistic", "plausibility", b"plausibility", "prediction_sets", b"prediction_sets", "theta", b"theta", "tree_version", b"tree_version", "unseen", b"unseen"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ClassifyResponse: _TypeAlias = ClassifyResponse  # noqa: Y015
 
 @_typing.final
+class Doubt(_message.Message):
+    """The doubt about the class of each row, in bits: the entropy of theta is the sum of both kinds."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OVERLAP_FIELD_NUMBER: _builtins.int
+    IGNORANCE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def overlap(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """What further labels will hardly settle: rows of several classes are alike."""
+
+    @_builtins.property
+    def ignorance(self) -> _containers.RepeatedScalarFieldContainer[_builtins.float]:
+        """What further labels will settle: too little is known of rows like this one."""
+
+    def __init__(
+        self,
+        *,
+        overlap: _abc.Iterable[_builtins.float] | None = ...,
+        ignorance: _abc.Iterable[_builtins.float] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ignorance", b"ignorance", "overlap", b"overlap"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Doubt: _TypeAlias = Doubt  # noqa: Y015
+
+@_typing.final
 class PredictionSets(_message.Message):
-    """Prediction sets of stated coverage, by conformal prediction: a set has the classes whose probability is at least a
-    threshold, which so many of the labels that came after their prediction reach. It always has the likeliest class.
+    """Prediction sets of stated coverage, by conformal prediction: a set has every class whose probability is at least a
+    threshold, which the stated share of the labels that came after their prediction reached. It always has the likeliest class.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

@@ -902,7 +902,7 @@ Global___Model: _TypeAlias = Model  # noqa: Y015
 
 @_typing.final
 class Drift(_message.Message):
-    """Changes of the recent past. They are told for as long as they lie within the last 1,000 labels or the last 500 rows."""
+    """Changes of the recent past. They are reported for as long as they lie within the last 1,000 labels or the last 500 rows."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -1873,7 +1873,7 @@ class ListDisputesRequest(_message.Message):
     model: _builtins.str
     """models/{model}"""
     page_size: _builtins.int
-    """At most 1,000; 0 means 100. A page may have fewer, or none, and others follow it all the same."""
+    """At most 1,000; 0 means 100. A page may have fewer, or none, although more follow."""
     page_token: _builtins.str
     @_builtins.property
     def classes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -2298,7 +2298,7 @@ class GoldQuestion(_message.Message):
     comment: _builtins.str
     """Comment of whoever marked it."""
     answered: _builtins.int
-    """Number of labellers whose answer stands."""
+    """Number of labellers whose answer stands and names a class."""
     right: _builtins.int
     """Those whose most plausible classes are all right."""
     @_builtins.property
@@ -2559,8 +2559,8 @@ class LabellerStatistics(_message.Message):
     held: _builtins.int
     """Queries held now."""
     agreement: _builtins.float
-    """Probability that this labeller and another one who answered the same query choose the same class; absent: there is
-    no other.
+    """Share of the same class over the pairs with each other labeller of each row, as GetAgreement counts them; absent: there are
+    none.
     """
     reliability: _builtins.float
     """Probability that this labeller's answer is right, estimated from confusion matrices; absent: nobody shared a
@@ -2573,7 +2573,7 @@ class LabellerStatistics(_message.Message):
     reliability_deviation: _builtins.float
     """Standard deviation of the reliability; absent if that is."""
     gold_answered: _builtins.int
-    """Gold questions that this labeller answered, with answers that stand."""
+    """Gold questions that this labeller answered: the answers stand, and name a class."""
     gold_right: _builtins.int
     """Those that were answered right: the most plausible classes are all among those of the mark."""
     gold_lower: _builtins.float

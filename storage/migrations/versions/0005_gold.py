@@ -14,10 +14,18 @@ def upgrade() -> None:
     op.add_column("log", sa.Column("gold", sa.Boolean))
     op.add_column("query", sa.Column("gold", sa.Boolean, nullable=False, server_default=sa.false()))
     op.add_column("policy", sa.Column("gold_share", sa.Double, nullable=False, server_default=sa.text("0")))
-    is_marked, is_gold = sa.text("gold IS NOT NULL"), sa.text("gold IS true")
+    is_marked = sa.text("gold IS NOT NULL")
     op.create_index(
-        "ix_log_gold", "log", ["model_id", "instance"], sqlite_where=is_marked, postgresql_where=is_marked
+        "ix_log_gold",
+        "log",
+        ["model_id", "kind", "instance"],
+        sqlite_where=is_marked,
+        postgresql_where=is_marked,
     )
     op.create_index(
-        "ix_query_gold", "query", ["model_id", "state"], sqlite_where=is_gold, postgresql_where=is_gold
+        "ix_query_gold",
+        "query",
+        ["model_id", "state"],
+        sqlite_where=sa.text("gold IS 1"),
+        postgresql_where=sa.text("gold IS true"),
     )

@@ -314,6 +314,29 @@ def test_a_model_of_another_learner_and_uncertain_cells(
         assert words in done.stderr
 
 
+def test_two_kinds_of_doubt(server: str, name: str, tmp_path: Path) -> None:
+    """At 0 a coin was thrown forty times; at 1 every row is of one class."""
+    (tmp_path / "new.csv").write_text("x\n0\n1\n")
+    with Client(server) as client:
+        learner = {"name": "active-forest", "trees": 6, "seed": 0}
+        client.create_model(name, Specification([Numeric("x")], ["a", "b"], learner=learner))
+        client.push(name, [[0.0]] * 40 + [[1.0]] * 40, ["a", "b"] * 20 + ["a"] * 40)
+        client.wait_grown(name, timeout_s=60)
+    file = str(tmp_path / "new.csv")
+    csv_rows = list(
+        csv.DictReader(io.StringIO(quercus("classify", name, file, "--doubt", server=server).stdout))
+    )
+    lines = quercus("classify", name, file, "--doubt", "--json", server=server).stdout.splitlines()
+    for coin, known in (csv_rows, [json.loads(line) for line in lines]):
+        assert float(coin["overlap"]) > 0.8
+        assert float(coin["ignorance"]) < 0.1
+        assert float(known["overlap"]) < 0.05
+    table = quercus("classify", name, file, "--doubt", "--format", "table", server=server)
+    assert table.returncode == 0, table.stderr
+    assert " overlap  ignorance" in table.stdout
+    assert "overlap" not in quercus("classify", name, file, server=server).stdout
+
+
 def test_classes_that_a_spreadsheet_would_run(server: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("x\n1\n")
     with Client(server) as client:
@@ -355,6 +378,9 @@ def test_classify_in_every_form(server: str, grown: str, table_t: Path, tmp_path
     covering = quercus("classify", grown, str(table_t), "--coverage", "0.9", server=server)
     assert next(csv.DictReader(io.StringIO(covering.stdout)))["set"] == "o|s|x"
     assert "sets of 90 %: all classes, since no row was predicted before its label came" in covering.stderr
+    doubted = quercus("classify", grown, str(table_t), "--doubt", server=server)
+    assert next(csv.DictReader(io.StringIO(doubted.stdout)))["overlap"] == ""
+    assert "does not tell two kinds of doubt apart: the learner active-forest does" in doubted.stderr
     refused = quercus("classify", grown, str(table_t), "--coverage", "90", server=server)
     assert "--coverage is 90, must lie between 0 and 1, such as 0.9" in " ".join(refused.stderr.split())
     assert re.search(r" \[\d\.\d{3}, \d\.\d{3}\] ", table.stdout)

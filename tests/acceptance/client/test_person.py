@@ -372,7 +372,7 @@ def test_a_row_of_22_attributes_fits_on_80_by_24(server: str, many: str, term: s
         shown = "\n".join(lines)
         assert "answer 1 of 20" in lines[0]
         assert "Is it edible or poisonous?" in lines[1]
-        assert "The model guesses" in lines[2]
+        assert re.search("The model (guesses|wavers|leans)", lines[2])
         assert len(set(re.findall(r"attribute_(\d+) ", shown))) >= 15
         assert "e  edible" in shown
         screen.press("d")

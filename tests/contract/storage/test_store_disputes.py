@@ -174,7 +174,7 @@ def test_agreement_counts_what_labellers_said_themselves(said):
 
 
 def test_pairs_are_those_of_the_labellers_with_the_most_labels(said):
-    """Of many labellers of one row all would be too many: of 20,000 they are 200 million."""
+    """All of many labellers of one row would be too many: those of 20,000 are 200 million."""
     crowd = [f"w{k:03}" for k in range(MOST_LABELLERS + 50)]
     spoken = [Statement("d", name, words.A) for name in crowd]
     said.state("m", StatementBatch("crowd", spoken), words.KNOWN)

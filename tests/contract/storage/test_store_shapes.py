@@ -15,7 +15,16 @@ from quercus.server.config import Config
 from quercus.server.growth.regrowing import regrow_model
 from quercus.server.transfer.stored_contents import StoredModel
 from quercus.server.wire.models import complete_specification, extension_of
-from quercus.storage import AlreadyExists, FailedPrecondition, KnownModel, Push, Stale, Store
+from quercus.storage import (
+    AlreadyExists,
+    FailedPrecondition,
+    KnownModel,
+    NewValue,
+    Push,
+    Stale,
+    Store,
+    StoreError,
+)
 from quercus.storage.archive.rebuilding import rebuild_models
 from quercus.storage.archive.writing import archive_model
 from quercus.storage.rows import find_model
@@ -130,6 +139,27 @@ def test_an_exported_log_comes_back_in_all_its_shapes_with_the_same_trees(
             with pytest.raises(InvalidInput):
                 other.load(damaged, "n", meaning=StoredModel())
     assert grown.find_damage("m", StoredModel) == ""
+
+
+@pytest.mark.parametrize(("last", "shapes"), [(3, 0), (4, 2), (5, 2), (6, 3), (7, 3)])
+def test_an_archive_that_ended_before_an_extension_is_rebuilt(
+    grown: Store, tmp_path: Path, last: int, shapes: int
+) -> None:
+    """It was interrupted there, or left out what was young: the model had no later shape."""
+    east = [NewValue(2, 0, "east")]
+    grown.append_instances("m", ["u"], np.array([[0.3, 0.0, 1.0]]), [encode(ClassSet(8))], east)
+
+    def stop(done: int, _: int) -> None:
+        if done > last:
+            raise InterruptedError
+
+    with pytest.raises(StoreError, match="cannot be written"):
+        archive_model(grown, "m", tmp_path / "archive", piece_events=last, progress=stop)
+    with Store.open(f"sqlite:///{tmp_path / 'other.db'}") as other:
+        (rebuilt,) = rebuild_models(other, tmp_path / "archive", StoredModel)
+        assert rebuilt.events == last
+        assert len(other.get_model("m").shapes.steps) == shapes
+        assert other.vocabulary("m") == ({2: ("east",)} if last > 5 else {})
 
 
 def test_an_archive_is_added_to_and_rebuilt(grown: Store, tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ def test_it_asks_by_the_strategy_that_it_names_and_by_another_one_from_then_on(
         (choice,) = choose_rows(offline, np.arange(TOLD, TOLD + 60), 1, worth=worth)
         assert int(query.instance) == choice.row
         assert query.reason.score == pytest.approx(choice.scores.max())
-        assert query.reason.fact(SIMILAR_ROWS) == choice.stands_for
+        assert query.reason.fact(SIMILAR_ROWS) == choice.stands_for - 1
 
 
 def test_a_strategy_that_is_not_of_the_forest_is_refused_with_those_that_are(

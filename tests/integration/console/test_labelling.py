@@ -1,6 +1,7 @@
 """Labelling over HTTP, with forms as without scripts and with JSON as scripts send it."""
 
 import asyncio
+import http.client
 import re
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ import pytest
 from integration.client.serving import Serving
 from support.consoles import ConsoleProcess, Visitor
 
-from quercus.client import AttributeView, Client, Nominal, Presentation, Specification
+from quercus.client import AttributeView, Client, Nominal, Numeric, Presentation, Specification
 from quercus.client.aio import Client as AsyncClient
 from quercus.client.keys import UNSEEN_S
 from quercus.console.labeller_queue import LabellerAction, LabellerQueue
@@ -54,6 +55,27 @@ def look_at(ann: Visitor, base: str) -> str:
 
 def said(client: Client, model: str) -> list[tuple[str, str]]:
     return [(each.kind, each.text) for each in client.answers(model)]
+
+
+def test_a_console_that_ends_while_a_page_waits_says_nothing_of_it(
+    client: Client, shared_server: Serving
+) -> None:
+    """The page waits up to 20 s for a query; the program ends after 3."""
+    client.create_model("c-waits", Specification([Numeric("x")], ["yes", "no"], budget=5))
+    console = ConsoleProcess(shared_server.address)
+    visitor = Visitor(console.port)
+    visitor.get("/sign-in")
+    visitor.sign_in(name="ann")
+    wanted = {"page": "p", "have": [], "wait_s": 20, "count": 1}
+    with ThreadPoolExecutor(1) as pool:
+        asked = pool.submit(visitor.script, "/m/c-waits/label/next", wanted)
+        time.sleep(1.0)
+        said = console.stop()
+        assert (
+            isinstance(asked.exception(30), http.client.HTTPException | OSError)
+            or asked.result().status >= 500
+        )
+    assert "Traceback" not in said
 
 
 def test_forms_alone_answer_all_kinds(ann: Visitor, client: Client, model: str) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from support.checkout import ROOT, copy_checkout
 
+import quercus
 from quercus.client import Client
 
 FILE = ROOT / "deploy" / "Containerfile"
@@ -140,7 +141,7 @@ def running(image: Image) -> Iterator[dict[str, str]]:
 
 def test_the_server_is_that_of_the_image(image: Image, running: dict[str, str]) -> None:
     with Client(running["address"]) as client:
-        assert client.status().version == "0.1.0"
+        assert client.status().version == quercus.__version__
     assert (image.root / "data" / "quercus.db").exists()
     where = subprocess.run(
         [

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,27 +21,24 @@ def test_the_published_retry_policy_is_that_of_the_client() -> None:
     assert json.loads((EXAMPLES / "service_config.json").read_text(encoding="utf-8")) == service_config()
 
 
-@pytest.mark.release
-@pytest.mark.timeout(400)
-@pytest.mark.skipif(
-    shutil.which("npm") is None, reason="needs npm: apt-get install npm (make release-checks)"
-)
-def test_the_clients_in_typescript_push_label_and_classify(tmp_path: Path) -> None:
-    """Packages come from npm's registry. Where it does not answer, nobody knows whether the example works."""
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The examples beside the protocol, where they look for it."""
     shutil.copytree(ROOT / "proto", tmp_path / "proto")
-    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("node_modules", "build"))
-    folder = tmp_path / "examples" / "typescript"
-    npm = ["npm", "install", "--no-audit", "--no-fund", "--silent"]
-    if subprocess.run(npm, cwd=folder, check=False, timeout=200).returncode:
-        pytest.skip("npm's registry does not answer, so the example in TypeScript is not tried")
-    subprocess.run(["npm", "run", "--silent", "build"], cwd=folder, check=True, timeout=100)
-    serving = Serving(tmp_path)
+    ignored = shutil.ignore_patterns("node_modules", "build", "generated")
+    shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=ignored)
+    return tmp_path / "examples"
+
+
+def check_clients(work: Path, commands: dict[str, list[str]]) -> None:
+    """Run sensor (twice), labeller and classifier, in a folder of the examples."""
+    serving = Serving(work)
 
     def printed(program: str) -> list[str]:
         environment = {**os.environ, "QUERCUS_SERVER": serving.address}
         done = subprocess.run(
-            ["node", f"build/js/{program}.js"],
-            cwd=folder,
+            commands[program],
+            cwd=work,
             env=environment,
             capture_output=True,
             text=True,
@@ -61,3 +59,65 @@ def test_the_clients_in_typescript_push_label_and_classify(tmp_path: Path) -> No
     assert said[1].startswith(("red, by tree version", "white, by tree version"))
     assert [line.split(":")[0] for line in said[2:]] == ["red", "white"]
     assert serving.stop() == 0
+
+
+PROGRAMS = ("sensor", "labeller", "classifier")
+
+
+@pytest.mark.release
+@pytest.mark.timeout(400)
+@pytest.mark.skipif(
+    shutil.which("npm") is None, reason="needs npm: apt-get install npm (make release-checks)"
+)
+def test_the_clients_in_typescript_push_label_and_classify(folder: Path) -> None:
+    """Packages come from npm's registry. Where it does not answer, nobody knows whether the example works."""
+    work = folder / "typescript"
+    npm = ["npm", "install", "--no-audit", "--no-fund", "--silent"]
+    if subprocess.run(npm, cwd=work, check=False, timeout=200).returncode:
+        pytest.skip("npm's registry does not answer, so the example in TypeScript is not tried")
+    subprocess.run(["npm", "run", "--silent", "build"], cwd=work, check=True, timeout=100)
+    check_clients(work, {each: ["node", f"build/js/{each}.js"] for each in PROGRAMS})
+
+
+GO_SOURCES = Path("/usr/share/gocode")
+"""The folder of the sources of Debian's packages of Go."""
+GO_PACKAGES = {
+    "golang-go": "go",
+    "protoc-gen-go-1-5": "protoc-gen-go",
+    "protoc-gen-go-grpc": "protoc-gen-go-grpc",
+    "golang-google-grpc-dev": f"{GO_SOURCES}/src/google.golang.org/grpc/call.go",
+    "golang-github-golang-protobuf-1-5-dev": f"{GO_SOURCES}/src/github.com/golang/protobuf/proto/buffer.go",
+}
+"""Debian's packages, and a program or a file of each; gRPC's would take an older protobuf, on which it does not run."""
+
+
+@pytest.mark.timeout(400)
+def test_the_clients_in_go_push_label_and_classify(folder: Path, tmp_path: Path) -> None:
+    """Go builds from the sources of Debian's packages: it fetches nothing."""
+    missing = [
+        package
+        for package, found in GO_PACKAGES.items()
+        if shutil.which(found) is None and not Path(found).exists()
+    ]
+    if missing:
+        text = f"the example in Go needs: apt-get install --no-install-recommends {' '.join(missing)}"
+        assert os.environ.get("CI") != "true", text
+        pytest.skip(text)
+    work = folder / "go"
+    subprocess.run([Path(sys.executable).with_name("buf"), "generate"], cwd=work, check=True, timeout=60)
+    path = tmp_path / "gopath"
+    (path / "src").mkdir(parents=True)
+    (path / "src" / "quercus-examples").symlink_to(work)
+    without_modules = os.environ | {"GO111MODULE": "off", "GOPATH": f"{path}:{GO_SOURCES}", "GOFLAGS": ""}
+    packages = [f"./{each}" for each in PROGRAMS]
+    for command in (["go", "vet", *packages, "./connection"], ["go", "build", "-o", "build/", *packages]):
+        subprocess.run(
+            command, cwd=path / "src" / "quercus-examples", env=without_modules, check=True, timeout=300
+        )
+    assert (
+        subprocess.run(
+            ["gofmt", "-l", *PROGRAMS, "connection"], cwd=work, capture_output=True, check=True
+        ).stdout
+        == b""
+    )
+    check_clients(work, {each: [f"build/{each}"] for each in PROGRAMS})

@@ -79,13 +79,13 @@ def test_learners_learn_the_same_everywhere(name):
             assert at.theta.tobytes() == to.theta.tobytes()
 
 
-def test_seeds_belong_to_tasks_and_workers_share_them(name):
+def test_seeds_belong_to_tasks_and_workers_share_them(name, tmp_path):
     with open_executor(name) as there, open_executor() as here:
         mine, others = ([*zip(*executor.map(draw, SEEDS), strict=True)] for executor in (here, there))
         assert np.array(mine[0]).tobytes() == np.array(others[0]).tobytes()
         assert set(mine[1]) == {os.getpid()}
         assert os.getpid() not in others[1]
-        assert len(set(there.map(process_of, range(4)))) == 2
+        assert len(set(there.map(partial(process_of, tmp_path), range(4)))) == 2
 
 
 def test_a_killed_worker_is_replaced_and_its_tasks_are_done_again(name, tmp_path, request):
@@ -159,7 +159,7 @@ def test_processes_share_large_rows():
 
 def test_processes_are_gone_when_work_is_broken_off(tmp_path):
     with open_executor("processes:2") as there:
-        workers = set(there.map(process_of, range(4)))
+        workers = set(there.map(partial(process_of, tmp_path), range(4)))
         with pytest.raises(KeyboardInterrupt):
             _map_until_interrupted(there, tmp_path)
     assert not workers & set(children(os.getpid()))

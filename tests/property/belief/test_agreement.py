@@ -42,9 +42,3 @@ def test_many_labellers_leave_the_doubt_that_they_have(order: int) -> None:
     red, green = (MassFunction(2, ((mask, 1.0),)) for mask in (1, 2))
     found = agreement.combine(([(red, 1.0)] * 401 + [(green, 0.99)] * 400)[::order])
     assert found.mass.contour() == pytest.approx([100 / 101, 1 / 101], abs=1e-9)
-
-
-def test_betting_on_the_same_class() -> None:
-    a = np.array([[1.0, 0, 0], [1, 0, 0], [1, 1, 0]])
-    b = np.array([[1.0, 0, 0], [0, 1, 0], [1, 0, 0]])
-    assert agreement.same_class(a, b).tolist() == [1.0, 0.0, 0.5]

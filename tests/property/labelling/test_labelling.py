@@ -2,10 +2,13 @@
 
 The walk drives the pure functions with a log and queries in memory. The model knows nothing of events, lifecycles and
 functions: only who said what, by which lease and when. What is known of an instance follows from `support.ledger`.
+
+A gold question is to the model an ordinary query, about an instance of its own that is unknown and that nothing else is
+said of: its number is minus that of the query. So all that labellers see of it is what they see of others.
 """
 
 import random
-from collections import Counter
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,6 +21,7 @@ from quercus.labelling import answers, statements
 from quercus.labelling.answers import Amendment, Effects, LabelledInstance, Words
 from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
+from quercus.labelling.gold import GoldScore, Mark, as_asked, flagged, gold_scores, mark_events
 from quercus.labelling.history import known_contour
 from quercus.labelling.leasing import Idle, Usage, remaining_budget, why_late_answer_is_beyond
 from quercus.labelling.lifecycle import (
@@ -71,7 +75,7 @@ class Slow:
     def replay(self, now: float) -> tuple[dict[int, dict], dict[int, Ledger], int]:
         """The queries, the ledgers of the instances, and how many answers were given."""
         queries: dict[int, dict] = {}
-        ledgers = {instance: Ledger() for instance in PUSHED}
+        ledgers = defaultdict(Ledger, {instance: Ledger() for instance in PUSHED})
         given = 0
 
         def returned(query: dict) -> None:
@@ -85,7 +89,7 @@ class Slow:
                 if query["state"] is LEASED and query["ends"] <= at:
                     returned(query)
             query = queries.get(number, {})
-            ledger = ledgers.get(query.get("instance", 0), Ledger())
+            ledger = ledgers[query.get("instance", 0)]
             voices = ledger.query(number) if query else None
             if what == "open":
                 queries[number] = {
@@ -149,11 +153,17 @@ class Walk:
         self.counts = Counter[str]()
         self.slow = Slow()
         self.did = Counter[str]()
+        self.rows: dict[int, int] = {}  # of the instance of a gold question the one that it is about
+        self.marks: dict[int, frozenset[int]] = {}
+        self.overrulers: set[tuple[int, str]] = set()  # who put an answer into the place of another's
 
     # The walk's own bookkeeping: the part of a store
 
     def of(self, instance: int) -> LabelledInstance:
-        said = [event for event in self.log if event.instance == instance]
+        row = self.rows.get(instance, instance)
+        said = [event for event in self.log if event.instance == row]
+        if instance in self.rows:
+            said = as_asked(said, -instance, SIZE)
         return LabelledInstance(said, SIZE, self.policy, None, len(self.log), self.now, self.now)
 
     def held(self, lease: Lease) -> HeldQuery:
@@ -168,6 +178,8 @@ class Walk:
         assert [event.sequence for event in effects.events] == [
             len(self.log) + place for place in range(1, len(effects.events) + 1)
         ]
+        if self.instances[number] in self.rows:
+            effects = flagged(effects)
         self.log += effects.events
         self.lives[number] = effects.life
         self.counts.update(answered=effects.answered, refused=effects.refused, conflicts=effects.conflicts)
@@ -197,7 +209,7 @@ class Walk:
         live = {}
         for number, life in self.lives.items():
             life = self.lives[number] = after_expiry(life, self.now)  # noqa: PLW2901
-            if life.state not in (OPEN, LEASED):
+            if life.state not in (OPEN, LEASED) or self.instances[number] in self.rows:
                 continue
             live[self.instances[number]] = number
             if self.instances[number] in wanted:
@@ -208,7 +220,7 @@ class Walk:
                 self.note("unwanted", number)
         _, ledgers, _ = self.slow.replay(self.now)
         for instance in sorted(wanted - live.keys()):
-            if not ledgers[instance].is_settled:
+            if not ledgers[instance].is_settled and instance not in self.marks:
                 number = len(self.lives) + 1
                 self.lives[number], self.instances[number] = QueryLifecycle(), instance
                 self.note("open", number, instance)
@@ -310,6 +322,7 @@ class Walk:
         change = Amendment(who, None if names is None else data(names), reliability)
         life = after_expiry(self.lives[number], self.now)
         is_own = who in mine.answers or who in mine.ever or mine.refused == who
+        self.overrulers |= {(number, who)} if who not in mine.answers and who not in mine.ever else set()
         try:
             _, effects = answers.amend(number, life, change, self.of(query["instance"]))
         except Refused:
@@ -356,6 +369,45 @@ class Walk:
             if self.instances[number] == instance and after_expiry(life, self.now).state in (OPEN, LEASED):
                 self.lives[number] = apply_event(life, NoLongerWanted(), self.now)
                 self.note("unwanted", number)
+
+    def mark(self) -> None:
+        instance, names = self.chance.choice(list(PUSHED)), self.chance.choice([None, *SETS[:5]])
+        given = Mark("abcdefghi"[instance - 1], None if names is None else data(names))
+        try:
+            events = mark_events(given, "lead", self.of(instance))
+        except Refused:
+            assert names is None
+            assert instance not in self.marks
+            return
+        assert bool(events) == (self.marks.get(instance) != names)
+        self.log += events
+        self.counts.update(conflicts=sum(event.conflict for event in events))
+        self.marks.pop(instance, None)
+        if names is not None:
+            self.marks[instance] = names
+        self.did["mark"] += 1
+        for (
+            number,
+            life,
+        ) in self.lives.items():  # a gold question does not ask any more, another not about this one
+            is_gold = self.rows.get(self.instances[number]) == instance
+            gone = is_gold if names is None else self.instances[number] == instance
+            if events and gone and after_expiry(life, self.now).state in (OPEN, LEASED):
+                self.lives[number] = apply_event(life, NoLongerWanted(), self.now)
+                self.note("unwanted", number)
+
+    def ask_gold(self) -> None:
+        asked = {
+            self.rows.get(self.instances[number], self.instances[number])
+            for number, life in self.lives.items()
+            if after_expiry(life, self.now).state in (OPEN, LEASED)
+        }
+        if free := sorted(self.marks.keys() - asked):
+            number = len(self.lives) + 1
+            self.lives[number], self.instances[number] = QueryLifecycle(), -number
+            self.rows[-number] = self.chance.choice(free)
+            self.note("open", number, -number)
+            self.did["gold"] += 1
 
     def back(self) -> None:
         if (lease := self.pick()) is None:
@@ -414,7 +466,40 @@ class Walk:
             assert (life.state is LEASED) == bool(query["holder"]), number
         for instance, pushed in PUSHED.items():
             known = known_contour(self.of(instance).said, SIZE)
+            told = ledgers[instance].contour(pushed)
+            if instance in self.marks:
+                told = [float(k in self.marks[instance]) for k in range(SIZE)]
+                told = (
+                    [a * b for a, b in zip(told, pushed, strict=True)]
+                    if any(map(min, told, pushed))
+                    else told
+                )
+            np.testing.assert_allclose(known, told, atol=1e-9)
+        for instance, row in self.rows.items():  # what a labeller sees of a gold question
+            pushed = PUSHED[row] if sum(PUSHED[row]) > 1 else (1.0,) * SIZE
+            known = known_contour(self.of(instance).said, SIZE)
             np.testing.assert_allclose(known, ledgers[instance].contour(pushed), atol=1e-9)
+        self.check_scores(ledgers)
+
+    def check_scores(self, ledgers: dict[int, Ledger]) -> None:
+        newest: dict[tuple[str, int], LabellerVoice] = {}
+        for instance, row in self.rows.items():
+            query = ledgers[instance].query(-instance)
+            if row not in self.marks or query.overruled is not None:
+                continue
+            for who, voice in query.answers.items():
+                before = newest.get((who, row))
+                is_own = (-instance, who) not in self.overrulers
+                if is_own and (before is None or voice.at > before.at):
+                    newest[who, row] = voice
+        scores: dict[str, GoldScore] = {}
+        for (who, row), voice in newest.items():
+            if len(voice.names) == SIZE:
+                continue
+            right = voice.names <= self.marks[row]
+            before = scores.get(who, GoldScore())
+            scores[who] = GoldScore(before.answered + 1, before.right + right)
+        assert gold_scores([self.of(row).said for row in PUSHED], SIZE) == scores
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -428,10 +513,11 @@ def test_labelling_is_what_the_slow_model_says(seed: int) -> None:
         + [walk.back, walk.extend]
     )
     steps += [walk.state, walk.change, walk.change, lambda: walk.answer(refuses=True)]
+    steps += [walk.mark, walk.ask_gold, walk.ask_gold]
     for _ in range(STEPS):
         if walk.chance.random() < 0.15:
             walk.now += walk.chance.choice((5.0, 25.0))
         walk.chance.choice(steps)()
         walk.check()
-    walk_kinds = {"open", "lease", "answer", "refused"}
+    walk_kinds = {"open", "lease", "answer", "refused", "mark", "gold"}
     assert walk_kinds <= walk.did.keys()

@@ -1,6 +1,6 @@
 """Prediction sets of stated coverage: beside a slow computation, and their promise for rows that are alike."""
 
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 import pytest
@@ -122,3 +122,57 @@ def test_asked_rows_weigh_like_all_rows() -> None:
 @pytest.mark.parametrize("coverage", [5e-324, 1e-12, 0.5, 1 - 2**-53])
 def test_without_scored_rows_every_set_has_all_classes(coverage: float) -> None:
     assert UNKNOWN.sets(np.array([[0.9, 0.1]]), coverage).tolist() == [[True, True]]
+
+
+def slow_recent_threshold(scores: list[float], coverage: float) -> float:
+    """Gibbs and Candès: a block that was missed too often lowers the share that may be missed."""
+
+    def quantile(some: list[float], share: float) -> float:
+        k = next(k for k in range(1, len(some) + 3) if k >= (len(some) + 1) * share - TINY)
+        return sorted(some)[k - 1] if k <= len(some) else float("inf")
+
+    blocks = [scores[start : start + 50] for start in range(0, len(scores), 50)]
+    missed = 1 - coverage
+    for number in range(4, len(blocks)):
+        threshold = quantile([*chain(*blocks[max(0, number - 14) : number])], 1 - missed)
+        wrong = sum(score > threshold + TINY for score in blocks[number]) / len(blocks[number])
+        missed = min(max(missed + 0.1 * ((1 - coverage) - wrong), 0.0005), 0.9995)
+    return quantile([*chain(*blocks[-14:])], 1 - missed)
+
+
+@settings(deadline=None)
+@given(
+    seed=st.integers(0, 10**6), n=st.integers(1, 990), coverage=st.sampled_from([0.05, 0.5, 0.8, 0.9, 0.95])
+)
+def test_recent_rows_slowly(seed: int, n: int, coverage: float) -> None:
+    rng = np.random.default_rng(seed)
+    theta = rng.dirichlet(np.ones(3), n).round(2)
+    labels = np.eye(3)[rng.integers(3, size=n)]
+    found = Calibration.of_recent(theta, labels)
+    own = (1.0 - theta)[labels > 0].tolist()
+    assert found.threshold(coverage) == pytest.approx(slow_recent_threshold(own, coverage), abs=1e-12)
+
+
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+@pytest.mark.parametrize("doubtful", [False, True])
+def test_a_stream_that_gets_easier_is_covered_as_stated(coverage: float, doubtful: bool) -> None:
+    """The probability of the true class grows, row after row: the last 950 scores together would cover far more."""
+    rng, rows = np.random.default_rng(1), 3_000
+    sharpness = np.linspace(0.5, 4.0, rows)
+    logits = rng.normal(size=(rows, 4)) * sharpness[:, np.newaxis]
+    theta = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    truth = (rng.random(rows)[:, np.newaxis] > theta.cumsum(axis=1)).sum(axis=1).clip(max=3)
+    said = np.eye(4)[truth]
+    if doubtful:
+        some = rng.random(rows) < 0.4
+        said[some, ((truth + rng.integers(1, 4, rows)) % 4)[some]] = 1.0
+    covered, before = [], []
+    for start in range(1_000, rows, 50):
+        past, now = slice(start - 950, start), slice(start, start + 50)
+        for found, scored in (
+            (covered, Calibration.of_recent(theta[past], said[past])),
+            (before, Calibration.of(theta[past], said[past], Basis.LABELLED)),
+        ):
+            found.append((1.0 - theta[now])[np.arange(50), truth[now]] <= scored.threshold(coverage))
+    assert np.mean(covered) == pytest.approx(coverage, abs=0.02)
+    assert np.mean(before) > np.mean(covered)

@@ -1,5 +1,6 @@
 """The forest of many memories over rows with uncertain values (theory §14.4): draws by hand, batch equals increment."""
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -123,6 +124,24 @@ def test_numbers_are_drawn_by_hand_too():
     completed = by_hand(values, parts, 2)
     assert set(zip(rows.tolist(), attributes.tolist(), strict=True)) == set(parts)
     assert np.array_equal(forest.evidence.book.codes(completed)[rows, attributes], codes)
+
+
+def test_many_cells_are_coded_in_little_memory():
+    """A cell is a row of all attributes while it is coded: 5,000 of them would be 20 MB."""
+    cells, attributes = 5_000, 500
+    forest = MemoryForest(np.ones(attributes, bool), 2, trees=1, seed=0, level=0.75)
+    values = np.zeros((cells // 10, attributes))
+    parts = {(row, k): ((0.0, 0.0), (1.0, 1.0)) for row in range(len(values)) for k in range(10)}
+    for cell in parts:
+        values[cell] = np.nan
+    forest.observe(values, np.ones((len(values), 2)), parts)
+    completions, book = forest.evidence.completions, forest.evidence.book
+    tracemalloc.start()
+    rows, _, codes = completions.codes_of_member(0, book, len(values))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(rows) == len(codes) == cells
+    assert peak < 12_000_000
 
 
 def test_draws_follow_the_known_values():

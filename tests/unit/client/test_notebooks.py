@@ -1,5 +1,6 @@
 """Results in a notebook are small tables whose names and values are text, whoever wrote them."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 from typing import Any
@@ -104,6 +105,17 @@ def test_predictions_have_theirs() -> None:
     numbers = ["0.75", "0.75", "0.38", "0.95"]
     assert shown(predictions()).rows[1:] == [[str(row), "a", *numbers, "a|b"] for row in range(2)]
     assert shown(predictions()[0]).rows[1:] == [["a", *numbers], ["b", "0.25", "0.25", "0.12", "0.45"]]
+
+
+def test_predictions_have_their_kinds_of_doubt() -> None:
+    told = replace(predictions(), overlap=np.array([0.5, 0.0]), ignorance=np.array([0.31, 0.81]))
+    assert [row[-2:] for row in shown(told).rows] == [
+        ["overlap", "ignorance"],
+        ["0.50", "0.31"],
+        ["0.00", "0.81"],
+    ]
+    (caption,) = shown(told[0]).captions
+    assert caption.endswith("; doubt in bits: overlap 0.50, ignorance 0.31")
 
 
 def test_a_query_shows_its_row_and_not_the_secret_of_its_lease() -> None:

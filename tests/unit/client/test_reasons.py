@@ -83,10 +83,31 @@ def test_what_the_strategy_says_follows_what_was_found() -> None:
 def test_a_class_that_is_clear_is_not_doubted() -> None:
     """A row may be asked about for the rows that it stands for, or because no other row is left."""
     clear = (guess((0.997, 0.002, 0.001)),)
-    assert said("margin", facts=clear, sentence=WAITS) == f"The model guesses Barolo (over 99 %). {WAITS}"
+    assert said("margin", facts=clear, sentence=WAITS) == (
+        f"The model guesses Barolo (over 99 %); your answer checks that. {WAITS}"
+    )
     certain = (guess((1.0, 0.0, 0.0)),)
-    assert said("margin", facts=certain) == "The model guesses Barolo (100 %). Your answer checks that."
+    assert said("margin", facts=certain) == "The model guesses Barolo (100 %); your answer checks that."
     assert "cannot tell the classes apart" in said("margin", facts=(guess((1 / 3,) * 3),))
+
+
+def test_what_is_not_offered_as_a_guess_is_not_called_one() -> None:
+    """The reason and the mark on the page follow one rule."""
+    even = (guess((0.48, 0.45, 0.07)),)
+    assert said("margin", facts=even, sentence=WAITS) == (
+        f"The model wavers between Barolo (48 %) and Grignolino (45 %). {WAITS}"
+    )
+    three = (guess((0.36, 0.33, 0.31)),)
+    assert "wavers between Barolo (36 %), Grignolino (33 %) and Barbera (31 %)." in said(
+        "margin", facts=three
+    )
+    ahead = (guess((0.49, 0.21, 0.3)),)
+    assert "wavers between Barolo (49 %) and Barbera (30 %)." in said("margin", facts=ahead)
+    alone = query("margin", facts=(Fact("estimate", Shares((0.4, 0.16, 0.15, 0.15, 0.14), "The model")),))
+    alone = replace(alone, classes=("a", "b", "c", "d", "e"), contour=(1.0,) * 5)
+    assert why_text(alone) == "The model leans towards a (40 %), then b (16 %) and c (15 %)."
+    one_waits = query("margin", facts=(Fact("similar rows", 1),), sentence="1 similar row waits; it helps.")
+    assert facts_text(one_waits) == ""
 
 
 def test_a_guess_is_among_the_classes_that_labels_leave() -> None:

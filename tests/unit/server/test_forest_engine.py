@@ -194,8 +194,8 @@ def test_a_reason_names_the_contested_node_or_the_leaf_and_what_members_think() 
         assert facts["estimate"].shares.who == "The model"
         assert sum(facts["estimate"].shares.theta) == pytest.approx(1.0)
         assert 0.0 <= facts["disagreement"].number <= 1.0
-        assert 1 <= facts[SIMILAR_ROWS].count <= ROWS
-        assert reason.sentence == similar_rows(facts[SIMILAR_ROWS].count)[0]
+        assert 0 <= facts[SIMILAR_ROWS].count < ROWS
+        assert reason.sentence == similar_rows(facts[SIMILAR_ROWS].count + 1)[0]
         found.append(facts["disagreement"].number)
     assert len(found) == 20
     assert any(disagreement > 0.05 for disagreement in found)

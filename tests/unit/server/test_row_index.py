@@ -109,7 +109,7 @@ def test_a_text_is_searched_once_in_each_row(
 
 
 def test_a_row_with_labels_takes_no_more_memory_than_one_without(store: Store) -> None:
-    """Where few people label: the sets of them are numbered."""
+    """Sets of labellers are numbered where few people label."""
     schema = ModelSchema.read(store, "m")
     index = RowIndex(store, schema)
     index.find(selection("labelled"), schema, None, None, 1)

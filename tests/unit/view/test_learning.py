@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from quercus.client.results import AccuracyBlock, RecentAccuracy
+from quercus.specification.shares import CONFIDENCE
 from quercus.view.learning import (
-    CONFIDENCE,
     CurvePoint,
     answers_needed,
     curve_points,

@@ -1,0 +1,3 @@
+module quercus-examples
+
+go 1.19

@@ -1,0 +1,54 @@
+"""Two kinds of doubt about a class: overlap, which further labels leave, and ignorance, which they settle.
+
+The doubt of a prediction is the entropy of its probabilities. Overlap is the part that would stay if the classes of
+the labelled rows were all there is to know (theory §10.9).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quercus.belief.arrays import Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Doubt:
+    """The doubt of predictions.
+
+    Parameters
+    ----------
+    overlap
+        (n,) bits that further labels will hardly settle: rows of several classes are alike.
+    ignorance
+        (n,) bits that further labels will settle: too little is known of rows like this one.
+    """
+
+    overlap: Floats
+    ignorance: Floats
+
+    @classmethod
+    def of(cls, theta: Floats, overlap: Floats) -> "Doubt":
+        """Return the doubt of predictions: the entropy of the probabilities, and as much of it as is overlap.
+
+        Parameters
+        ----------
+        theta
+            (n, l) probabilities.
+        overlap
+            (n,) bits, of which what exceeds the entropy does not count.
+
+        Examples
+        --------
+        >>> doubt = Doubt.of(np.array([[0.5, 0.5], [1.0, 0.0], [0.5, 0.5]]), np.array([0.25, 0.1, 1.5]))
+        >>> doubt.overlap.tolist(), doubt.ignorance.tolist()
+        ([0.25, 0.0, 1.0], [0.75, 0.0, 0.0])
+        """
+        entropy = entropies(theta)
+        mine = np.minimum(overlap, entropy)
+        return cls(mine, entropy - mine)
+
+
+def entropies(theta: Floats) -> Floats:
+    """Return the Shannon entropy of each row (n, l) in bits, (n,)."""
+    some = np.where(theta > 0.0, theta, 1.0)
+    return np.asarray(0.0 - (some * np.log2(some)).sum(axis=1))

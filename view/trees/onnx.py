@@ -1,0 +1,229 @@
+"""A tree as a model of ONNX, which other runtimes evaluate; it predicts what the service predicts, to the last bit.
+
+Trees of ONNX say in which node a row ends; what that node predicts is looked up in tables of doubles, so nothing is
+rounded. A row whose value is missing where the tree has no branch for that goes down several branches in Quercus. Trees
+of ONNX cannot do so: its numbers are NaN, and its class is empty.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from quercus.belief.errors import InvalidInput
+from quercus.client.results import AttributeBranches, Tree
+from quercus.client.tree_nodes import TreeNode
+from quercus.specification.attributes import MISSING_NAME, other_names, threshold_branch
+
+UNSEEN: Final = -1.0
+"""Code of a name that the tree has never seen: its row stays at the node that tests it."""
+NO_BRANCH: Final = -2.0
+"""Code of a missing name, of an attribute without a branch for it."""
+_PREDICTIONS: Final = ("probabilities", "belief", "plausibility")
+_BELOW, _ABOVE, _NO_NUMBER = 0, 1, 2
+
+
+def to_onnx(tree: Tree) -> bytes:
+    """Return a tree as a model of ONNX.
+
+    Its inputs are the attributes that the tree tests, by name, each (n, 1): doubles, NaN where missing, or strings,
+    empty where missing, spelled as the tree spells them. Its outputs are ``label`` (n,) and ``probabilities``,
+    ``belief`` and ``plausibility`` (n, l), in the order of the classes, which the metadata have.
+
+    Parameters
+    ----------
+    tree
+        A tree of splits by value or threshold, with no others beside it.
+
+    Raises
+    ------
+    InvalidInput
+        When the model has several trees, or its tree sends rows by the densities of classes.
+    ModuleNotFoundError
+        When the package onnx is not installed.
+    """
+    if len(tree.members) > 1:
+        raise InvalidInput(
+            "tree", f"is one of {len(tree.members)}, whose predictions {tree.learner} combines as ONNX cannot"
+        )
+    if tree.learner == "belief-entropy":
+        raise InvalidInput("tree", "sends rows by the densities of classes, which trees of ONNX cannot")
+    from onnx import TensorProto, checker, helper, numpy_helper  # noqa: PLC0415 - an optional package
+
+    tested = {node.attribute for node in tree.nodes}
+    used = [each for each in tree.attributes if each.attribute in tested] or list(tree.attributes[:1])
+    names = [f"number {k}" for k in range(len(used))]
+    steps = [
+        helper.make_node("Identity", [each.attribute], [name])
+        if each.numeric
+        else helper.make_node(
+            "LabelEncoder", [each.attribute], [name], domain="ai.onnx.ml", **_codes(each, helper)
+        )
+        for each, name in zip(used, names, strict=True)
+    ]
+    steps += [
+        helper.make_node("Concat", names, ["row"], axis=1),
+        helper.make_node(
+            "TreeEnsembleRegressor", ["row"], ["end"], domain="ai.onnx.ml", **_ends(tree, used, helper)
+        ),
+        helper.make_node("Cast", ["end"], ["ends"], to=TensorProto.INT64),
+        helper.make_node("Squeeze", ["ends", "last"], ["node"]),
+        helper.make_node("Gather", ["labels", "node"], ["label"]),
+        *(helper.make_node("Gather", [f"{name} of nodes", "node"], [name]) for name in _PREDICTIONS),
+    ]
+    tables = [
+        numpy_helper.from_array(np.array([1], np.int64), "last"),
+        helper.make_tensor("labels", TensorProto.STRING, [len(tree.nodes) + 1], [*_labels(tree), b""]),
+        *(
+            numpy_helper.from_array(
+                np.array([*(getattr(node, field) for node in tree.nodes), [math.nan] * len(tree.classes)]),
+                f"{name} of nodes",
+            )
+            for name, field in zip(_PREDICTIONS, ("theta", "belief", "plausibility"), strict=True)
+        ),
+    ]
+    inputs = [
+        helper.make_tensor_value_info(
+            each.attribute, TensorProto.DOUBLE if each.numeric else TensorProto.STRING, ["n", 1]
+        )
+        for each in used
+    ]
+    outputs = [helper.make_tensor_value_info("label", TensorProto.STRING, ["n"])]
+    outputs += [
+        helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n", len(tree.classes)])
+        for name in _PREDICTIONS
+    ]
+    model = helper.make_model(
+        helper.make_graph(steps, "tree", inputs, outputs, tables),
+        opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 4)],
+        ir_version=9,
+        producer_name="quercus",
+    )
+    said = {"model": tree.model, "version": tree.version, "as_of": tree.as_of, "learner": tree.learner}
+    helper.set_model_props(
+        model, {"classes": json.dumps(tree.classes), **{key: str(v) for key, v in said.items()}}
+    )
+    checker.check_model(model)
+    return bytes(model.SerializeToString())
+
+
+def _labels(tree: Tree) -> Iterator[bytes]:
+    return (node.class_name.encode() for node in tree.nodes)
+
+
+def _codes(attribute: AttributeBranches, helper: Any) -> dict[str, Any]:
+    """Return the codes of the names of an attribute, as attributes of a LabelEncoder."""
+    names = list(attribute.branches)
+    missing = float(names.index(MISSING_NAME)) if MISSING_NAME in names else NO_BRANCH
+    has_bucket = len(names) > 1 and names[-1] == other_names(set(names[:-1]))
+    codes = {name: float(code) for code, name in enumerate(names)} | {MISSING_NAME: missing, "": missing}
+    others = len(names) - 1.0 if has_bucket else UNSEEN
+    string, double = 8, 11  # types of ONNX
+    return {
+        "keys_tensor": helper.make_tensor("keys", string, [len(codes)], [name.encode() for name in codes]),
+        "values_tensor": helper.make_tensor("values", double, [len(codes)], list(codes.values())),
+        "default_tensor": helper.make_tensor("default", double, [1], [others]),
+    }
+
+
+class _Ends:
+    """The nodes of a tree of ONNX, of which the first is the last one that was added."""
+
+    def __init__(self) -> None:
+        self.nodes: list[
+            tuple[str, int, float, int, int]
+        ] = []  # mode, attribute, value, where true, where not
+
+    def add(self, mode: str, attribute: int, value: float, true: int = 0, false: int = 0) -> int:
+        self.nodes.append((mode, attribute, value, true, false))
+        return len(self.nodes) - 1
+
+    def end(self, node: int) -> int:
+        """Add a leaf, for rows that end in a node of the tree."""
+        return self.add("LEAF", 0, float(node))
+
+
+def _ends(tree: Tree, used: list[AttributeBranches], helper: Any) -> dict[str, Any]:
+    """Return the tests of a tree, whose leaves are the numbers of nodes, as attributes of a TreeEnsembleRegressor."""
+    place = {each.attribute: k for k, each in enumerate(used)}
+    ends, entry = _Ends(), dict[int, int]()
+    for node in reversed(tree.nodes):  # children before their parents
+        if node.attribute is None:
+            entry[node.index] = ends.end(node.index)
+            continue
+        k = place[node.attribute]
+        children = {tree.nodes[child].branch: entry[child] for child in node.children}
+        entry[node.index] = _add_tests(ends, node, k, used[k], children, nowhere=len(tree.nodes))
+    rows = list(reversed(ends.nodes))
+    last = len(rows) - 1
+    leaves = [i for i, row in enumerate(rows) if row[0] == "LEAF"]
+    zeros = [0] * len(rows)
+    double = 11
+    return {
+        "n_targets": 1,
+        "nodes_treeids": zeros,
+        "nodes_nodeids": list(range(len(rows))),
+        "nodes_modes": [row[0] for row in rows],
+        "nodes_featureids": [row[1] for row in rows],
+        "nodes_values_as_tensor": helper.make_tensor("tests", double, [len(rows)], [row[2] for row in rows]),
+        "nodes_truenodeids": [0 if row[0] == "LEAF" else last - row[3] for row in rows],
+        "nodes_falsenodeids": [0 if row[0] == "LEAF" else last - row[4] for row in rows],
+        "nodes_missing_value_tracks_true": zeros,
+        "target_treeids": [0] * len(leaves),
+        "target_nodeids": leaves,
+        "target_ids": [0] * len(leaves),
+        "target_weights_as_tensor": helper.make_tensor(
+            "ends", double, [len(leaves)], [rows[i][2] for i in leaves]
+        ),
+    }
+
+
+def _add_tests(
+    ends: _Ends,
+    node: TreeNode,
+    k: int,
+    attribute: AttributeBranches,
+    children: dict[str | None, int],
+    *,
+    nowhere: int,
+) -> int:
+    """Add the tests of a node, one after another; return the first.
+
+    Parameters
+    ----------
+    k
+        Place of the attribute among the inputs.
+    children
+        First test of each child, by branch.
+    nowhere
+        Number of the end for rows whose value is missing, where no branch is for that.
+    """
+
+    def follow(branch: str) -> int:
+        return children[branch] if branch in children else ends.end(node.index)
+
+    if not attribute.numeric:
+        at = ends.end(node.index)
+        for number, name in enumerate(attribute.branches):
+            if name != MISSING_NAME and name in children:
+                at = ends.add("BRANCH_EQ", k, float(number), children[name], at)
+        missing = children[MISSING_NAME] if MISSING_NAME in children else ends.end(nowhere)
+        is_listed = MISSING_NAME in attribute.branches
+        code = float(attribute.branches.index(MISSING_NAME)) if is_listed else NO_BRANCH
+        return ends.add("BRANCH_EQ", k, code, missing, at)
+    if node.threshold is not None:
+        below, above, lost = (threshold_branch(node.threshold, side) for side in (_BELOW, _ABOVE, _NO_NUMBER))
+        at = ends.add("BRANCH_LT", k, node.threshold, follow(below), follow(above))
+    else:
+        lost = MISSING_NAME
+        at = follow(attribute.branches[len(attribute.edges)])
+        for edge, branch in zip(
+            reversed(attribute.edges), reversed(attribute.branches[: len(attribute.edges)]), strict=True
+        ):
+            at = ends.add("BRANCH_LT", k, edge, follow(branch), at)
+    missing = children[lost] if lost in children else ends.end(nowhere)
+    return ends.add("BRANCH_LEQ", k, math.inf, at, missing)
