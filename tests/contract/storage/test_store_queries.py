@@ -14,6 +14,7 @@ from quercus.storage import (
     NotFound,
     QueryState,
     Snapshot,
+    growth_mark,
 )
 
 
@@ -76,9 +77,12 @@ def test_all_leased_to_others(store, helper):
 def test_a_labeller_reads_the_own_writes(asking, helper):
     one, two = take(asking, limit=2)
     words.answer(asking, "m", one.number, one.token, words.A, 1.0)
-    assert asking.lease("m", "ann", 1, 60).idle is Idle.GROWING
+    growing = asking.lease("m", "ann", 1, 60)
+    assert growing.idle is Idle.GROWING
+    assert growing.awaits_growth == growth_mark(asking.get_model("m"))
     assert asking.lease("m", "bob", 1, 60, min_sequence=6).idle is Idle.GROWING
     helper.publish(2, 5, 1, as_of=6)
+    assert growing.awaits_growth != growth_mark(asking.get_model("m"))
     third = asking.lease("m", "ann", 1, 60, min_sequence=6).queries[0]
     assert third.instance == 5
     words.refuse(asking, "m", two.number, two.token)
