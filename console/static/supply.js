@@ -63,7 +63,8 @@ export async function refreshUnseen() {
   refreshing = true;
   try {
     const { newer } = await post(`${base}/grown`, { wait_s: 5 }, formToken);
-    if (newer && state.upcoming.length > 0) await exchange(state.upcoming.splice(0, 2));
+    // not beside a request for more, which may bring what the exchange leases: one row twice
+    if (newer && !fetching && state.upcoming.length > 0) await exchange(state.upcoming.splice(0, 2));
   } catch (error) {
     if (!(error instanceof Failure)) throw error; // a query that is less apt is a query too
   } finally {
@@ -81,7 +82,7 @@ async function exchange(unseen) {
   exchanging = true;
   const reply = await post(`${base}/exchange`, { page, unseen: unseen.map((each) => each.dataset.name) }, formToken);
   showProgress(reply.progress);
-  const [next, ...last] = reply.queries.map(({ html }) => read(html));
+  const [next, ...last] = reply.queries.map(({ html }) => read(html)).filter((each) => !have().includes(each.dataset.name));
   if (next) state.upcoming = [next, ...state.upcoming, ...last];
 }
 

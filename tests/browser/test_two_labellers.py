@@ -89,9 +89,7 @@ def test_two_hundred_rows_are_labelled_twice_decided_and_exported(
     """No answer is lost, doubled or changed, and each dispute ends with what was decided."""
     page = visit(f"/m/{shared}/label")
     ours: dict[str, dict[str, str]] = {"ann": {}, "bob": {}}
-    with ThreadPoolExecutor(
-        1
-    ) as pool:  # neither waits for the other: what is open for one may wait for the other's answer
+    with ThreadPoolExecutor(1) as pool:  # what is open for one may wait for the other's answer
         at_terminal = pool.submit(label_all, terminal, ours["bob"])
         last = ""
         while len(ours["ann"]) < ROWS:
