@@ -157,22 +157,30 @@ def test_alerts_fire_when_they_should(generator: ModuleType, tmp_path: Path) -> 
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+FIRING_MINUTES = 2400
+"""Longer than the age at which a backup is stale, a day and a half."""
+
 FIRING = (
-    ("QuercusDown", {'up{job="quercus",instance="s"}': "1 1 0x20"}, {"job": "quercus", "instance": "s"}),
-    ("QuercusStoreNotWritable", {'quercus_store_writable{instance="s"}': "1 0x20"}, {"instance": "s"}),
-    ("QuercusGrowerDown", {'quercus_grower_up{instance="s"}': "0x20"}, {"instance": "s"}),
+    ("QuercusDown", {'up{job="quercus",instance="s"}': "1 1 0x2500"}, {"job": "quercus", "instance": "s"}),
+    ("QuercusStoreNotWritable", {'quercus_store_writable{instance="s"}': "1 0x2500"}, {"instance": "s"}),
+    ("QuercusGrowerDown", {'quercus_grower_up{instance="s"}': "0x2500"}, {"instance": "s"}),
     (
         "QuercusTreeLags",
-        {'quercus_model_lag_seconds{instance="s",model="m"}': "400x20"},
+        {'quercus_model_lag_seconds{instance="s",model="m"}': "400x2500"},
         {"model": "m", "instance": "s"},
     ),
     (
         "QuercusBudgetSpent",
-        {'quercus_model_budget{model="m"}': "9x20", 'quercus_model_queries_answered{model="m"}': "9x20"},
+        {'quercus_model_budget{model="m"}': "9x2500", 'quercus_model_queries_answered{model="m"}': "9x2500"},
         {"model": "m"},
     ),
     ("QuercusBackupStale", {'quercus_backup_timestamp_seconds{instance="s"}': "0x2500"}, {"instance": "s"}),
-    ("QuercusCertificateEnds", {"quercus_certificate_end_timestamp_seconds": "86400x90"}, {}),
+    (
+        "QuercusAccuracyFalls",
+        {'quercus_model_accuracy_fall{instance="s",model="m"}': "0.125x2500"},
+        {"model": "m", "instance": "s"},
+    ),
+    ("QuercusCertificateEnds", {"quercus_certificate_end_timestamp_seconds": "86400x2500"}, {}),
 )
 
 
@@ -183,6 +191,7 @@ def fires(alert: Any, series: dict[str, str], labels: dict[str, str]) -> dict[st
         for key, value in labels.items():
             template = template.replace(f"{{{{ $labels.{key} }}}}", value)
         template = template.replace("{{ $value | humanizeDuration }}", "6m 40s")
+        template = template.replace("{{ $value | humanizePercentage }}", "12.5%")
         return re.sub(r"{{.*?}}", "", template)
 
     return {
@@ -190,7 +199,7 @@ def fires(alert: Any, series: dict[str, str], labels: dict[str, str]) -> dict[st
         "input_series": [{"series": key, "values": values} for key, values in series.items()],
         "alert_rule_test": [
             {
-                "eval_time": "85m" if alert.lasts == "1h" else "10m",
+                "eval_time": f"{FIRING_MINUTES}m",
                 "alertname": alert.name,
                 "exp_alerts": [
                     {

@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 import quercus.cli
 from quercus.cli.main import app
-from quercus.cli.output_files import write_picture, written_whole
+from quercus.cli.output_files import write_drawn, written_whole
 from quercus.server.wire.models import complete_specification
 from quercus.storage import Store
 from quercus.v1 import model_pb2
@@ -73,7 +73,7 @@ def test_a_token_is_on_the_disk(tmp_path, store, steps):
 
 
 def test_a_picture_is_on_the_disk_and_a_pipe_is_written_as_it_stands(tmp_path, steps):
-    write_picture(tmp_path / "tree.svg", "<svg/>")
+    write_drawn(tmp_path / "tree.svg", "<svg/>")
     _assert_on_disk(steps, tmp_path / "tree.svg")
     with written_whole(Path("/dev/null")) as part:
         assert part == Path("/dev/null")
