@@ -2577,8 +2577,9 @@ class LabellerStatistics(_message.Message):
     gold_right: _builtins.int
     """Those that were answered right: the most plausible classes are all among those of the mark."""
     gold_lower: _builtins.float
-    """Wilson's interval of the share of right answers, at confidence 0.9; absent without such answers."""
+    """Lower end of Wilson's interval of the share of right answers, at confidence 0.9; absent without such answers."""
     gold_upper: _builtins.float
+    """Its upper end."""
     @_builtins.property
     def median(self) -> _duration_pb2.Duration:
         """Median time of the newest 1,000 answers; absent without answers."""
