@@ -14,7 +14,7 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.client.answers import AnswerFilter
 from quercus.client.errors import QuercusError
 from quercus.client.filters import ANY
-from quercus.client.guess import guess_of
+from quercus.client.guess import guess_of, withholds_guess
 from quercus.client.keys import COMMANDS, GRADES, KEY_RULE, UNSEEN_S, Grade, LabellingKeys, labelling_keys
 from quercus.client.places import plain_text
 from quercus.client.results import Answer, AnswerReport, Model, Query
@@ -129,6 +129,8 @@ async def query_article(request: Request, session: Session, query: Query, model:
         grades=GRADES,
         question=question_text(query.classes),
         guess=None if guess is None else (query.classes[guess[0]], percent_text(guess[1])),
+        may_guess=not withholds_guess(of),
+        hints={each.name: each.help for each in COMMANDS},
         commands=keys.commands,
         commands_json=_commands_json(keys),
         uid=of.uid,

@@ -1140,7 +1140,7 @@ class ReturnQueryRequest(_message.Message):
         HOW_UNSPECIFIED: ReturnQueryRequest._How.ValueType  # 0
         """To the next caller, which may be this labeller."""
         HOW_SKIP: ReturnQueryRequest._How.ValueType  # 1
-        """"Not for me": the query goes to other labellers, and never to this one again."""
+        """"I cannot tell": the query goes to other labellers, and never to this one again."""
         HOW_POSTPONE: ReturnQueryRequest._How.ValueType  # 2
         """"Not now": no labeller receives it before `delay` has passed."""
 
@@ -1148,7 +1148,7 @@ class ReturnQueryRequest(_message.Message):
     HOW_UNSPECIFIED: ReturnQueryRequest.How.ValueType  # 0
     """To the next caller, which may be this labeller."""
     HOW_SKIP: ReturnQueryRequest.How.ValueType  # 1
-    """"Not for me": the query goes to other labellers, and never to this one again."""
+    """"I cannot tell": the query goes to other labellers, and never to this one again."""
     HOW_POSTPONE: ReturnQueryRequest.How.ValueType  # 2
     """"Not now": no labeller receives it before `delay` has passed."""
 
