@@ -2,8 +2,8 @@
 
 A mark is an ADJUDICATION of the log that is flagged as gold: its label is what the instance has, until the mark is
 taken back. Asked about it, a labeller answers a query like any other. The rules of answers run on what that labeller
-may know of the instance (`as_asked`), so that nothing tells the question from others; the events that they return are
-flagged, and no tree learns from them.
+may know of the instance (`as_known_to`), so that nothing tells the question from others; the events that they return
+are flagged, and no tree learns from them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
@@ -82,49 +83,56 @@ def mark_events(given: Mark, author: str, of: LabelledInstance) -> Sequence[Even
     return own, joint
 
 
-def as_asked(history: Sequence[Event], number: int, size: int) -> list[Event]:
-    """Return the history of an instance as whoever is asked about it by a gold question may know it.
+def as_known_to(
+    labeller: str, history: Sequence[Event], size: int, rule: Combination, number: int = 0
+) -> list[Event]:
+    """Return the history of an instance as a labeller may know it who must not know of gold questions.
 
-    It is the row, as one whose class is not known, and the answers to this question, as if they counted.
-
-    Parameters
-    ----------
-    history : all events of the instance, oldest first.
-    number : of the query.
-    size : number of classes.
-    """
-    first = history[0]
-    if np.count_nonzero(known_contour([first], size)) == 1:
-        first = replace(first, label=encode(ClassSet((1 << size) - 1)))
-    said = [event for event in history[1:] if event.gold and event.query == number]
-    return [first, *(replace(event, gold=False) for event in said)]
-
-
-def as_known_to_labellers(history: Sequence[Event], size: int, rule: Combination) -> list[list[Event]]:
-    """Return what somebody who must not know of gold questions may read of an instance.
+    Of one that is none, and never was, it is the history. A gold question is a row whose class is not known, without
+    the mark. Whoever is or was asked about it finds there the answers to that question, as if they counted, and own
+    statements; whoever was not asked, what others said but for answers to it.
 
     Parameters
     ----------
+    labeller : "" for nobody.
     history : all events of the instance, oldest first.
     size : number of classes.
     rule : combines what labellers stated of it.
-
-    Returns
-    -------
-    list of list of Event
-        The history without marks and the answers that they brought; and, as histories of their own, those answers.
+    number : of the query by which the labeller is asked; 0: none.
     """
     if not any(event.gold for event in history):
-        return [list(history)]
-    rest = [
-        event
-        for event in history
-        if not event.gold and (event.kind is not EventKind.CORRECTION or event.query)
-    ]
-    if has_unasked(rest):
-        rest.append(joint_event(rest, size, None, rule, history[-1].sequence, history[-1].created_at))
-    numbers = dict.fromkeys(event.query for event in history if event.gold and event.query)
-    return [rest, *(as_asked(history, number, size) for number in numbers)]
+        return list(history)
+    asked = {event.query for event in history if event.gold and event.query and event.author == labeller}
+    asked |= {number} - {0}
+    first = history[0]
+    if np.count_nonzero(known_contour([first], size)) == 1:
+        first = replace(first, label=encode(ClassSet((1 << size) - 1)))
+    known = [first]
+    for event in history[1:]:
+        if event.gold:
+            is_known = event.query in asked
+        else:
+            is_joint = event.kind is EventKind.CORRECTION and not event.query
+            is_known = not is_joint and (not asked or event.author == labeller)
+        if is_known:
+            known.append(replace(event, gold=False))
+    if has_unasked(known):
+        known.append(joint_event(known, size, None, rule, history[-1].sequence, history[-1].created_at))
+    return known
+
+
+def most_alike(values: NDArray[np.float64], others: Sequence[NDArray[np.float64]]) -> int:
+    """Return which of other rows is most like a row, by its values, float64 (K,), and theirs, each (K,).
+
+    Each attribute counts as much: whether two values differ, and by how much of the range of all. Missing values are
+    like each other.
+    """
+    rows = np.stack([values, *others])
+    halves = np.where(np.isnan(rows), 0.0, rows) / 2  # a difference of halves is always a number
+    span = np.ptp(halves, axis=0)
+    apart = np.abs(halves[1:] - halves[0]) / np.where(span > 0, span, 1.0)
+    differs = (halves[1:] != halves[0]) | (np.isnan(rows[1:]) != np.isnan(rows[0]))
+    return int(np.argmin((apart + differs).sum(axis=1)))
 
 
 def flagged(effects: Effects) -> Effects:

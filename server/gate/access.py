@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from quercus.belief.errors import InvalidInput, shown
-from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, ROLES, RPCS, rpc_of
+from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER, ROLES, RPCS, rpc_of
 from quercus.server.wire.errors import PermissionDenied, ResourceExhausted, Unauthenticated
 from quercus.specification.bounds import check_model_id
 from quercus.storage import Access, TokenRecord
@@ -106,6 +106,17 @@ def is_trusted() -> bool:
     """Return whether the caller may overrule labellers unless the labelling policy lets nobody correct."""
     principal = _caller.get()
     return principal is None or bool(principal.roles & {OPERATOR, CORRECTOR})
+
+
+def only_labels() -> str | None:
+    """Return the name of a caller who at most labels; None of one who may see queries and labels of others.
+
+    Such a caller may not find out which rows are gold questions either.
+    """
+    principal = _caller.get()
+    if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
+        return None
+    return principal.name
 
 
 EVERYBODY: Final = Principal("", frozenset(ROLES), None)

@@ -12,7 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from quercus.belief.errors import InvalidInput
 from quercus.belief.frame import Frame
 from quercus.labelling.disputes import named_classes
-from quercus.labelling.gold import as_known_to_labellers
+from quercus.labelling.gold import as_known_to
 from quercus.labelling.history import (
     LabelEvent,
     LabelKind,
@@ -68,7 +68,7 @@ async def stream_answers(
     left = request.limit or float("inf")
     while True:
         page, last = await core.read(
-            _read_page, core.store, schema, wanted, look, request.include_values, only is not None
+            _read_page, core.store, schema, wanted, look, request.include_values, only
         )
         for answer in page:
             yield answer
@@ -88,23 +88,21 @@ def _read_page(
     wanted: AnswerSelection,
     look: EventSelection,
     with_values: bool,
-    to_labeller: bool,
+    only: str | None,
 ) -> tuple[list[pb.Answer], int | None]:
     """Return a page, and the event behind which the next one begins, None when it was the last.
 
-    A model that was replaced by another of its name has no more of these answers. A labeller (`to_labeller`) reads of
-    gold questions as of other queries.
+    A model that was replaced by another of its name has no more of these answers. A labeller (`only`) reads of gold
+    questions as of other queries.
     """
     events, details = store.said_details(schema.model, look)
     if details.model.key != schema.key:
         raise NotFound("model", schema.model, "any more: another has its name")
     is_extended = details.model.shapes != schema.shapes
     histories: Iterable[Sequence[Event]] = details.histories.values()
-    if to_labeller:
+    if only is not None:
         rule = details.policy.combination
-        histories = [
-            part for each in histories for part in as_known_to_labellers(each, schema.frame.size, rule)
-        ]
+        histories = [as_known_to(only, each, schema.frame.size, rule) for each in histories]
     said = {each.event.sequence: (each, history) for history in histories for each in label_events(history)}
     fresh = ModelSchema.of(details.model, details.vocabulary) if with_values or is_extended else schema
     page = [

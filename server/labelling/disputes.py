@@ -19,7 +19,7 @@ from quercus.labelling.disputes import (
     first_shared,
     named_classes,
 )
-from quercus.labelling.gold import as_known_to_labellers
+from quercus.labelling.gold import as_known_to
 from quercus.labelling.history import (
     LabelEvent,
     LabelKind,
@@ -29,8 +29,7 @@ from quercus.labelling.history import (
     stored_label,
 )
 from quercus.server.core.service_core import ServiceCore
-from quercus.server.gate.access import corrects_all, current_caller, is_trusted
-from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
+from quercus.server.gate.access import corrects_all, current_caller, is_trusted, only_labels
 from quercus.server.labelling.answering import with_schema
 from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.displays import encode_display
@@ -72,7 +71,7 @@ async def list_disputes(core: ServiceCore, request: pb.ListDisputesRequest) -> p
     classes = frozenset(_position(name, f"classes[{i}]", schema) for i, name in enumerate(request.classes))
     size, after = page_size(request.page_size), read_number_token("disputes", request.page_token)
     return await core.read(
-        _read_page, core.store, schema, after, size, classes, frozenset(request.labellers), _knows_gold()
+        _read_page, core.store, schema, after, size, classes, frozenset(request.labellers), only_labels()
     )
 
 
@@ -80,7 +79,7 @@ async def get_dispute(core: ServiceCore, request: pb.GetDisputeRequest) -> pb.Di
     """Return the labels of one instance, in dispute or not."""
     model, identifier = parse_instance(request.name)
     await _check_may_see(core, model)
-    return await core.read(_read_one, core.store, model, identifier, _knows_gold())
+    return await core.read(_read_one, core.store, model, identifier, only_labels())
 
 
 async def adjudicate(
@@ -128,7 +127,7 @@ async def agreement_of_model(core: ServiceCore, schema: ModelSchema) -> tuple[Ag
 async def _check_may_see(core: ServiceCore, model: str) -> None:
     """Refuse a labeller who may not decide: other people's answers would bias the labeller's own."""
     principal = current_caller()
-    if principal is None or _knows_gold():
+    if principal is None or only_labels() is None:
         return
     policy = await core.read(core.store.policy, model)
     if not may_adjudicate(policy, principal.name):
@@ -137,12 +136,6 @@ async def _check_may_see(core: ServiceCore, model: str) -> None:
             "decide between labellers; disputes need the role reader or corrector, or a policy that lets this labeller "
             "label, and anyone correct"
         )
-
-
-def _knows_gold() -> bool:
-    """Return whether the caller may know which rows are gold questions, as nobody may who only labels."""
-    principal = current_caller()
-    return principal is None or bool(principal.roles & {OPERATOR, READER, CORRECTOR})
 
 
 def _position(given: str, field: str, schema: ModelSchema) -> int:
@@ -160,7 +153,7 @@ def _read_page(
     size: int,
     classes: frozenset[int],
     labellers: frozenset[str],
-    knows_gold: bool,
+    only: str | None,
 ) -> pb.ListDisputesResponse:
     details, following = store.shared_details(schema.model, after, PAGE_EVENTS)
     schema.check_record(details.model)
@@ -168,8 +161,8 @@ def _read_page(
     last = after
     for found_history in details.histories.values():
         history = found_history
-        if not knows_gold:
-            history, *_ = as_known_to_labellers(history, schema.frame.size, details.policy.combination)
+        if only is not None:
+            history = as_known_to(only, history, schema.frame.size, details.policy.combination)
         standing = standing_labels(history)
         if not are_in_dispute(standing, schema.frame.size) or not _passes(
             standing, schema, classes, labellers
@@ -191,12 +184,12 @@ def _passes(
     return not classes or any(named_classes(each.event, schema.frame.size) & classes for each in standing)
 
 
-def _read_one(store: Store, model: str, identifier: str, knows_gold: bool) -> pb.Dispute:
+def _read_one(store: Store, model: str, identifier: str, only: str | None) -> pb.Dispute:
     details = store.instance_details(model, identifier)
     ((sequence, history),) = details.histories.items()
     schema = ModelSchema.of(details.model, details.vocabulary)
-    if not knows_gold:
-        history, *_ = as_known_to_labellers(history, schema.frame.size, details.policy.combination)
+    if only is not None:
+        history = as_known_to(only, history, schema.frame.size, details.policy.combination)
     found = encode_dispute(history, schema)
     found.values.CopyFrom(encode_cells(history[0], schema))
     if (display := encode_display(details.displays.get(sequence))) is not None:

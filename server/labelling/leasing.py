@@ -292,9 +292,8 @@ def _details_of(store: Store, model: str, records: Sequence[QueryRecord]) -> Que
 
 def _encode_details(records: Sequence[QueryRecord], details: QueryDetails) -> tuple[pb.Query, ...]:
     schema = ModelSchema.of(details.model, details.vocabulary)
-    wanted = details.policy.answers_per_query
     return tuple(
-        encode_query(record, details.histories[record.instance], schema, wanted) for record in records
+        encode_query(record, details.histories[record.instance], schema, details.policy) for record in records
     )
 
 

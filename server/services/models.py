@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import islice
-from typing import Any
+from typing import Any, Final
 
 from google.protobuf import empty_pb2
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.server.core.damaged_models import DamagedModels
 from quercus.server.core.service_core import OnCore
-from quercus.server.gate.access import current_caller
+from quercus.server.gate.access import current_caller, only_labels
 from quercus.server.labelling.reliability import known_model
 from quercus.server.transfer.stored_contents import UNREADABLE
 from quercus.server.wire.errors import ResourceExhausted
@@ -34,6 +34,9 @@ from quercus.specification.names import check_id
 from quercus.storage import CorruptStore, KnownModel, ModelRecord, ModelReplaced, NotFound, Store
 from quercus.v1 import model_pb2 as pb
 from quercus.v1 import model_pb2_grpc
+
+OPEN_TOLD: Final = 16
+"""Most open queries that labellers hear of who must not find out which rows are gold questions."""
 
 
 class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
@@ -61,7 +64,9 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
 
     async def GetModel(self, request: pb.GetModelRequest, context: Any) -> pb.Model:
         """Return one model."""
-        return await self._core.read(_read_model, self._core.store, parse_model(request.name))
+        return await self._core.read(
+            _read_model, self._core.store, parse_model(request.name), only_labels() is not None
+        )
 
     async def ListModels(self, request: pb.ListModelsRequest, context: Any) -> pb.ListModelsResponse:
         """Return a page of models, in order of name."""
@@ -70,7 +75,9 @@ class ModelService(OnCore, model_pb2_grpc.ModelServiceServicer):
         principal = current_caller()
         granted = None if principal is None else principal.models
         damaged = self._core.damaged
-        return await self._core.read(_list_page, self._core.store, after, size, granted, damaged)
+        return await self._core.read(
+            _list_page, self._core.store, after, size, granted, damaged, only_labels() is not None
+        )
 
     async def ListLearners(self, request: pb.ListLearnersRequest, context: Any) -> pb.ListLearnersResponse:
         """Return the learners with their parameters."""
@@ -114,12 +121,27 @@ def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: i
     return store.create_model(model, data, budget=budget, admit=check_model_count)
 
 
-def _read_model(store: Store, model: str) -> pb.Model:
-    return encode_model(store.get_model(model), store.vocabulary(model))
+def _read_model(store: Store, model: str, to_labeller: bool) -> pb.Model:
+    return _encode(store, store.get_model(model), to_labeller)
+
+
+def _encode(store: Store, record: ModelRecord, to_labeller: bool) -> pb.Model:
+    """Convert a model to the wire, for labellers without what would tell them which answers teach nothing."""
+    message = encode_model(record, store.vocabulary(record.name))
+    if to_labeller and store.policy(record.name).gold_share:
+        message.queries_open = min(message.queries_open, OPEN_TOLD)
+        for name in ("conflicts", "accuracy", "settled", "average_confidence", "drift"):
+            message.ClearField(name)
+    return message
 
 
 def _list_page(
-    store: Store, after: str, size: int, granted: frozenset[str] | None, damaged: DamagedModels
+    store: Store,
+    after: str,
+    size: int,
+    granted: frozenset[str] | None,
+    damaged: DamagedModels,
+    to_labeller: bool,
 ) -> pb.ListModelsResponse:
     if granted is None:
         records = store.list_models(after, size + 1)
@@ -132,7 +154,7 @@ def _list_page(
     for record in page:
         try:
             if not damaged.has_damage(record.name, record.key):
-                response.models.append(encode_model(record, store.vocabulary(record.name)))
+                response.models.append(_encode(store, record, to_labeller))
         except NotFound:  # deleted at this moment
             pass
         except (CorruptStore, *UNREADABLE) as error:

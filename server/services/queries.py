@@ -12,8 +12,7 @@ from quercus.labelling.crowds.labellers import Crowd
 from quercus.labelling.disputes import Agreement
 from quercus.labelling.gold import GoldScore
 from quercus.server.core.service_core import OnCore
-from quercus.server.gate.access import current_caller, labeller_of
-from quercus.server.gate.rpcs import CORRECTOR, OPERATOR, READER
+from quercus.server.gate.access import current_caller, labeller_of, only_labels
 from quercus.server.labelling import answer_pages, answering, disputes, gold, leasing, neighbours
 from quercus.server.labelling.policy_messages import (
     encode_labeller,
@@ -147,9 +146,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
                     f"states[{i}]", f"is {state}, must be a state of a query, 1 to {max(QueryState)}"
                 )
         states = [QueryState(state) for state in request.states]
-        return await self._core.read(
-            _query_page, self._core.store, model, states, after, size, _visible_labeller()
-        )
+        return await self._core.read(_query_page, self._core.store, model, states, after, size, only_labels())
 
     async def ListQueryHistory(
         self, request: pb.ListQueryHistoryRequest, context: Any
@@ -166,7 +163,7 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
 
     async def StreamAnswers(self, request: pb.StreamAnswersRequest, context: Any) -> AsyncIterator[pb.Answer]:
         """Send what labellers said, an item each."""
-        async for answer in answer_pages.stream_answers(self._core, request, _visible_labeller()):
+        async for answer in answer_pages.stream_answers(self._core, request, only_labels()):
             yield answer
 
     async def ListDisputes(self, request: pb.ListDisputesRequest, context: Any) -> pb.ListDisputesResponse:
@@ -218,21 +215,19 @@ class QueryService(OnCore, query_pb2_grpc.QueryServiceServicer):
         return encode_policy(model, policy)
 
 
-def _visible_labeller() -> str | None:
-    """Return the labeller who may see no other's queries, None for a caller who may see all."""
-    principal = current_caller()
-    if principal is None or principal.roles & {OPERATOR, READER, CORRECTOR}:
-        return None
-    return principal.name
-
-
 def _query_page(
     store: Store, model: str, states: list[QueryState], after: int, size: int, only: str | None
 ) -> pb.ListQueriesResponse:
     records = store.list_queries(model, states, after, size + 1)
     page = records[:size]
-    others = {"", only} if only is None or not store.policy(model).gold_share else {only}
-    shown = [record for record in page if only is None or record.labeller in others]
+    shown = page
+    if only is not None:
+        has_gold = store.policy(model).gold_share > 0
+        shown = [
+            record
+            for record in page
+            if record.labeller == only or not (record.labeller or has_gold or record.is_gold)
+        ]
     return pb.ListQueriesResponse(
         queries=leasing.with_instances(store, model, shown),
         next_page_token=make_page_token("queries", page[-1].number) if len(records) > size else "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from quercus.labelling.gold import as_asked
+from quercus.labelling.gold import as_known_to
 from quercus.labelling.history import known_contour, stored_cells
 from quercus.server.wire.labels import encode_contour, encode_label
 from quercus.server.wire.models import to_duration, to_timestamp
@@ -12,7 +12,7 @@ from quercus.server.wire.names import instance_name, query_name
 from quercus.server.wire.rows import encode_row
 from quercus.server.wire.schema import ModelSchema
 from quercus.specification.conditions import condition_of
-from quercus.storage import Event, EventKind, QueryRecord, QueryState
+from quercus.storage import Event, EventKind, Policy, QueryRecord, QueryState
 from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 
@@ -59,7 +59,7 @@ _ASKED = frozenset({QueryState.OPEN, QueryState.LEASED})
 
 
 def encode_query(
-    record: QueryRecord, history: Sequence[Event], schema: ModelSchema, wanted: int
+    record: QueryRecord, history: Sequence[Event], schema: ModelSchema, policy: Policy
 ) -> query_pb2.Query:
     """Convert a query to the wire, with its instance and the evidence about it.
 
@@ -70,10 +70,11 @@ def encode_query(
     record : the query.
     history : everything said about its instance.
     schema : schema of the model.
-    wanted : answers to each query.
+    policy : labelling policy of the model.
     """
     if record.is_gold:
-        history = as_asked(history, record.number, schema.frame.size)
+        size, rule = schema.frame.size, policy.combination
+        history = as_known_to(record.labeller or "", history, size, rule, record.number)
     query = query_pb2.Query(
         name=query_name(schema.model, record.number),
         state=int(record.state),  # type: ignore[arg-type]  # the store's numbers are the wire's
@@ -86,7 +87,7 @@ def encode_query(
         labeller=record.labeller,
         lease_token=record.token,
         answers=record.answers,
-        answers_wanted=max(wanted, 1),
+        answers_wanted=max(policy.answers_per_query, 1),
         place=record.position + 1 if record.state in _ASKED else None,
     )
     if record.expires_at is not None:

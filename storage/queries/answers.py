@@ -6,9 +6,9 @@ from sqlalchemy import Connection, select
 
 from quercus.labelling import answers as rules
 from quercus.labelling import checks
-from quercus.labelling.answers import Amendment, AnswerOutcome, Effects, check_declared
+from quercus.labelling.answers import Amendment, AnswerOutcome, Effects, LabelledInstance, check_declared
 from quercus.labelling.crowds.labellers import Crowd
-from quercus.labelling.gold import as_asked, flagged
+from quercus.labelling.gold import as_known_to, flagged
 from quercus.labelling.leasing import why_late_answer_is_beyond
 from quercus.labelling.lifecycle import QueryState
 from quercus.storage.clocks import Clock
@@ -29,7 +29,7 @@ def answer(desk: Desk, request: AnswerRequest) -> AnswerOutcome:
     spends_budget = desk.row.queries_answered + 1 >= desk.row.budget
     of = desk.labelled(held.instance, request.known, crowd)
     if held.is_gold:
-        of = replace(of, said=as_asked(of.said, held.number, of.size))
+        of = _as_known_to(held.given.labeller, held.number, of)
     outcome, effects = rules.answer(held, request.words, of, spends_budget=spends_budget)
     if effects is None:
         return outcome
@@ -79,7 +79,7 @@ def amend_answer(
     checks.comment(change.comment)
     of = desk.labelled(found.instance, known, desk.crowd(known))
     if found.gold:
-        of = replace(of, said=as_asked(of.said, number, of.size))
+        of = _as_known_to(change.labeller, number, of)
     outcome, effects = rules.amend(number, lifecycle_of(found), change, of)
     if effects is not None:
         effects = flagged(effects) if found.gold else effects
@@ -87,6 +87,11 @@ def amend_answer(
         desk.note_effects(number, effects)
         desk.write()
     return outcome
+
+
+def _as_known_to(labeller: str, number: int, of: LabelledInstance) -> LabelledInstance:
+    """Return of a gold question what the labeller who is asked may know."""
+    return replace(of, said=as_known_to(labeller, of.said, of.size, of.policy.combination, number))
 
 
 def _settled_early(
@@ -101,7 +106,7 @@ def _settled_early(
     for each in pending.all():
         of = replace(desk.labelled(each.instance, known, crowd), committed=committed)
         if each.gold:
-            of = replace(of, said=as_asked(of.said, each.number, of.size))
+            of = _as_known_to("", each.number, of)
         effects = rules.settle_early(each.number, each.asked, lifecycle_of(each), of)
         effects = flagged(effects) if each.gold else effects
         committed += len(effects.events)

@@ -1,13 +1,15 @@
-"""Gold questions, put in the place of queries that growth asks, so that nothing tells one from another.
+"""Gold questions, put between the queries that growth asks, so that nothing tells one from another.
 
-A gold question takes the number and the place of an open query that nobody ever held, which goes on under a new number.
-What is said of it as its reason was said of the query that growth asks last. A question that is given back stays open
-until somebody is asked again.
+A gold question comes before an open query and takes its place; those behind move on by one. Its number is that of an
+open query that nobody ever held and whose turn comes later; that one goes on under a new number. What is said of it as
+its reason was said of a query with a row like its own that is asked soon. A question that is given back comes back in
+its turn, like any query.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from random import SystemRandom
 from typing import Any, Final
 
@@ -27,8 +29,9 @@ from sqlalchemy import (
     update,
 )
 
-from quercus.labelling.event import EventKind
-from quercus.labelling.gold import as_asked
+from quercus.labelling.event import Event, EventKind
+from quercus.labelling.gold import as_known_to, most_alike
+from quercus.labelling.history import stored_values
 from quercus.labelling.lifecycle import LEASED, OPEN, HistoryNote, Step
 from quercus.specification.bounds import MAX_GOLD
 from quercus.storage.inserts import row_insert
@@ -53,42 +56,48 @@ def _standing_marks() -> Select[Any]:
     return select(log.c.instance).where(*mine, log.c.label.is_not(None), ~exists().where(is_newer))
 
 
-def _questions() -> Select[Any]:
-    """Select the gold questions that a labeller has not been asked, with the open query of each, if it has one."""
+def _unknown_to(instance: Any) -> tuple[Any, Any]:
+    """Condition on an instance: the labeller `asking` has said nothing of it, and skipped no query about it."""
     asker = bindparam("asking", type_=String)
-    said, past, live = log.alias("said"), query_history.alias("past"), query.alias("live")
-    spoke = and_(said.c.model_id == _MODEL, said.c.instance == log.c.instance, said.c.author == asker)
+    said, past = log.alias("said"), query_history.alias("past")
+    spoke = and_(said.c.model_id == _MODEL, said.c.instance == instance, said.c.author == asker)
     passed = and_(
-        past.c.model_id == _MODEL, past.c.instance == log.c.instance, past.c.labeller == asker,
+        past.c.model_id == _MODEL, past.c.instance == instance, past.c.labeller == asker,
         past.c.step == int(Step.SKIPPED),
     )  # fmt: skip
-    is_late = query.c.not_before > bindparam("now", type_=Double)
-    is_held = and_(
-        live.c.model_id == _MODEL, live.c.instance == log.c.instance,
-        or_(live.c.state == LEASED, and_(live.c.state == OPEN, live.c.gold.is_(False))),
-    )  # fmt: skip
-    mine = and_(query.c.model_id == _MODEL, query.c.instance == log.c.instance, query.c.state == OPEN)
-    wanted = _standing_marks().add_columns(query.c.number).select_from(log.outerjoin(query, mine))
-    free = [~exists().where(each) for each in (spoke, passed, is_held)]
-    by_lot = wanted.where(*free, or_(query.c.number.is_(None), query.c.not_before.is_(None), ~is_late))
-    return by_lot.order_by(func.random()).limit(bindparam("most", type_=Integer))
+    return ~exists().where(spoke), ~exists().where(passed)
+
+
+def _questions() -> Select[Any]:
+    """Select gold questions that a labeller has not been asked, and about which there is no live query, by lot."""
+    live = query.alias("live")
+    is_live = and_(live.c.model_id == _MODEL, live.c.instance == log.c.instance, live.c.state <= int(LEASED))
+    wanted = _standing_marks().where(*_unknown_to(log.c.instance), ~exists().where(is_live))
+    return wanted.order_by(func.random()).limit(bindparam("most", type_=Integer))
+
+
+def _returned() -> Select[Any]:
+    """Select the gold questions that were given back and that a labeller may be asked."""
+    ready = or_(query.c.not_before.is_(None), query.c.not_before <= bindparam("now", type_=Double))
+    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), ready)
+    return reading.select_records().where(*mine, *_unknown_to(query.c.instance))
 
 
 _MARKED: Final = Prepared(_standing_marks())
 _QUESTIONS: Final = Prepared(_questions())
-_OPEN_ONES: Final = reading.select_records().where(
-    query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(False), query.c.answers == 0
-)
-_UNHELD: Final = Prepared(
-    _OPEN_ONES.where(~history.ever_held(query.c.number, query.c.model_id))
+_RETURNED: Final = Prepared(_returned())
+_LATER: Final = Prepared(
+    reading.select_records()
+    .where(query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(False), query.c.answers == 0)
+    .where(~history.ever_held(query.c.number, query.c.model_id))
     .order_by(query.c.position, query.c.number)
     .limit(bindparam("most", type_=Integer))
 )
 """The first open queries that nobody ever held."""
-_LAST: Final = Prepared(
-    _OPEN_ONES.order_by(query.c.position.desc(), query.c.number).limit(bindparam("most", type_=Integer))
-)
-"""The queries that growth asks last."""
+_NOT_YET: Final = -1
+"""Number of a query that is still to be asked."""
+_LIKE: Final = 8
+"""Queries, of those that are asked next, whose reasons and numbers a gold question may get."""
 _REOPEN: Final = row_insert(
     query,
     (
@@ -103,57 +112,86 @@ def marked_instances(connection: Connection, model_id: int) -> list[int]:
     return [each.instance for each in _MARKED.run_for_all(connection, of=model_id)]
 
 
+def with_returned(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[AnyRow]:
+    """Return free queries with the gold questions that were given back, each in its turn."""
+    known = {"of": desk.row.id, "now": desk.now.clock, "asking": request.labeller}
+    found = _passing(desk, request, _RETURNED.run_for_all(desk.write(), **known))
+    return sorted([*free, *found], key=lambda each: (each.answers == 0, each.position, each.number))
+
+
 def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[AnyRow]:
-    """Return the queries to lease in the place of `free`: each is a gold question with the chance of the policy.
+    """Return as many queries to lease as are `free`, with gold questions between them by the chance of the policy.
 
     A labeller is asked no gold question about whose instance the labeller has said something, or which was skipped.
     """
-    places = [at for at in range(len(free)) if _CHANCE.random() < desk.policy.gold_share]
-    chosen = list(free)
-    if not places:
-        return chosen
-    connection = desk.write()
-    questions = _questions_for(connection, desk, request, len(places))
-    disguises = _LAST.run_for_all(connection, of=desk.row.id, most=len(places))
-    taken = {each.number for each in free}
-    most = len(free) + len(places)
-    unheld = {each.number: each for each in _UNHELD.run_for_all(connection, of=desk.row.id, most=most)}
-    for at, (question, like) in zip(places, zip(questions, disguises, strict=False), strict=False):
-        number = question.number
-        if number is None:
-            own = [free[at].number, *(each for each in unheld if each not in taken)]
-            number = next((each for each in own if each in unheld), None)
-            if number is None:
-                continue
-            _make_room(desk, connection, unheld.pop(number), question.instance)
-        look = {"position": free[at].position, "asked": like.asked, "reason": like.reason}
-        where = (query.c.model_id == desk.row.id, query.c.number == number)
-        connection.execute(
-            update(query).where(*where).values(gold=True, tree_version=like.tree_version, **look)
-        )
-        chosen[at] = connection.execute(reading.select_records().where(*where)).one()
-        desk.is_reopened = True
-    return chosen
-
-
-def _questions_for(connection: Connection, desk: Desk, request: LeaseRequest, count: int) -> Sequence[AnyRow]:
-    """Return up to so many gold questions for a labeller, by lot."""
+    places = [_CHANCE.random() < desk.policy.gold_share for _ in free]
+    connection, row = desk.write(), desk.row
+    mine = query.c.model_id == row.id
     only = request.filter
-    most = count if only is None else MAX_GOLD
-    known = {"of": desk.row.id, "now": desk.now.clock}
-    found = _QUESTIONS.run_for_all(connection, **known, asking=request.labeller, most=most)
-    if only is None:
-        return found
-    said = event_log.history_of(connection, desk.row, sorted({each.instance for each in found}))
-    size = len(only.classes)
-    return [each for each in found if only.accepts(as_asked(said[each.instance], 0, size))][:count]
+    most = sum(places) if only is None else MAX_GOLD
+    found = _QUESTIONS.run_for_all(connection, of=row.id, asking=request.labeller, most=most) if most else []
+    questions = deque(_passing(desk, request, found)[: sum(places)])
+    later: list[AnyRow] = []
+    if questions:
+        unheld = _LATER.run_for_all(connection, of=row.id, most=2 * len(free) + _LIKE)
+        taken = {each.number for each in free}
+        after = [each for each in unheld if each.number not in taken]
+        later = after[len(free) :] or after or list(unheld)
+    is_asked = {each.number: each.gold for each in free}
+    rest, chosen = deque(is_asked), list[int]()
+    for is_place in places:
+        if not is_place or not questions or not later or is_asked[rest[0]]:
+            chosen.append(rest.popleft())
+            continue
+        question, moved = questions.popleft(), later.pop(_CHANCE.randrange(len(later)))
+        like = _most_alike(desk, connection, question.instance, [moved, *later])
+        head = select(query.c.position).where(mine, query.c.number == rest[0])
+        place = connection.execute(head).scalar_one()
+        look = {"position": place, "asked": like.asked, "reason": like.reason}
+        behind = (mine, query.c.state == OPEN, query.c.position >= place)
+        connection.execute(update(query).where(*behind).values(position=query.c.position + 1))
+        renamed = _give_number(
+            desk, connection, moved.number, {"instance": question.instance, "gold": True, **look}
+        )
+        rest = deque(renamed if number == moved.number else number for number in rest)
+        is_asked[renamed] = False
+        chosen.append(moved.number)
+        desk.is_reopened = True
+    # a reason that stands since an older tree would tell that the answer before taught nothing
+    old = (mine, query.c.number.in_(chosen), query.c.tree_version != row.tree_version)
+    connection.execute(update(query).where(*old).values(tree_version=row.tree_version))
+    records = connection.execute(reading.select_records().where(mine, query.c.number.in_(chosen)))
+    by_number = {each.number: each for each in records}
+    return [by_number[number] for number in chosen]
 
 
-def _make_room(desk: Desk, connection: Connection, moved: AnyRow, instance: int) -> None:
-    """Give the number of an open query to a gold question; the query goes on under a new number."""
+def _passing(desk: Desk, request: LeaseRequest, questions: Sequence[AnyRow]) -> list[AnyRow]:
+    """Return the gold questions whose instances pass the filter of a request."""
+    only = request.filter
+    if only is None or not questions:
+        return list(questions)
+    said = event_log.history_of(desk.connection, desk.row, sorted({each.instance for each in questions}))
+    size, rule = len(only.classes), desk.policy.combination
+
+    def look(question: AnyRow) -> list[Event]:
+        return as_known_to("", said[question.instance], size, rule, getattr(question, "number", _NOT_YET))
+
+    return [each for each in questions if only.accepts(look(each))]
+
+
+def _most_alike(desk: Desk, connection: Connection, instance: int, others: Sequence[AnyRow]) -> AnyRow:
+    """Return the query whose row is most like that of an instance."""
+    said = event_log.history_of(connection, desk.row, sorted({instance, *(each.instance for each in others)}))
+    rows = [stored_values(said[each.instance][0]) for each in others]
+    return others[most_alike(stored_values(said[instance][0]), rows)]
+
+
+def _give_number(desk: Desk, connection: Connection, number: int, values: Mapping[str, Any]) -> int:
+    """Give the number of an open query to a gold question, and return the one under which the query goes on."""
     row = desk.row
-    where = (query.c.model_id == row.id, query.c.number == moved.number)
-    connection.execute(update(query).where(*where).values(instance=instance, gold=True))
+    where = (query.c.model_id == row.id, query.c.number == number)
+    moved = connection.execute(select(query).where(*where)).one()
+    connection.execute(update(query).where(*where).values(values))
     row.query_count += 1
     connection.execute(update(model).where(model.c.id == row.id).values(query_count=row.query_count))
     _REOPEN.run_for_each(connection, [
@@ -165,3 +203,4 @@ def _make_room(desk: Desk, connection: Connection, moved: AnyRow, instance: int)
     ])  # fmt: skip
     note = HistoryNote(row.query_count, moved.instance, Step.OPENED, OPEN)
     history.write_steps(connection, row.id, [note], desk.now)
+    return int(row.query_count)

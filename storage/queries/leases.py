@@ -89,6 +89,8 @@ def lease(desk: Desk, request: LeaseRequest, free: list[AnyRow]) -> Leased:
     if request.filter is not None:
         said = history_of(desk.write(), row, sorted({each.instance for each in free}))
         free = [each for each in free if request.filter.accepts(said[each.instance])]
+    if desk.policy.gold_share:
+        free = gold.with_returned(desk, request, free)
     free = free[: min(request.limit, room.mine)]
     if not free:
         connection = desk.write()

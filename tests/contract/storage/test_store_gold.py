@@ -7,8 +7,7 @@ from quercus.belief.errors import InvalidInput
 from quercus.labelling.answers import Amendment
 from quercus.labelling.gold import (
     GoldScore,
-    as_asked,
-    as_known_to_labellers,
+    as_known_to,
     gold_mark,
     gold_scores,
 )
@@ -117,12 +116,16 @@ def test_a_gold_question_takes_the_place_of_another_that_is_asked_later(marked, 
     (query,) = lease(marked, "ann")
     assert query.is_gold
     assert query.instance_id in {"a", "b"}
-    assert (query.number, query.position) == (1, 0)  # those of the query that growth would ask first
-    assert query.reason == b"reason 6"  # of the one that it asks last
+    assert query.position == 0  # that of the query that growth would ask first, which is next now
+    assert query.number in {3, 4}  # neither of the first nor of the next
+    assert query.reason in {b"reason 5", b"reason 6"}
     live = marked.list_queries("m", [QueryState.OPEN])
-    assert sorted(each.instance_id for each in live) == ["c", "d", "e", "f"]
+    assert [(each.instance_id, each.position) for each in sorted(live, key=lambda each: each.position)] == [
+        ("c", 1), ("d", 2), ("e", 3), ("f", 4),
+    ]  # fmt: skip
     assert marked.get_model("m").queries_open == 4
-    assert [each.number for each in live if each.instance_id == "c"] == [5]  # it goes on under a new number
+    renamed = "e" if query.number == 3 else "f"
+    assert [each.number for each in live if each.instance_id == renamed] == [5]
     assert not verify_store(store_url)
 
 
@@ -178,8 +181,10 @@ def test_several_in_one_lease_are_different_and_stand_for_different_queries(mark
     assert len(queries) == 4
     assert len({each.number for each in queries}) == len({each.instance for each in queries}) == 4
     assert sum(each.is_gold for each in queries) == 2
-    rest = lease(marked, "ann", 4)  # those that made room are open under new numbers
-    assert [(each.number, each.is_gold) for each in rest] == [(5, False), (6, False)]
+    assert [each.position for each in queries] == [0, 1, 2, 3]
+    rest = lease(marked, "ann", 4)
+    assert [each.is_gold for each in rest] == [False, False]
+    assert {each.number for each in queries + rest} == {1, 2, 3, 4, 5, 6}
     assert {each.instance for each in queries + rest} == {1, 2, 3, 4, 5, 6}
 
 
@@ -193,6 +198,48 @@ def test_a_returned_question_waits_for_the_next_labeller(marked, helper):
     assert query.number in {each.number for each in found if each.instance == query.instance}
     helper.publish(3, 4, 5, 6)  # growth does not want it, and it stays all the same
     assert marked.get_query("m", query.number).state is QueryState.LEASED
+
+
+@pytest.mark.parametrize("how", ["release", "postpone", "expiry"])
+def test_who_gives_a_question_back_gets_it_again_in_its_turn(store, helper, clock, how):
+    helper.create(budget=100)
+    helper.push(*(f"r{i}" for i in range(60)))
+    mark(store, **{f"r{i}": words.A for i in range(30)})
+    helper.publish(*range(31, 61))
+    store.set_policy("m", Policy(gold_share=0.5))
+    for who in (f"labeller{i}" for i in range(8)):
+        (query,) = lease(store, who)
+        if how == "release":
+            store.release("m", query.number, query.token)
+        elif how == "postpone":
+            store.postpone("m", query.number, query.token, 10.0)
+            clock.now += 11.0
+        else:
+            clock.now += 100.0
+        (again,) = lease(store, who)
+        if not again.is_gold or query.is_gold:  # an ordinary one may come after a new gold question
+            assert again.number == query.number
+        else:
+            assert again.position == query.position
+        words.answer(store, "m", again.number, again.token, words.A, None)
+        helper.publish(*range(31, 61))
+
+
+def test_a_question_stands_between_others_as_a_query_of_the_newest_tree(store, helper):
+    helper.create(budget=1000)
+    helper.push(*(f"r{i}" for i in range(120)))
+    mark(store, **{f"r{i}": words.A for i in range(60)})
+    helper.publish(*range(61, 121))
+    store.set_policy("m", Policy(gold_share=0.5, max_held=100))
+    helper.publish(*range(61, 121))
+    first = lease(store, "ann", 20)
+    second = lease(store, "ann", 20)
+    assert [each.position for each in first + second] == list(range(40))
+    assert {each.tree_version for each in first + second} == {2}
+    gold = [each for each in first + second if each.is_gold]
+    assert 8 <= len(gold) <= 32  # four deviations
+    said = {each.reason: each for each in second + first if not each.is_gold}
+    assert not any(each.reason in said and said[each.reason] in first for each in gold if each in first)
 
 
 def test_a_late_answer_counts(marked, helper, clock):
@@ -235,14 +282,14 @@ def test_several_answers_to_a_query_look_alike(marked, helper, store_url):
     done = words.answer(marked, "m", query.number, query.token, words.A, None)
     assert not done.settled  # "wants more", as for any query
     assert done.together is not None
-    shown = as_known_to_labellers(history(marked, query.instance), SIZE, Combination.DEMPSTER)
-    assert [each.state for each in label_events(shown[1])] == [LabelState.PENDING]
+    shown = as_known_to("ann", history(marked, query.instance), SIZE, Combination.DEMPSTER)
+    assert [each.state for each in label_events(shown)] == [LabelState.PENDING]
     for who in ("bob", "cid"):
         for each in lease(marked, who, 4):
             if each.number == query.number:
                 words.answer(marked, "m", each.number, each.token, words.C, None)
-    shown = as_known_to_labellers(history(marked, query.instance), SIZE, Combination.DEMPSTER)
-    assert {each.state for each in label_events(shown[1])} == {LabelState.COUNTS}
+    shown = as_known_to("ann", history(marked, query.instance), SIZE, Combination.DEMPSTER)
+    assert {each.state for each in label_events(shown)} == {LabelState.COUNTS}
     known = known_contour(history(marked, query.instance), SIZE)
     assert known[0 if query.instance_id == "a" else 1] == 1.0
     assert scores(marked)["ann"].answered == scores(marked)["bob"].answered == 1
@@ -261,10 +308,10 @@ def test_a_spent_budget_settles_what_has_some_answers(marked, store_url):
 
 def test_what_a_labeller_may_know_of_a_question(marked, helper):
     (query,) = lease(marked, "ann")
-    seen = as_asked(history(marked, query.instance), query.number, SIZE)
+    seen = as_known_to("ann", history(marked, query.instance), SIZE, Combination.DEMPSTER, query.number)
     assert known_contour(seen, SIZE).min() == 1.0
     words.answer(marked, "m", query.number, query.token, words.C, None)
-    seen = as_asked(history(marked, query.instance), query.number, SIZE)
+    seen = as_known_to("ann", history(marked, query.instance), SIZE, Combination.DEMPSTER, query.number)
     (mine,) = label_events(seen)
     assert (mine.kind, mine.state, mine.later) == (LabelKind.ANSWERED, LabelState.COUNTS, None)
     assert known_contour(seen, SIZE)[2] == 1.0  # as if it had counted
@@ -280,7 +327,7 @@ def test_a_row_that_came_with_its_label_is_asked_as_one_without(store, helper):
     helper.publish(2, 3)
     (query,) = lease(store, "ann")
     assert query.instance_id == "a"
-    seen = as_asked(history(store, 1), query.number, SIZE)
+    seen = as_known_to("ann", history(store, 1), SIZE, Combination.DEMPSTER, query.number)
     assert known_contour(seen, SIZE).min() == 1.0
     done = words.answer(store, "m", query.number, query.token, words.B, None)
     assert not done.conflict  # which would tell that the answer is wrong
@@ -292,13 +339,51 @@ def test_what_was_said_before_a_mark_looks_as_before(store, helper):
     store.state("m", StatementBatch("r", [Statement("a", "ann", words.B)]), words.KNOWN)
     before = history(store, 1)
     mark(store, a=words.A)
-    (shown,) = as_known_to_labellers(history(store, 1), SIZE, Combination.DEMPSTER)
+    shown = as_known_to("ann", history(store, 1), SIZE, Combination.DEMPSTER)
     assert known_contour(shown, SIZE).tolist() == known_contour(before, SIZE).tolist()
     assert [each.state for each in label_events(shown)] == [LabelState.COUNTS]
     store.set_policy("m", GOLD)
     helper.publish(2)
     (query,) = lease(store, "ann")
     assert query.instance_id == "b"  # ann has labelled a
+
+
+@pytest.mark.parametrize("is_gold", [True, False])
+@pytest.mark.parametrize("first", ["statement", "answer"])
+def test_a_statement_about_a_row_that_is_asked_tells_nothing(store, helper, store_url, is_gold, first):
+    helper.create()
+    helper.push("a", "b", "c", "d")
+    store.set_policy("m", GOLD)
+    if is_gold:
+        mark(store, a=words.A)
+    helper.publish(*((2, 3, 4) if is_gold else (1, 2, 3, 4)))
+    (query,) = lease(store, "ann")
+    assert (query.instance, query.is_gold) == (1, is_gold)
+
+    def state():
+        store.state("m", StatementBatch("r", [Statement("a", "ann", words.A)]), words.KNOWN)
+
+    def answer():
+        return words.answer(store, "m", query.number, query.token, words.B, None)
+
+    if first == "statement":
+        state()
+        done = answer()
+        assert done.conflict  # it contradicts what was stated
+    else:
+        assert not answer().conflict
+        state()
+    shown = as_known_to("ann", history(store, 1), SIZE, Combination.DEMPSTER)
+    assert [(each.kind, each.state) for each in label_events(shown)] == (
+        [(LabelKind.STATED, LabelState.COUNTS), (LabelKind.ANSWERED, LabelState.COUNTS)]
+        if first == "statement"
+        else [(LabelKind.ANSWERED, LabelState.COUNTS), (LabelKind.STATED, LabelState.COUNTS)]
+    )
+    holds = 1 if first == "statement" else 0  # the newest label of a labeller
+    assert known_contour(shown, SIZE).argmax() == holds
+    if is_gold:
+        assert known_contour(history(store, 1), SIZE).tolist() == ONLY_A
+    assert not verify_store(store_url)
 
 
 def test_marks_withdraw_queries_and_agendas_leave_marked_rows_out(store, helper):

@@ -154,16 +154,53 @@ def test_nothing_that_a_labelling_token_reads_tells_them_apart(callers: dict[str
     assert by_gold[True] == by_gold[False]
 
 
+def test_numbers_of_the_model_and_what_comes_back_tell_nothing(callers: dict[str, Client]) -> None:
+    labeller, operator = callers["labeller"], callers["operator"]
+    changes: dict[bool, set[Any]] = {True: set(), False: set()}
+    guesses: dict[bool, list[float]] = {True: [], False: []}
+    for _ in range(24):
+        lease = labeller.lease("m", "the-labeller", wait_s=20.0)
+        (query,) = lease.queries
+        held = labeller.get_model("m")
+        assert query.tree_version == held.tree_version
+        labeller.answer(query, class_of(int(query.instance[1:])))
+        told = [
+            (
+                each.queries_open,
+                each.conflicts,
+                each.accuracy,
+                each.settled,
+                each.average_confidence,
+                each.drift,
+            )
+            for each in (held, labeller.get_model("m"), next(iter(labeller.models())))
+        ]
+        changes[is_gold(query)].update(told)
+        estimate = next(fact.value for fact in query.reason.facts if fact.name == "estimate")
+        guesses[is_gold(query)].append(max(estimate.theta))
+    assert changes[True] == changes[False]
+    assert min(map(len, guesses.values())) >= 4
+    # it asked of rows of which it was least sure, and a gold question has the reason of one of the next
+    assert min(guesses[True]) < 0.9
+    assert operator.get_model("m").queries_open > 16
+
+
 def test_a_labeller_who_may_decide_sees_no_marks(callers: dict[str, Client]) -> None:
     operator, labeller = callers["operator"], callers["labeller"]
     policy = operator.labelling_policy("m")
     operator.set_labelling_policy("m", replace(policy, corrections="anyone"), ["corrections"])
     ask(labeller, 12, "the-labeller", lambda k: CLASSES[0])
     assert not list(labeller.disputes("m"))
-    found = labeller.get_dispute("m", "r0")
+    answered = [each.instance for each in labeller.answers("m", limit=100)]
+    assert any(int(each[1:]) < MARKED for each in answered)
+    for row in answered:
+        (own,) = labeller.get_dispute("m", row).labels
+        assert (own.labeller, own.kind, own.state) == ("the-labeller", "answered", "counts")
+    unasked = next(f"r{k}" for k in range(MARKED) if f"r{k}" not in answered)
+    found = labeller.get_dispute("m", unasked)
     assert not found.labels
     assert set(found.known.values()) == {1.0}
-    seen = operator.get_dispute("m", "r0")
+    seen = operator.get_dispute("m", unasked)
     assert [each.kind for each in seen.labels][-1] == "marked"
 
 

@@ -21,7 +21,7 @@ from quercus.labelling import answers, statements
 from quercus.labelling.answers import Amendment, Effects, LabelledInstance, Words
 from quercus.labelling.errors import Refused
 from quercus.labelling.event import Event, EventKind
-from quercus.labelling.gold import GoldScore, Mark, as_asked, flagged, gold_scores, mark_events
+from quercus.labelling.gold import GoldScore, Mark, as_known_to, flagged, gold_scores, mark_events
 from quercus.labelling.history import known_contour
 from quercus.labelling.leasing import Idle, Usage, remaining_budget, why_late_answer_is_beyond
 from quercus.labelling.lifecycle import (
@@ -163,7 +163,7 @@ class Walk:
         row = self.rows.get(instance, instance)
         said = [event for event in self.log if event.instance == row]
         if instance in self.rows:
-            said = as_asked(said, -instance, SIZE)
+            said = as_known_to("", said, SIZE, self.policy.combination, -instance)
         return LabelledInstance(said, SIZE, self.policy, None, len(self.log), self.now, self.now)
 
     def held(self, lease: Lease) -> HeldQuery:
