@@ -1,4 +1,4 @@
-"""What a page shows of a row: pictures and sounds, values, and what is folded away."""
+"""The parts of a row that a page shows: pictures and sounds, values, and what is folded away."""
 
 from __future__ import annotations
 

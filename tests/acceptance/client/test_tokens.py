@@ -163,7 +163,7 @@ def test_a_server_that_others_reach_is_not_started_without_tls(tmp_path: Path) -
 
 
 def test_an_answer_is_taken_back_under_the_name_of_the_token(tmp_path: Path) -> None:
-    """Which is not that of whoever runs the command."""
+    """The name of whoever runs the command is another."""
     serving = Serving(tmp_path, 0, "--access", "tokens", grower=False)
     try:
         store = f"sqlite:///{tmp_path / 'quercus.db'}"
