@@ -38,7 +38,7 @@ from quercus.client import Client, FailedPrecondition, QuercusError, Statement, 
 from quercus.server.gate import rpcs
 from quercus.storage import file_url
 from quercus.storage.admin.backup import back_up, restore_backup
-from quercus.storage.admin.verify import verify_store
+from quercus.storage.admin.verify import StoreFault, verify_store
 from support.processes import children
 from support.unbroken import (
     ASKED,
@@ -158,7 +158,8 @@ class Torture:
         finally:
             self.end()
         self._back_up()
-        assert verify_store(self.url) == []
+        faults = self._faults()
+        assert faults == [], faults
         check_remembering(self.url)
         return self.outcome
 
@@ -308,6 +309,9 @@ class Torture:
             return [pid for grower in self._growers() for pid in children(grower)]
         except FileNotFoundError:  # a grower that has just ended
             return []
+
+    def _faults(self) -> list[StoreFault]:
+        return verify_store(self.url)
 
     def _back_up(self) -> None:
         """Copy the store while all goes on; the copy must check clean and come back as a store that does."""
