@@ -286,7 +286,7 @@ def test_the_guess_is_accepted_with_enter_and_can_be_withheld(visit: Visit, clie
         guessed = page.locator("#stage button.guessed")
         name = guessed.get_attribute("value")
         assert name is not None
-        said = re.compile(rf"^Enter accepts the model's guess, {name} \(\d+\s%\)$")
+        said = re.compile(rf"^Enter accepts {name} \(\d+\s%\)$")
         expect(page.locator("#stage .guess")).to_have_text(said)
         expect(guessed).to_have_attribute("aria-description", re.compile("^the model's guess, "))
         key = "hl"[name == "high"] if other else "Enter"
