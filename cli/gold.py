@@ -22,9 +22,8 @@ from quercus.cli.common import (
 from quercus.client.client import Client
 from quercus.client.labels import LabelLike
 from quercus.client.results import GoldReport
-from quercus.files import FileError, open_table
-from quercus.files.answers import AnswerColumns, AnswerFile
-from quercus.specification.bounds import MAX_GOLD
+from quercus.files import open_table
+from quercus.files.answers import AnswerColumns, gold_marks
 from quercus.specification.written_labels import read_label
 from quercus.view.terminal.models import gold_table
 from quercus.view.words import counted
@@ -102,11 +101,10 @@ def gold(
             _tell(done, "taken back", as_json=as_json)
             return
         classes = client.get_model(model).specification.classes
-        labels = (
-            _mark_of(*mark, classes)
-            if mark
-            else _marks_in(file, classes, AnswerColumns(item, None, answer_column))
-        )
+        if mark:
+            labels = _mark_of(*mark, classes)
+        else:
+            labels = gold_marks(open_table(file or Path()), classes, AnswerColumns(item, None, answer_column))
         done = client.mark_gold(model, labels, labeller=who, comment=comment)
         _tell(done, "marked", as_json=as_json)
         if not as_json and not client.labelling_policy(model).gold_share:
@@ -134,22 +132,6 @@ def _mark_of(row: str, text: str, classes: Any) -> dict[str, LabelLike]:
         return {row: read_label(text, classes)}
     except ValueError as error:
         fail(str(error))
-
-
-def _marks_in(file: Path | None, classes: Any, columns: AnswerColumns) -> dict[str, LabelLike]:
-    table = open_table(file or Path())
-    found: dict[str, LabelLike] = {}
-    for each in AnswerFile(table, classes, columns):
-        if each.item in found:
-            raise FileError(table.path, f"has row {each.item!r} twice", each.line)
-        if len(found) == MAX_GOLD:
-            raise FileError(
-                table.path, f"has more than {MAX_GOLD:,} rows, the most gold questions of a model"
-            )
-        found[each.item] = each.label
-    if not found:
-        raise FileError(table.path, "has a header but no rows with a class")
-    return found
 
 
 def _tell(done: GoldReport, how: str, *, as_json: bool) -> None:

@@ -16,6 +16,7 @@ from quercus.client.labels import LabelLike
 from quercus.files.errors import FileError
 from quercus.files.labels import label_of
 from quercus.files.table import FileRecord, FileTable, listed_names
+from quercus.specification.bounds import MAX_GOLD
 from quercus.specification.values import NOTHING, finite_number
 
 ITEM = ("item", "instance", "id", "task", "question", "object", "example", "row")
@@ -162,3 +163,25 @@ def _find_column(table: FileTable, given: str | None, flag: str, known: Sequence
         return table.position(given, flag)
     names = [name.lower() for name in table.names]
     return next((names.index(word) for word in known if word in names), None)
+
+
+def gold_marks(table: FileTable, classes: Sequence[str], columns: AnswerColumns) -> dict[str, LabelLike]:
+    """Return the right answers of the rows that a file makes gold questions.
+
+    Raises
+    ------
+    FileError
+        When it has a row twice, none, or more than may be gold questions.
+    """
+    found: dict[str, LabelLike] = {}
+    for each in AnswerFile(table, classes, columns):
+        if each.item in found:
+            raise FileError(table.path, f"has row {each.item!r} twice", each.line)
+        if len(found) == MAX_GOLD:
+            raise FileError(
+                table.path, f"has more than {MAX_GOLD:,} rows, the most gold questions of a model"
+            )
+        found[each.item] = each.label
+    if not found:
+        raise FileError(table.path, "has a header but no rows with a class")
+    return found

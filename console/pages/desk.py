@@ -30,7 +30,7 @@ from quercus.console.pages.model import newest_answers
 from quercus.console.sessions import Session
 from quercus.console.web import check_may, read_posted, render_page, session_of, status_of, text_field
 from quercus.files.answer_table import answer_table
-from quercus.files.answers import AnswerColumns, AnswerFile
+from quercus.files.answers import AnswerColumns, gold_marks
 from quercus.files.errors import FileError
 from quercus.files.labels import label_of
 from quercus.files.pushing import FilePush, FileRows
@@ -242,8 +242,7 @@ async def _set_gold(session: Session, name: str, given: dict[str, Any]) -> str:
     if (file := _file_in(given)) is not None:
         async with _opened(file) as (table, _):
             item, answer = (text_field(given, key, "").strip() or None for key in ("item", "answer"))
-            read = AnswerFile(table, classes, AnswerColumns(item, None, answer))
-            labels |= {each.item: each.label for each in await asyncio.to_thread(list, read)}
+            labels |= await in_thread(gold_marks, table, classes, AnswerColumns(item, None, answer))
     removed = [str(each) for each in given.get("unmark", [])]
     who = "" if session.caller.needs_token else session.labeller
     done = []

@@ -64,7 +64,7 @@ def send(visitor: Visitor, model: str, act: str, **fields: object) -> str:
     return found[1] if found else page.text
 
 
-def upload(visitor: Visitor, model: str, name: str, content: str, **fields: str) -> str:
+def upload(visitor: Visitor, model: str, name: str, content: str, *, act: str = "rows", **fields: str) -> str:
     visitor.get(f"/m/{model}/desk")
     parts = [
         f'--b\r\nContent-Disposition: form-data; name="{key}"\r\n\r\n{value}\r\n'
@@ -75,7 +75,7 @@ def upload(visitor: Visitor, model: str, name: str, content: str, **fields: str)
     )
     answer = visitor.ask(
         "POST",
-        f"/m/{model}/desk/rows",
+        f"/m/{model}/desk/{act}",
         "".join(parts).encode(),
         content_type="multipart/form-data; boundary=b",
     )
@@ -209,6 +209,14 @@ def test_rows_of_a_file_are_added_and_the_others_named(world: World) -> None:
         assert fault in told
         assert "quercus-console-" not in told  # where it was kept
     assert world.olga.get_model("m").instance_count == rows + 2
+
+
+def test_a_file_makes_a_row_a_gold_question_once(world: World) -> None:
+    lead = world.visitor("lead")
+    told = upload(lead, "m", "gold.csv", "id,label\nb1,red\nb2,red\nb1,white\n", act="gold")
+    assert told == "file: gold.csv: line 4: has row &#39;b1&#39; twice"
+    assert "has a header but no rows" in upload(lead, "m", "gold.csv", "id,label\n", act="gold")
+    assert world.olga.gold_questions("m") == []
 
 
 def test_answers_are_sent_as_files(world: World) -> None:
