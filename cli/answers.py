@@ -14,8 +14,8 @@ from quercus.cli.common import (
     ModelArgument,
     ServerOption,
     SpreadsheetOption,
-    default_labeller,
     fail,
+    name_at,
     out,
     parse_time,
     report,
@@ -112,7 +112,9 @@ def answers(
     name: Annotated[
         str | None,
         typer.Option(
-            "--corrector", metavar="NAME", help="Name under which you correct (default: your user name)."
+            "--corrector",
+            metavar="NAME",
+            help="Name under which you correct (default: that of your token, or your user name).",
         ),
     ] = None,
     server: ServerOption = DEFAULT_SERVER,
@@ -146,7 +148,7 @@ def answers(
         changed = undo if correct is None else correct[0]
         if changed is not None:
             earlier = _find_answer(client, model, changed)
-            who = _changing_labeller(earlier, name)
+            who = _changing_labeller(client, earlier, name)
             if correct is not None:
                 try:
                     label = read_label(correct[1], client.get_model(model).specification.classes)
@@ -212,8 +214,8 @@ def _find_answer(client: Client, model: str, number: int) -> Answer:
     return answer
 
 
-def _changing_labeller(answer: Answer, name: str | None) -> str:
-    who = default_labeller() if name is None else name
+def _changing_labeller(client: Client, answer: Answer, name: str | None) -> str:
+    who = name_at(client, name)
     if answer.query is None and answer.labeller != who:
         fail(
             f"answer {answer.number} was stated by {answer.labeller}, who alone may change it; "

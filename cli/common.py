@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Annotated, Final, NoReturn
+from typing import TYPE_CHECKING, Annotated, Final, NoReturn
 
 import typer
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -22,6 +22,9 @@ from quercus.cli.completion import complete_model
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.client.unseen import UnseenNames
 from quercus.specification.distribution import install_command
+
+if TYPE_CHECKING:
+    from quercus.client.client import Client
 
 
 class PlainConsole(Console):
@@ -232,6 +235,19 @@ def default_labeller() -> str:
         return "labeller"
 
 
+def name_at(client: Client, given: str | None) -> str:
+    """Return the name under which something is said: the one given, that of the token, or the user's."""
+    if given:
+        return given
+    caller = client.caller()
+    return caller.name if caller.needs_token else default_labeller()
+
+
+def utc_text(at: datetime) -> str:
+    """Return a time for programs, in UTC to the millisecond."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def warn_of_unseen(unseen: Iterable[UnseenNames]) -> None:
     """Print which names of the rows the model had never seen."""
     for each in unseen:
@@ -275,8 +291,8 @@ def parse_time(text: str | None, flag: str) -> datetime | None:
             return datetime.now(UTC) - timedelta(seconds=int(ago[1]) * UNIT_S[ago[2]])
     try:
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # a zone can lead out of all years
         raise typer.BadParameter(
             f"{flag} {text!r} is not a time: give 2026-11-22, 2026-11-22T09:30 (UTC), or how long ago: 30m, 2h, 3d"
         ) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

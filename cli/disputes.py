@@ -12,12 +12,13 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     ModelArgument,
     ServerOption,
-    default_labeller,
     fail,
+    name_at,
     out,
     print_json,
     print_json_line,
     report,
+    utc_text,
 )
 from quercus.cli.completion import complete_labeller
 from quercus.client.client import Client
@@ -147,8 +148,7 @@ def _decide(
     *,
     as_json: bool,
 ) -> None:
-    caller = client.caller()
-    who = name or (caller.name if caller.needs_token else default_labeller())
+    who = name_at(client, name)
     if settle is None:
         row = undo or ""
         done = client.undo_adjudication(model, row, labeller=who, comment=comment)
@@ -176,7 +176,7 @@ def _dispute_json(dispute: Dispute) -> dict[str, Any]:
                 "answer": each.text,
                 "kind": each.kind,
                 "state": each.state,
-                "time": each.at.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+                "time": utc_text(each.at),
                 "reliability": each.reliability,
                 "comment": each.comment or None,
                 "took_s": each.took_s,

@@ -12,11 +12,12 @@ from quercus.cli.common import (
     DEFAULT_SERVER,
     ModelArgument,
     ServerOption,
-    default_labeller,
     fail,
+    name_at,
     out,
     print_json_line,
     report,
+    utc_text,
 )
 from quercus.client.client import Client
 from quercus.client.labels import LabelLike
@@ -35,7 +36,7 @@ def gold(
     file: Annotated[
         Path | None,
         typer.Argument(
-            help="CSV, ARFF or Parquet file of rows and their classes, which become gold questions.",
+            help="CSV, ARFF, Parquet or Arrow file of rows and their classes, which become gold questions.",
             show_default=False,
         ),
     ] = None,
@@ -76,7 +77,7 @@ def gold(
     """Mark rows whose class you know, and show how they were answered.
 
     A gold question looks like any other query. Each labeller gets it at most once, at the share that quercus policy
-    --gold-share sets (default: none). The row has your label. Answers to it tell how reliable labellers are, no tree
+    --gold-share sets (default: none). The row has your label. Answers to it tell how reliable labellers are; no tree
     learns from them. How often each answered right: quercus labellers.
 
     Try:
@@ -95,8 +96,7 @@ def gold(
         if not (file or mark or unmark):
             _show(client, model, as_json=as_json)
             return
-        caller = client.caller()
-        who = name or (caller.name if caller.needs_token else default_labeller())
+        who = name_at(client, name)
         if unmark:
             done = client.unmark_gold(model, unmark, labeller=who, comment=comment)
             _tell(done, "taken back", as_json=as_json)
@@ -119,7 +119,7 @@ def _show(client: Client, model: str, *, as_json: bool) -> None:
     found = client.gold_questions(model)
     if as_json:
         for each in found:
-            print_json_line(asdict(each) | {"at": each.at.isoformat()})
+            print_json_line(asdict(each) | {"at": utc_text(each.at)})
         return
     if not found:
         out.print(f"{model} has no gold questions; to mark one: quercus gold {model} --mark ROW LABEL")

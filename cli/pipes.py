@@ -19,7 +19,7 @@ from quercus.cli.common import err
 from quercus.client.client import Client
 from quercus.client.specifications import Specification
 from quercus.client.unseen import PushReport, UnseenTally
-from quercus.client.values import cell_of
+from quercus.client.values import cell_of, uncertain_of_json
 from quercus.files import FileError, FileRecord, FileTable
 from quercus.files.csv_format import MISSING, csv_of_lines
 from quercus.files.pushing import FilePush, FileRow, FileRows, TakeRejected
@@ -193,11 +193,8 @@ def _cell_of(name: str, value: Any, *, is_attribute: bool) -> str | None:
 
 def _uncertain_cell(name: str, value: Any) -> str:
     """Return the text of a set, a list of names, or of a range, an object of ``low`` and ``high``."""
-    match value:
-        case list() if len(value) > 1 and all(isinstance(each, str) for each in value):
-            return str(cell_of(frozenset(value)))
-        case {"low": int() | float() as low, "high": int() | float() as high} if len(value) == 2:
-            return f"{low!r}..{high!r}"
+    if (found := uncertain_of_json(value)) is not None:
+        return str(cell_of(found))
     what = f"is {json.dumps(value, ensure_ascii=False)[:60]}, must be a number, text, null, a list of several names"
     raise ValueError(f'{shown(name)} {what}, or a range as {{"low": 2, "high": 9}}')
 

@@ -20,6 +20,8 @@ from quercus.view.rows import likeliest_classes, values_line
 
 DEFAULT_ROWS = 20
 """Rows on a screen by default."""
+MOST_ROWS = 1000
+"""Rows on a screen at most."""
 SHOWN_VALUES = 4
 
 
@@ -74,7 +76,9 @@ def rows(
     limit: Annotated[
         int | None,
         typer.Option(
-            "--first", min=1, help="Only this number of rows (default: 20 as a table, all otherwise)."
+            "--first",
+            min=1,
+            help="At most this number of rows (default: 20 as a table, of 1,000 at most; all otherwise).",
         ),
     ] = None,
     output: Annotated[
@@ -120,7 +124,7 @@ def rows(
 
 def _show_rows(client: Client, model: str, wanted: RowFilter, order: str, limit: int) -> None:
     shown = client.get_model(model)
-    page = client.row_page(model, wanted, order, size=min(limit, 1000))
+    page = client.row_page(model, wanted, order, size=min(limit, MOST_ROWS))
     if not page.rows:
         empty = (
             f"{model} has no rows yet" if wanted == RowFilter() else f"no row of {model} passes the filter"
@@ -142,7 +146,5 @@ def _show_rows(client: Client, model: str, wanted: RowFilter, order: str, limit:
         )
     out.print(table)
     if page.next_page:
-        out.print(
-            f"the first {len(page.rows):,} of {page.total:,}; more with --first, all with -o FILE",
-            style="dim",
-        )
+        more = "" if len(page.rows) == MOST_ROWS else "more with --first, "
+        out.print(f"the first {len(page.rows):,} of {page.total:,}; {more}all with -o FILE", style="dim")

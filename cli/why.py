@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from quercus.cli.common import (
     ServerOption,
     parse_time,
     report,
+    utc_text,
 )
 from quercus.client.client import Client
 from quercus.client.results import Answer, RowExplanation, RowPrediction
@@ -47,7 +49,8 @@ def why(
         quercus why wine bottle-7 --at 2d
         quercus why wine bottle-7 --at 214 --json
     """
-    then = None if at is None else int(at) if at.isascii() and at.isdigit() else parse_time(at, "--at")
+    is_event = at is not None and re.fullmatch("[0-9]{1,18}", at)
+    then = int(at or "") if is_event else parse_time(at, "--at")
     with Client(server) as client:
         found = client.explain_row(model, row, then)
         nominal = nominal_names(client.get_model(model))
@@ -83,7 +86,7 @@ def _prediction_json(said: RowPrediction | None, classes: Any) -> dict[str, Any]
         return None
     return {
         "event": said.as_of,
-        "time": _moment(said.at),
+        "time": utc_text(said.at),
         "class": said.class_name,
         "theta": dict(zip(classes, said.theta, strict=True)),
         "set": list(said.class_set),
@@ -98,14 +101,10 @@ def _answer_json(answer: Answer | None) -> dict[str, Any] | None:
         "number": answer.number,
         "item": answer.instance,
         "labeller": answer.labeller,
-        "time": _moment(answer.at),
+        "time": utc_text(answer.at),
         "answer": answer.text,
         "kind": answer.kind,
         "state": answer.state,
         "comment": answer.comment or None,
         "shown": answer.shown or None,
     }
-
-
-def _moment(at: Any) -> str:
-    return str(at.isoformat(timespec="milliseconds").replace("+00:00", "Z"))

@@ -158,9 +158,9 @@ class Classifications:
         -------
         pyarrow.Table
             With the columns ``class``; ``theta:NAME``, ``pignistic:NAME``, ``belief:NAME`` and ``plausibility:NAME`` of
-            each class; ``classes``, those that no other class dominates; ``set``, if a coverage was stated; ``node``,
-            if the model has one tree; ``version``. Polars, DuckDB and others read the predictions themselves
-            (``polars.DataFrame(found)``), by the C interface of Arrow.
+            each class; ``classes``, those that no other class dominates; ``set``, if a coverage was stated; ``overlap``
+            and ``ignorance``, if they are known; ``node``, if the model has one tree; ``version``. Polars, DuckDB and
+            others read the predictions themselves (``polars.DataFrame(found)``), by the C interface of Arrow.
 
         Raises
         ------
@@ -181,6 +181,9 @@ class Classifications:
             masks["set"] = self.prediction_sets.class_sets
         for key, sets in masks.items():
             columns[key] = pa.array(map(self._names_in, sets), pa.list_(pa.string()))
+        for key, bits in (("overlap", self.overlap), ("ignorance", self.ignorance)):
+            if bits is not None:
+                columns[key] = pa.array(bits, pa.float64())
         if self.nodes is not None:
             columns["node"] = pa.array(self.nodes, pa.int64())
         columns["version"] = pa.array(self.versions, pa.int64())

@@ -61,7 +61,7 @@ COMMANDS: Final = (
     ),
     Command("refuse", "r", "/", "refuse", "The class cannot be known. The row is not queried again."),
     Command(
-        "skip", "k", ">", "skip", "Not for me. Other labellers get the row, and you do not get it again."
+        "skip", "k", ">", "skip", "You cannot tell. Other labellers get the row, and you do not get it again."
     ),
     Command(
         "postpone", "p", ";", "later", "Not now. The row comes back in ten minutes, to you or somebody else."

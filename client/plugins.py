@@ -103,6 +103,11 @@ def name_of(learner: PluginLike | None) -> str:
     return learner or DEFAULT
 
 
+def has_one_tree(learner: PluginLike | None) -> bool:
+    """Return whether a specification's learner has one tree to read, where the rows have their paths."""
+    return name_of(learner) not in {"forest", "total-uncertainty"}
+
+
 def asks_with_forest(learner: PluginLike | None) -> bool:
     """Return whether a forest predicts and asks for a specification's learner, with a tree beside it to read.
 

@@ -1923,8 +1923,10 @@ class Labeller:
     gold_right
         Those that were answered right: the most plausible classes are all among those of the mark.
     gold_lower
-        Wilson's interval of the share of right answers, at confidence 0.9; ``None`` without such answers.
+        Lower end of Wilson's interval of the share of right answers, at confidence 0.9; ``None`` without such
+        answers.
     gold_upper
+        Its upper end.
     """
 
     name: str

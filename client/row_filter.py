@@ -50,7 +50,8 @@ class RowFilter:
 
         Examples
         --------
-        >>> str(RowFilter(class_name="red", least_doubt=0.4, labelled=False))
+        >>> import numpy as np
+        >>> str(RowFilter(class_name="red", least_doubt=np.float64(0.4), labelled=False))
         'class = "red" AND doubt >= 0.4 AND NOT labelled'
         >>> print(RowFilter(text='12" pipe'))
         text : "12\" pipe"
@@ -63,7 +64,7 @@ class RowFilter:
         )
         terms = [f"{field} {_quoted(value)}" for field, value in named if value]
         if self.least_doubt is not None:
-            terms.append(f"doubt >= {self.least_doubt!r}")
+            terms.append(f"doubt >= {float(self.least_doubt)!r}")
         if self.labelled is not None:
             terms.append("labelled" if self.labelled else "NOT labelled")
         terms += [flag for flag in ("disputed", "unexpected") if getattr(self, flag)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +40,25 @@ def cell_of(value: Value) -> str | float | None:
     if isinstance(value, frozenset):
         return set_cell(value)
     return name_cell(value) if isinstance(value, str) else value
+
+
+def uncertain_of_json(given: Any) -> frozenset[str] | Between | None:
+    """Return the set or the range that JSON holds, as `json_of` writes them; None: it is neither.
+
+    Examples
+    --------
+    >>> uncertain_of_json({"low": 2, "high": 9}), uncertain_of_json(["sun"]), uncertain_of_json({"low": 2})
+    (Between(low=2.0, high=9.0), None, None)
+    >>> uncertain_of_json({"low": 2, "high": 10**400}) is None
+    True
+    """
+    match given:
+        case list() if len(given) > 1 and all(isinstance(each, str) for each in given):
+            return frozenset(given)
+        case {"low": int() | float() as low, "high": int() | float() as high} if len(given) == 2:
+            with suppress(OverflowError):  # a whole number of more than 308 digits
+                return Between(float(low), float(high))
+    return None
 
 
 def json_of(value: Value) -> Any:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlencode
 
 import jinja2
 from markupsafe import Markup, escape
@@ -36,7 +37,7 @@ from quercus.view.words import counted
 FOLDER = Path(__file__).parent
 TIMEOUT_S = 15.0
 MAX_FIELDS = 2_000
-_OWN_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_?=&.%-]*")
+_OWN_PATH = re.compile(r"/(?!/)[A-Za-z0-9/_?=&.%+~:@,-]*")
 
 
 _STATUS: dict[type[Exception], int] = {
@@ -235,14 +236,16 @@ def own_path(given: str | None) -> str:
 
     Examples
     --------
-    >>> own_path("/m/wine/label"), own_path("//evil.example"), own_path("https://evil.example")
-    ('/m/wine/label', '/', '/')
+    >>> own_path("/m/wine/items?text=a+b"), own_path("//evil.example"), own_path("https://evil.example")
+    ('/m/wine/items?text=a+b', '/', '/')
     """
     return given if given and _OWN_PATH.fullmatch(given) else "/"
 
 
-async def read_posted(request: Request, session: Session) -> dict[str, Any]:
-    """Check the secret, and return the content of a form (lists of texts by name) or of a script (a JSON object).
+async def read_posted(request: Request, session: Session, *, scripted: bool = False) -> dict[str, Any]:
+    """Check the secret, and return the content of a form: lists of texts and files by name.
+
+    If ``scripted``, a script may send an object of JSON in its place, with values of any kind.
 
     Raises
     ------
@@ -251,7 +254,7 @@ async def read_posted(request: Request, session: Session) -> dict[str, Any]:
     """
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     content: dict[str, Any]
-    if kind == "application/json":
+    if scripted and kind == "application/json":
         content = await _read_json(request)
         secret = request.headers.get("x-form-token", "")
     elif kind in ("application/x-www-form-urlencoded", "multipart/form-data"):
@@ -259,24 +262,38 @@ async def read_posted(request: Request, session: Session) -> dict[str, Any]:
         content = {name: form.getlist(name) for name in form}
         secret = str(form.get("form_token", ""))
     else:
-        raise HTTPException(415, "a request must be application/json or a form")
+        raise HTTPException(415, "a request must be a form" + " or application/json" * scripted)
     if not session.accepts_form(secret):
         raise HTTPException(403, "the page is of an earlier session: load it again")
     return content
 
 
-def one_field(given: Mapping[str, Any], name: str) -> str:
-    """Return the one value of a field of a form.
+def text_field(given: Mapping[str, Any], name: str, otherwise: str | None = None) -> str:
+    """Return a field of a script, or the one value of a field of a form; ``otherwise`` if there is none.
 
     Raises
     ------
     InvalidInput
-        When there is none, or several.
+        When it is no text, or several; also when there is none, unless ``otherwise`` is given.
     """
-    values = given.get(name)
-    if not isinstance(values, list) or len(values) != 1 or not isinstance(values[0], str):
+    value = given.get(name, otherwise)
+    if isinstance(value, list) and len(value) == 1:
+        value = value[0]
+    if not isinstance(value, str):
         raise InvalidInput(name, "is missing, must be one text")
-    return values[0]
+    return value
+
+
+def address_of(path: str, fields: Mapping[str, str]) -> str:
+    """Return the address of a page with the fields that say something.
+
+    Examples
+    --------
+    >>> address_of("/m/wine/items", {"class": "a b", "text": ""}), address_of("/m/wine/items", {})
+    ('/m/wine/items?class=a+b', '/m/wine/items')
+    """
+    asked = urlencode({name: text for name, text in fields.items() if text})
+    return f"{path}?{asked}" if asked else path
 
 
 async def _read_json(request: Request) -> dict[str, Any]:

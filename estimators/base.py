@@ -317,11 +317,7 @@ class BeliefClassifier(ClassifierMixin, BaseEstimator, ABC):  # type: ignore[mis
     def _uncertain_cells(self, X: Any) -> UncertainValues:
         """Return rows to predict as cells, whose values may be sets or ranges."""
         check_is_fitted(self, "model_")
-        X = self._validate_rows(X, reset=False)
-        rows = self._columns.uncertain_rows(X)
-        if rows is None:
-            return UncertainValues(self._columns.values(X))
-        return UncertainValues.of_rows(rows, self._columns.attributes)
+        return self._columns.cells(self._validate_rows(X, reset=False))
 
     def _named_tree(self, tree: int) -> tuple[FlatTree, TreeNames]:
         check_is_fitted(self, "model_")

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
 
 from quercus.client.keys import GRADES
-from quercus.client.results import Agreement, Caller, Dispute, DisputeLabel, LabellingPolicy
+from quercus.client.results import Agreement, Caller, DisputeLabel, LabellingPolicy
 from quercus.specification.shares import percent_text
 from quercus.view.words import counted
-
-MAY_DECIDE: Final = {"corrector", "operator"}
-"""Roles that may decide between labellers unless the policy lets nobody correct; a corrector even then."""
 
 
 def dispute_text(agreement: Agreement) -> str:
@@ -61,11 +57,6 @@ def likeliest(label: DisputeLabel) -> str | None:
     most = max(label.plausibility.values(), default=0.0)
     top = [name for name, value in label.plausibility.items() if value >= most]
     return top[0] if len(top) == 1 else None
-
-
-def voices_text(dispute: Dispute) -> str:
-    """Return who said what about a row, in a line."""
-    return "; ".join(f"{each.labeller}: {each.text}" for each in dispute.labels if each.kind != "adjudicated")
 
 
 def may_decide(caller: Caller, policy: LabellingPolicy) -> bool:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Final
 
 from quercus.client.results import Answer, Labeller, Model
+from quercus.view.words import counted
 
 HOUR = timedelta(hours=1)
 DAY = timedelta(days=1)
@@ -49,22 +50,10 @@ def seconds_an_answer(answers: Iterable[Answer]) -> float | None:
 
 @dataclass(frozen=True)
 class Pace:
-    """The pace of one labeller.
+    """The labels of one labeller within the last hour, and the last 24 hours."""
 
-    Attributes
-    ----------
-    name
-        Of the labeller.
-    hour, day
-        Labels within the last hour, and the last 24 hours.
-    last
-        When the labeller gave the last one within the day; ``None``: none.
-    """
-
-    name: str
     hour: int = 0
     day: int = 0
-    last: datetime | None = None
 
 
 def pace_of(answers: Iterable[Answer], now: datetime) -> dict[str, Pace]:
@@ -80,11 +69,9 @@ def pace_of(answers: Iterable[Answer], now: datetime) -> dict[str, Pace]:
     found: dict[str, Pace] = {}
     for each in answers:
         age = now - each.at
-        if each.kind not in GIVEN or age >= DAY:
-            continue
-        known = found.get(each.labeller, Pace(each.labeller))
-        last = each.at if known.last is None else max(known.last, each.at)
-        found[each.labeller] = Pace(each.labeller, known.hour + (age < HOUR), known.day + 1, last)
+        if each.kind in GIVEN and age < DAY:
+            known = found.get(each.labeller, Pace())
+            found[each.labeller] = Pace(known.hour + (age < HOUR), known.day + 1)
     return found
 
 
@@ -95,8 +82,7 @@ def labeller_rows(
     known = {each.name: each for each in labellers}
     names = {*known, *paces, *assigned}
     rows = [
-        (name, known.get(name), paces.get(name, Pace(name)), not assigned or name in assigned)
-        for name in names
+        (name, known.get(name), paces.get(name, Pace()), not assigned or name in assigned) for name in names
     ]
     return sorted(rows, key=lambda row: (-row[2].hour, -row[2].day, row[0]))
 
@@ -108,24 +94,23 @@ def end_text(model: Model, pace_s: float | None) -> str:
         return "The model never asks: its budget is 0."
     if left <= 0:
         return "The budget is spent."
+    are_left = f"{counted(left, 'answer')} {'is' if left == 1 else 'are'} left"
     if pace_s is None:
-        return f"{left:,} answers are left. Their pace is told from five answers on."
-    took = hours_text(left * pace_s / 3600)
-    return (
-        f"{left:,} answers are left: at the present pace, an answer in {pace_s:.1f} s without pauses, {took}."
-    )
+        return f"{are_left}. Their pace is told from five answers on."
+    pace = f"an answer in {pace_s:.1f} s without pauses"
+    return f"{are_left}: at the present pace, {pace}, that takes {time_text(left * pace_s)}."
 
 
-def hours_text(hours: float) -> str:
+def time_text(seconds: float) -> str:
     """Return how long something lasts, in words.
 
     Examples
     --------
-    >>> hours_text(0.4), hours_text(3.2), hours_text(60)
-    ('that takes 24 minutes', 'that takes 3 hours', 'that takes 3 days')
+    >>> time_text(60), time_text(1440), time_text(11_520), time_text(216_000)
+    ('1 minute', '24 minutes', '3 hours', '3 days')
     """
-    if hours < 1.5:
-        return f"that takes {max(1, round(60 * hours)):,} minutes"
-    if hours < 48:
-        return f"that takes {round(hours):,} hours"
-    return f"that takes {round(hours / 24 + 0.49):,} days"
+    minutes = seconds / 60
+    if minutes < 90:
+        return counted(max(1, round(minutes)), "minute")
+    hours = minutes / 60
+    return counted(round(hours), "hour") if hours < 48 else counted(round(hours / 24 + 0.49), "day")

@@ -230,11 +230,13 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     >>> shares_text(("edible", "poisonous"), (0.998, 0.002))
     'edible (over 99 %)'
     """
-    foremost = sorted(zip(theta, classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
-    first, *others = [
-        f"{name} ({percent_text(share)})" for share, name in foremost if share >= NEGLIGIBLE_SHARE
-    ]
+    first, *others = _foremost(classes, theta)
     return f"{first}, then {' and '.join(others)}" if others else first
+
+
+def _foremost(classes: Sequence[str], theta: Sequence[float]) -> list[str]:
+    ranked = sorted(zip(theta, classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
+    return [f"{name} ({percent_text(share)})" for share, name in ranked if share >= NEGLIGIBLE_SHARE]
 
 
 def _guess_text(guess: Shares, query: Query) -> str:
@@ -247,15 +249,16 @@ def _guess_text(guess: Shares, query: Query) -> str:
             "the classes" if len(possible) == len(theta) else " and ".join(query.classes[k] for k in possible)
         )
         return f"{guess.who} cannot tell {which} apart here."
+    first, *others = _foremost(query.classes, theta)
+    rest = f", but it may be {' or '.join(others)}" if others else ""
     guessed = foremost_class(theta)
     if guessed is not None:
-        check = "; your answer checks that" if guessed[1] > 1 - NEGLIGIBLE_SHARE else ""
-        return f"{guess.who} guesses {shares_text(query.classes, theta)}{check}."
-    ranked = sorted(zip(theta, query.classes, strict=True), key=lambda each: -each[0])[:MOST_NAMED]
-    level = [f"{name} ({percent_text(share)})" for share, name in ranked if share >= ranked[0][0] / 2]
-    if len(level) == 1:
-        return f"{guess.who} leans towards {shares_text(query.classes, theta)}."
-    return f"{guess.who} wavers between {', '.join(level[:-1])} and {level[-1]}."
+        check = "; your answer checks that" if guessed[1] > 1 - NEGLIGIBLE_SHARE else rest
+        return f"{guess.who} guesses {first}{check}."
+    level = sum(share >= max(theta) / 2 for share in sorted(theta)[-MOST_NAMED:])
+    if level == 1:
+        return f"{guess.who} leans towards {first}{rest}."
+    return f"{guess.who} wavers between {', '.join([first, *others][: level - 1])} and {others[level - 2]}."
 
 
 def _rivals_text(rivals: Sequence[Rival]) -> str:

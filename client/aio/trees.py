@@ -120,9 +120,8 @@ class TreeCalls(ModelCalls):
         ResourceExhausted
             If other replays are running.
         """
-        classes = (await self.get_model(model)).specification.classes
-        request = explain_request(model, instance, at)
-        return RowExplanation.from_message(await self._call(request, timeout_s), tuple(classes))
+        found = await self._call(explain_request(model, instance, at), timeout_s)
+        return RowExplanation.from_message(found, found.classes)
 
     async def watch(self, model: str, *, timeout_s: float | None = None) -> AsyncGenerator[TreeUpdate, None]:
         """Yield the newest tree, then each newer one when it is grown (a slow reader skips versions).

@@ -17,6 +17,7 @@ from quercus.client.bridges.messages import BadMessageError, MessageFormat, Mess
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError, RejectedRow
 from quercus.client.retrying import is_transient
+from quercus.client.rows import later_attributes
 from quercus.client.unseen import take_news
 
 RETRY_S: Final = 1.0
@@ -89,6 +90,7 @@ class RowPusher:
         self._notify = notify
         self._told: set[tuple[str, bool]] = set()
         self._names: set[str] = set()
+        self._later: frozenset[str] = frozenset()
         # attributes that earlier rows had: in a row without one, its value is missing
         self._seen: set[str] = set()
         self.stopping = threading.Event()
@@ -96,7 +98,9 @@ class RowPusher:
 
     def read_attributes(self) -> None:
         """Learn the names of the attributes; errors of server, token or name are raised before the first message."""
-        self._names = {each.name for each in self._client.get_model(self._model).specification.attributes}
+        model = self._client.get_model(self._model)
+        self._names = {each.name for each in model.specification.attributes}
+        self._later = later_attributes(model)
 
     def read(self, origin: Mapping[str, str], payload: bytes, made_id: str) -> Message:
         """Return a message with its rows; what is none is set aside. ``made_id`` is the id of a row without one."""
@@ -125,7 +129,7 @@ class RowPusher:
         if not rows:
             return True
         seen = self._names & self._seen.union(*(row.values for row in rows))
-        absent = sorted(self._names - seen)
+        absent = sorted(self._names - self._later - seen)
         if absent:  # of all rows so far: a misspelt field, or one that is not sent
             reason = f"have no {', '.join(map(repr, absent))}, only {', '.join(map(repr, sorted(seen)))}"
             for (message, place), row in zip(places, rows, strict=True):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from quercus.belief.errors import shown
-from quercus.client.values import Between, Value
+from quercus.client.values import Value, uncertain_of_json
 
 MOST_WHOLE: Final = 10**308
 """Largest whole number of a message, which a float holds."""
@@ -95,14 +95,9 @@ class MessageFormat:
         for name, value in values.items():
             if isinstance(value, int) and abs(value) > MOST_WHOLE:
                 raise BadMessageError(f"{name} is too large a number")
-            match value:
-                case list() if len(value) > 1 and all(isinstance(each, str) for each in value):
-                    values[name] = frozenset(value)
-                case {"low": int() | float() as low, "high": int() | float() as high} if len(value) == 2:
-                    values[name] = Between(float(low), float(high))
-                case None | str() | bool() | int() | float():
-                    pass
-                case _:
+            if isinstance(value, list | dict):
+                values[name] = uncertain_of_json(value)
+                if values[name] is None:
                     must = (
                         "must be a number, text, null, a list of several names, or an object of low and high"
                     )

@@ -121,9 +121,8 @@ class TreeCalls(ModelCalls):
         ResourceExhausted
             If other replays are running.
         """
-        classes = self.get_model(model).specification.classes
-        request = explain_request(model, instance, at)
-        return RowExplanation.from_message(self._call(request, timeout_s), tuple(classes))
+        found = self._call(explain_request(model, instance, at), timeout_s)
+        return RowExplanation.from_message(found, found.classes)
 
     def watch(self, model: str, *, timeout_s: float | None = None) -> Generator[TreeUpdate, None, None]:
         """Yield the newest tree, then each newer one when it is grown (a slow reader skips versions).

@@ -14,7 +14,7 @@ from quercus.console.bulk import MAX_BULK, plan_bulk, too_many
 from quercus.console.pages.history import AnswerChoice
 from quercus.console.pages.items import Choice
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, one_field, own_path, read_posted, render_page, session_of
+from quercus.console.web import check_may, own_path, read_posted, render_page, session_of, text_field
 from quercus.view.answers import answer_text
 from quercus.view.words import counted
 
@@ -27,14 +27,14 @@ async def bulk(request: Request) -> Response:
     session = session_of(request)
     check_may(session, "InstanceService/StateEvidence")
     given = await read_posted(request, session)
-    name, act = request.path_params["model"], one_field(given, "act")
+    name, act = request.path_params["model"], text_field(given, "act")
     if act == "preview":
         rows = await _chosen_rows(session, name, given)
-        label, back = one_field(given, "label") or None, own_path(one_field(given, "back"))
+        label, back = text_field(given, "label") or None, own_path(text_field(given, "back"))
         session.bulk = await plan_bulk(session.client, name, session.labeller, rows, label, back)
         return render_page(request, "bulk.html", model=name, tab="items", plan=session.bulk, said=answer_text)
     plan = session.bulk if act == "do" else session.bulk_done if act == "undo" else None
-    if plan is None or plan.model != name or plan.key != one_field(given, "plan"):
+    if plan is None or plan.model != name or plan.key != text_field(given, "plan"):
         raise HTTPException(
             409, "these rows were chosen on another page, or it is done already: choose them again"
         )
@@ -54,7 +54,7 @@ async def bulk(request: Request) -> Response:
 
 async def _chosen_rows(session: Session, model: str, given: Mapping[str, Any]) -> list[str]:
     """Return the ids of the rows that a form means."""
-    of = one_field(given, "of")
+    of = text_field(given, "of")
     fields = {key.removeprefix("f-"): str(texts[0]) for key, texts in given.items() if key.startswith("f-")}
     if of == "checked":
         return [str(each) for each in given.get("row", [])]

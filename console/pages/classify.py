@@ -10,8 +10,9 @@ from starlette.responses import Response
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.classifications import Classification
+from quercus.client.errors import InvalidArgument
 from quercus.client.places import plain_text
-from quercus.client.plugins import asks_with_forest, name_of
+from quercus.client.plugins import asks_with_forest, has_one_tree
 from quercus.client.unseen import UnseenNames
 from quercus.client.values import Between
 from quercus.console.web import check_may, read_posted, render_page, session_of
@@ -51,20 +52,18 @@ async def classify(request: Request) -> Response:
         given = await read_posted(request, session)
         try:
             row = {each.name: value_of(each, k, given) for k, each in enumerate(attributes)}
-            # of several trees, no single one is there to read
-            has_one_tree = name_of(model.specification.learner) not in {"forest", "total-uncertainty"}
             coverage = number_of(str(given.get("coverage", [DEFAULT_COVERAGE])[0]))
             found = await session.client.classify(
                 name,
                 [row],
-                want_paths=has_one_tree,
+                want_paths=has_one_tree(model.specification.learner),
                 coverage=coverage or float(DEFAULT_COVERAGE),
                 want_doubt=True,
             )
             answer = _shown_prediction(found[0], nominal_names(model))
             answer["promise"] = coverage_text(found.prediction_sets) if found.prediction_sets else ""
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
-        except (InvalidInput, ValueError) as error:
+        except (InvalidArgument, InvalidInput, ValueError) as error:
             fault = plain_text(error)
     return render_page(
         request,

@@ -34,7 +34,7 @@ from quercus.console.model_plan import (
     ModelPlan,
     guess_file,
 )
-from quercus.console.pages.label import item_address
+from quercus.console.row_parts import item_address
 from quercus.console.sessions import Session
 from quercus.console.web import (
     check_may,
@@ -175,17 +175,11 @@ def _on_this_page(error: Exception) -> str:
 
 async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     """Keep the uploaded file for the next step."""
-    name = Path(file.filename or "").name
-    suffix = next((each for each in SUFFIXES if name.lower().endswith(each)), None)
-    if suffix is None:
-        raise InvalidInput("file", f"is {name[:80]!r}, must end in {', '.join(SUFFIXES)}")
+    check_ending(file)
     session.drop_upload()
     learners = await session.client.learners()
     folder = tempfile.TemporaryDirectory(prefix="quercus-console-")
-    path = Path(folder.name) / f"upload{suffix}"
-    with path.open("wb") as target:
-        while piece := await file.read(1024 * 1024):
-            await asyncio.to_thread(target.write, piece)
+    path, name = await save_upload(file, folder.name)
     try:
         guess = await in_thread(guess_file, _counted(open_file(path), session, "read"))
     except (FileError, InvalidInput) as error:
@@ -193,6 +187,30 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
     session.upload = Upload(folder, path, name, guess, learners)
     return session.upload
+
+
+def check_ending(file: UploadFile) -> str:
+    """Return the ending of the name of a file that was sent.
+
+    Raises
+    ------
+    InvalidInput
+        When it is none of `SUFFIXES`.
+    """
+    name = Path(file.filename or "").name
+    suffix = next((each for each in SUFFIXES if name.lower().endswith(each)), None)
+    if suffix is None:
+        raise InvalidInput("file", f"is {name[:80]!r}, must end in {', '.join(SUFFIXES)}")
+    return suffix
+
+
+async def save_upload(file: UploadFile, folder: str) -> tuple[Path, str]:
+    """Write a file that was sent into a folder; return where it is, and what its sender calls it."""
+    path = Path(folder) / f"upload{check_ending(file)}"
+    with path.open("wb") as target:
+        while piece := await file.read(1024 * 1024):
+            await asyncio.to_thread(target.write, piece)
+    return path, Path(file.filename or "").name
 
 
 async def in_thread(work: Any, *given: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import re
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -14,11 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from starlette.background import BackgroundTask
 from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import FileResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import RedirectResponse, Response, StreamingResponse
 
 from quercus.belief.errors import InvalidInput
 from quercus.client.answers import AnswerFilter
@@ -26,10 +24,11 @@ from quercus.client.errors import QuercusError, Unauthenticated
 from quercus.client.labels import LabelLike
 from quercus.client.places import plain_text
 from quercus.client.results import Answer, Model
-from quercus.console.pages.create import SUFFIXES, RefusedRows, in_thread, open_file
+from quercus.console.pages.create import SUFFIXES, RefusedRows, in_thread, open_file, save_upload
+from quercus.console.pages.items import EXPORTS, written
 from quercus.console.pages.model import newest_answers
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
+from quercus.console.web import check_may, read_posted, render_page, session_of, status_of, text_field
 from quercus.files.answer_table import answer_table
 from quercus.files.answers import AnswerColumns, AnswerFile
 from quercus.files.errors import FileError
@@ -37,7 +36,7 @@ from quercus.files.labels import label_of
 from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding
 from quercus.files.table import FileTable
-from quercus.files.writing import CannotWrite, write_columns, write_csv, write_jsonl
+from quercus.files.writing import CannotWrite, write_columns
 from quercus.specification.guidance import ClassExample, Guidance
 from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
@@ -52,11 +51,7 @@ MAX_PACE: Final = 20_000
 """Answers of a day by which the pace is told."""
 EMPTY_EXAMPLES: Final = 3
 """Empty lines for further examples."""
-FORMS: Final = {
-    "csv": "text/csv; charset=utf-8",
-    "jsonl": "application/jsonl; charset=utf-8",
-    "parquet": "application/vnd.apache.parquet",
-}
+FORMS: Final = {**EXPORTS, "parquet": "application/vnd.apache.parquet"}
 MAX_EXPORTED: Final = 200_000
 """Answers in a file of Parquet, which is written as a whole; `quercus answers` has no bound."""
 PIECE: Final = 1_000
@@ -149,17 +144,17 @@ async def _set_policy(session: Session, name: str, given: dict[str, Any]) -> str
     """Set budget, bounds and assignment."""
     now = await session.client.labelling_policy(name)
     labellers = dict.fromkeys(
-        each.strip() for each in re.split(r"[,\n]", _text(given, "labellers")) if each.strip()
+        each.strip() for each in re.split(r"[,\n]", text_field(given, "labellers", "")) if each.strip()
     )
     policy = replace(
         now,
-        answers_per_query=_number(given, "answers_per_query", 1) or 1,
-        per_labeller=_number(given, "per_labeller", None),
-        per_hour=_number(given, "per_hour", None),
+        answers_per_query=_number(given, "answers_per_query", is_optional=True) or 1,
+        per_labeller=_number(given, "per_labeller", is_optional=True),
+        per_hour=_number(given, "per_hour", is_optional=True),
         labellers=tuple(labellers),
     )
     changed = [key for key in _POLICY if getattr(policy, key) != getattr(now, key)]
-    budget = _number(given, "budget", 0) or 0
+    budget = _number(given, "budget") or 0
     if budget != (await session.client.get_model(name)).budget:
         await session.client.update_model(name, budget=budget)
     if changed:
@@ -177,8 +172,8 @@ async def _set_guidance(session: Session, name: str, given: dict[str, Any]) -> s
         for class_name, row, remark in _typed_examples(given)
         if row.strip()
     )
-    text = _text(given, "text").replace("\r\n", "\n").strip()
-    guidance = Guidance(_text(given, "title").strip(), text, examples)
+    text = text_field(given, "text", "").replace("\r\n", "\n").strip()
+    guidance = Guidance(text_field(given, "title", "").strip(), text, examples)
     await session.client.update_model(name, guidance=None if guidance == Guidance() else guidance)
     return "The guidelines are saved. Labellers see them with the next query."
 
@@ -192,7 +187,9 @@ async def _add_rows(session: Session, name: str, given: dict[str, Any]) -> str:
     model = await session.client.get_model(name)
     refused = RefusedRows()
     async with _opened(file) as (table, named):
-        rows = _rows_of(table, model, _text(given, "class").strip(), _text(given, "id").strip(), named)
+        rows = _rows_of(
+            table, model, text_field(given, "class", "").strip(), text_field(given, "id", "").strip(), named
+        )
         pushed = FilePush(rows, refused.take)
         report = await session.client.push(name, **pushed.arguments())
     said = f"Added: {counted(report.stored, 'row')}."
@@ -213,15 +210,8 @@ def _file_in(given: dict[str, Any]) -> UploadFile | None:
 @asynccontextmanager
 async def _opened(file: UploadFile) -> AsyncIterator[tuple[FileTable, str]]:
     """Yield the table in a file that was sent, and its name; errors about it name the file."""
-    named = Path(file.filename or "").name
-    suffix = next((each for each in SUFFIXES if named.lower().endswith(each)), None)
-    if suffix is None:
-        raise InvalidInput("file", f"is {named[:80]!r}, must end in {', '.join(SUFFIXES)}")
     with tempfile.TemporaryDirectory(prefix="quercus-console-") as folder:
-        path = Path(folder) / f"upload{suffix}"
-        with path.open("wb") as target:
-            while piece := await file.read(1024 * 1024):
-                await asyncio.to_thread(target.write, piece)
+        path, named = await save_upload(file, folder)
         try:
             yield await in_thread(open_file, path), named
         except (FileError, InvalidInput, ValueError) as error:
@@ -243,15 +233,15 @@ async def _set_gold(session: Session, name: str, given: dict[str, Any]) -> str:
     check_may(session, "QueryService/MarkGold")
     classes = (await session.client.get_model(name)).specification.classes
     labels: dict[str, LabelLike] = {
-        str(row): read_label(_text(given, "label"), classes) for row in given.get("row", [])
+        str(row): read_label(text_field(given, "label", ""), classes) for row in given.get("row", [])
     }
-    for number, line in enumerate(_text(given, "marks").splitlines(), 1):
+    for number, line in enumerate(text_field(given, "marks", "").splitlines(), 1):
         if line.strip():
             row, label = _mark_in(line, number, classes)
             labels[row] = label
     if (file := _file_in(given)) is not None:
         async with _opened(file) as (table, _):
-            item, answer = (_text(given, key).strip() or None for key in ("item", "answer"))
+            item, answer = (text_field(given, key, "").strip() or None for key in ("item", "answer"))
             read = AnswerFile(table, classes, AnswerColumns(item, None, answer))
             labels |= {each.item: each.label for each in await asyncio.to_thread(list, read)}
     removed = [str(each) for each in given.get("unmark", [])]
@@ -286,7 +276,7 @@ def _mark_in(line: str, number: int, classes: Sequence[str]) -> tuple[str, Label
 async def _delete_model(session: Session, name: str, given: dict[str, Any]) -> str:
     """Delete the model, if its name was typed."""
     check_may(session, "ModelService/DeleteModel")
-    if _text(given, "typed") != name:
+    if text_field(given, "typed", "") != name:
         raise InvalidInput("name", f"type {name} to delete it: what was typed is another")
     await session.client.delete_model(name)
     return f"The model {name} is deleted."
@@ -316,16 +306,13 @@ async def answers(request: Request) -> Response:
             raise InvalidInput(
                 "answers", f"are more than {MAX_EXPORTED:,}: use quercus answers {name} -o FILE.parquet"
             )
-        with tempfile.NamedTemporaryFile(prefix="quercus-console-", suffix=".parquet", delete=False) as file:
-            path = Path(file.name)
-        try:
-            await asyncio.to_thread(write_columns, answer_table(found), path, "parquet")
-        except CannotWrite as error:
-            path.unlink()
-            raise HTTPException(409, f"{error}") from None
-        return FileResponse(
-            path, media_type=FORMS[form], headers=headers, background=BackgroundTask(path.unlink)
-        )
+        with tempfile.TemporaryDirectory(prefix="quercus-console-") as folder:
+            path = Path(folder) / "answers.parquet"
+            try:
+                await asyncio.to_thread(write_columns, answer_table(found), path, "parquet")
+            except CannotWrite as error:
+                raise HTTPException(409, f"{error}") from None
+            return Response(path.read_bytes(), media_type=FORMS[form], headers=headers)
 
     async def pieces() -> AsyncIterator[str]:
         part: list[Answer] = []
@@ -333,43 +320,30 @@ async def answers(request: Request) -> Response:
         async for each in session.client.answers(name):
             part.append(each)
             if len(part) == PIECE:
-                yield await asyncio.to_thread(_written, part, form, is_first=is_first)
+                yield await asyncio.to_thread(written, answer_table(part), form, is_first=is_first)
                 part, is_first = [], False
         if part or is_first:
-            yield await asyncio.to_thread(_written, part, form, is_first=is_first)
+            yield await asyncio.to_thread(written, answer_table(part), form, is_first=is_first)
 
     return StreamingResponse(pieces(), media_type=FORMS[form], headers=headers)
 
 
-def _written(answers: list[Answer], form: str, *, is_first: bool) -> str:
-    stream = io.StringIO()
-    if form == "jsonl":
-        write_jsonl(answer_table(answers), stream)
-    else:
-        write_csv(answer_table(answers), stream, for_spreadsheets=True, with_header=is_first)
-    return stream.getvalue()
-
-
-def _text(given: dict[str, Any], name: str) -> str:
-    values = given.get(name) or [""]
-    first = values[0] if isinstance(values, list) else values
-    return first if isinstance(first, str) else ""
-
-
 def _percentage(given: dict[str, Any], name: str) -> float:
     """Return a share that a form has in percent; an empty field is 0."""
-    text = _text(given, name).strip().rstrip("%").strip().replace(",", ".")
+    text = text_field(given, name, "").strip().rstrip("%").strip().replace(",", ".")
     share = finite_number(text or "0")
     if share is None or not 0.0 <= share <= 100.0:
-        raise InvalidInput(name, f"is {_text(given, name)[:40]!r}, must be a percentage from 0 to 100")
+        raise InvalidInput(
+            name, f"is {text_field(given, name, '')[:40]!r}, must be a percentage from 0 to 100"
+        )
     return share / 100
 
 
-def _number(given: dict[str, Any], name: str, otherwise: int | None) -> int | None:
-    """Return a whole number of a form; an empty field is `otherwise`."""
-    text = _text(given, name).strip().replace(",", "")
-    if not text:
-        return otherwise
+def _number(given: dict[str, Any], name: str, *, is_optional: bool = False) -> int | None:
+    """Return a whole number of a form; of an empty field that is optional None."""
+    text = text_field(given, name, "").strip().replace(",", "")
+    if not text and is_optional:
+        return None
     if _WHOLE.fullmatch(text) is None:
         raise InvalidInput(name, f"is {text[:40]!r}, must be a whole number")
     return int(text)

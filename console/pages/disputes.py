@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import urlencode
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
+from quercus.belief.errors import InvalidInput
 from quercus.client.errors import QuercusError
 from quercus.client.keys import labelling_keys
+from quercus.client.places import plain_text
 from quercus.client.results import Dispute, Reason
 from quercus.console.labeller_queue import label_of
-from quercus.console.pages.label import grid_of_classes, is_picture, item_address, text_field
-from quercus.console.web import console_of, read_posted, render_page, session_of
-from quercus.specification.display import MediaItem, media_type
+from quercus.console.pages.label import grid_of_classes
+from quercus.console.row_parts import RowParts, items_of, media_response
+from quercus.console.web import address_of, console_of, read_posted, render_page, session_of, text_field
 from quercus.view.confusion import confusion_table
 from quercus.view.disputes import (
     agreement_rows,
@@ -27,8 +28,8 @@ from quercus.view.disputes import (
     sureness_text,
     who_decides,
 )
-from quercus.view.queries import fold_values, question_text
-from quercus.view.rows import shown_curves, shown_items, shown_values
+from quercus.view.queries import question_text
+from quercus.view.rows import shown_values
 from quercus.view.words import known_text
 
 MOST_LISTED = 200
@@ -76,8 +77,21 @@ async def disputes(request: Request) -> Response:
         current=current,
         following=_following(listed, row),
         filters=filters,
-        link=lambda **changes: _address(name, filters | changes),
-        row_parts=None if current is None else _row_parts(request, current, model),
+        link=lambda **changes: address_of(f"/m/{name}/disputes", filters | changes),
+        parts=None
+        if current is None
+        else RowParts.of(
+            items_of(
+                row,
+                current.values,
+                current.display,
+                model,
+                console_of(request).config.media,
+                f"/m/{name}/disputes/beside?{urlencode({'row': row})}&item=",
+            ),
+            *shown_values(current.values, model),
+            Reason(()),
+        ),
         known="" if current is None else known_text(classes, list(current.known.values())),
         question=question_text(classes),
         decided=_decided(current),
@@ -117,11 +131,8 @@ async def decide(request: Request) -> Response:
     classes = tuple(model.specification.classes)
     row = text_field(given, "row")
     labeller = "" if session.caller.needs_token else session.labeller
-    of_class, of_labeller = (
-        text_field(given, key) if key in given else "" for key in ("of-class", "of-labeller")
-    )
-    filters = _filters(of_class, of_labeller, classes)
-    next_row = text_field(given, "next") if "next" in given else ""
+    filters = _filters(text_field(given, "of-class", ""), text_field(given, "of-labeller", ""), classes)
+    next_row = text_field(given, "next", "")
     try:
         if act == "undo":
             await session.client.undo_adjudication(name, row, labeller=labeller)
@@ -129,14 +140,14 @@ async def decide(request: Request) -> Response:
             session.flash = f"{row}: taken back. The labels of its labellers hold again."
             next_row = row
         else:
-            chosen = given["several"] if "several" in given else text_field(given, "class")
+            chosen = given["several"] if "several" in given else text_field(given, "class", "")
             await session.client.adjudicate(name, row, label_of(chosen, classes), labeller=labeller)
             words = chosen if isinstance(chosen, str) else " or ".join(map(str, chosen))
             session.note_decision(name, row, words, MOST_DECIDED)
             session.flash = f"{row}: {words}, in your name. The other labels stay in its history."
-    except QuercusError as error:
-        session.flash, next_row = f"Not taken: {error}", row
-    return RedirectResponse(_address(name, filters | {"row": next_row}), 303)
+    except (InvalidInput, QuercusError) as error:
+        session.flash, next_row = f"Not taken: {plain_text(error)}", row
+    return RedirectResponse(address_of(f"/m/{name}/disputes", filters | {"row": next_row}), 303)
 
 
 async def media_beside(request: Request) -> Response:
@@ -145,23 +156,12 @@ async def media_beside(request: Request) -> Response:
     dispute = await session.client.get_dispute(
         request.path_params["model"], request.query_params.get("row", "")
     )
-    number = request.query_params.get("item", "")
-    item = dict(zip(map(str, range(len(dispute.display))), dispute.display, strict=True)).get(number)
-    kind = media_type(item.data) if isinstance(item, MediaItem) else None
-    if not isinstance(item, MediaItem) or kind is None:
-        raise HTTPException(404)
-    headers = {"Content-Security-Policy": "sandbox; default-src 'none'"}
-    return Response(item.data, media_type=kind, headers=headers)
+    return media_response(dispute.display, request.query_params.get("item", ""))
 
 
 def _filters(of_class: str, of_labeller: str, classes: Sequence[str]) -> dict[str, str]:
     """Return the filters of the list; a class that the model does not have filters nothing."""
     return {"class": of_class if of_class in classes else "", "labeller": of_labeller}
-
-
-def _address(model: str, fields: dict[str, str]) -> str:
-    query = urlencode({key: value for key, value in fields.items() if value})
-    return f"/m/{model}/disputes{'?' if query else ''}{query}"
 
 
 def _following(listed: Sequence[Dispute], row: str) -> str:
@@ -181,24 +181,3 @@ def _decided(current: Dispute | None) -> str:
 
 def _labellers(listed: Sequence[Dispute]) -> list[str]:
     return sorted({each.labeller for dispute in listed for each in dispute.labels})
-
-
-def _row_parts(request: Request, current: Dispute, model: Any) -> dict[str, Any]:
-    """Return values, pictures and the rest of a row, as the labelling page shows them."""
-    groups, more = shown_values(current.values, model)
-    first, rest = fold_values(groups, Reason(()))
-    media = console_of(request).config.media
-    data_url = f"/m/{model.name}/disputes/beside?{urlencode({'row': current.instance})}&item="
-    shown = (
-        *shown_curves(current.values, model),
-        *shown_items(current.instance, current.values, current.display, model),
-    )
-    items = [item_address(each, media, data_url) for each in shown]
-    return {
-        "pictures": [each for each in items if is_picture(*each)],
-        "beside": [each for each in items if not is_picture(*each)],
-        "first": first,
-        "rest": rest,
-        "rest_count": sum(len(values) for _, values in rest) + more,
-        "more": more,
-    }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import urlencode
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from quercus.client.errors import NotFound
 from quercus.client.results import Answer, AnswerState
 from quercus.console.bulk import MAX_BULK, undo_key
 from quercus.console.pages.items import first_pictures
-from quercus.console.web import render_page, session_of
+from quercus.console.web import address_of, render_page, session_of
 from quercus.view.answers import answer_text, remarks_on
 from quercus.view.rows import values_line
 
@@ -52,8 +51,7 @@ class AnswerChoice:
 
     def address(self, path: str, **more: str) -> str:
         """Return the address of a page with this choice."""
-        asked = urlencode(self.given | more)
-        return f"{path}?{asked}" if asked else path
+        return address_of(path, self.given | more)
 
 
 async def history(request: Request) -> Response:

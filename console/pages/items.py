@@ -16,34 +16,34 @@ from quercus.belief.errors import InvalidInput
 from quercus.client.answers import AnswerFilter, Statement
 from quercus.client.errors import QuercusError
 from quercus.client.places import plain_text
-from quercus.client.plugins import asks_with_forest, name_of
+from quercus.client.plugins import asks_with_forest, has_one_tree
 from quercus.client.results import Answer, Instance, Model, Reason
 from quercus.client.row_filter import RowFilter
 from quercus.console.bulk import MAX_BULK, undo_key
-from quercus.console.pages.label import grid_of_classes, is_picture, item_address
+from quercus.console.pages.label import grid_of_classes
+from quercus.console.row_parts import RowParts, is_picture, items_of, media_response
 from quercus.console.sessions import Session
 from quercus.console.web import (
+    address_of,
     check_may,
     console_of,
-    one_field,
     own_path,
     read_posted,
     render_page,
     session_of,
+    text_field,
 )
 from quercus.files.row_table import row_table
 from quercus.files.writing import OutputTable, write_csv, write_jsonl
 from quercus.specification.conditions import merge_conditions
-from quercus.specification.display import Display, MediaItem, media_type
+from quercus.specification.display import Display
 from quercus.specification.values import finite_number
 from quercus.view.answers import answer_text, remarks_on
 from quercus.view.models import nominal_names
-from quercus.view.queries import fold_values, question_text
+from quercus.view.queries import question_text
 from quercus.view.rows import (
     ShownItem,
     likeliest_classes,
-    shown_curves,
-    shown_items,
     shown_values,
     values_line,
 )
@@ -68,6 +68,7 @@ ORDER_WORDS: Final = {
     "said": "longest not labelled first",
 }
 EXPORTS: Final = {"csv": "text/csv; charset=utf-8", "jsonl": "application/jsonl; charset=utf-8"}
+"""Forms of files that are sent piece by piece, and their media types."""
 
 
 class Choice:
@@ -101,8 +102,7 @@ class Choice:
 
     def address(self, path: str, **more: str) -> str:
         """Return the address of a page with this choice."""
-        asked = urlencode(self.given | {name: text for name, text in more.items() if text})
-        return f"{path}?{asked}" if asked else path
+        return address_of(path, self.given | more)
 
 
 def _share(text: str) -> float | None:
@@ -194,10 +194,8 @@ def row_items(
     request: Request, model: Model, identifier: str, values: Mapping[str, Any], display: Display
 ) -> list[tuple[ShownItem, str]]:
     """Return what is shown beside the values of a row, each with the address that it is loaded from."""
-    media = console_of(request).config.media
-    of = f"/m/{model.name}/items/beside?{urlencode({'id': identifier})}&item="
-    beside = [*shown_curves(values, model), *shown_items(identifier, values, display, model)]
-    return [item_address(item, media, of) for item in beside]
+    data_url = f"/m/{model.name}/items/beside?{urlencode({'id': identifier})}&item="
+    return items_of(identifier, values, display, model, console_of(request).config.media, data_url)
 
 
 async def row(request: Request) -> Response:
@@ -205,12 +203,6 @@ async def row(request: Request) -> Response:
     session = session_of(request)
     check_may(session, "InstanceService/GetInstance")
     name, identifier = request.path_params["model"], request.query_params.get("id", "")
-    return await _row_page(request, session, name, identifier)
-
-
-async def _row_page(
-    request: Request, session: Session, name: str, identifier: str, fault: str = ""
-) -> Response:
     model = await session.client.get_model(name)
     shown = await session.client.get_instance(name, identifier)
     answers: list[Answer] = []
@@ -218,10 +210,7 @@ async def _row_page(
         wanted = AnswerFilter(instances=[identifier])
         found = session.client.answers(name, wanted, limit=MAX_ANSWERS, newest_first=True)
         answers = [each async for each in found]
-    beside = row_items(request, model, identifier, shown.values, shown.display)
-    groups, more = shown_values(shown.values, model)
     guess = await _guess(session, model, shown)
-    first, rest = fold_values(groups, Reason(guess["tests"] if guess else ()))
     classes = tuple(model.specification.classes)
     own = [
         each for each in answers if each.labeller == session.labeller and each.state in {"counts", "pending"}
@@ -229,19 +218,17 @@ async def _row_page(
     return render_page(
         request,
         "item.html",
-        400 if fault else 200,
         model=name,
         tab="items",
         row=shown,
         classes=classes,
         class_grid=grid_of_classes(classes),
-        groups=first,
-        rest=rest,
-        rest_count=sum(len(values) for _, values in rest) + more,
-        more=more,
+        parts=RowParts.of(
+            row_items(request, model, identifier, shown.values, shown.display),
+            *shown_values(shown.values, model),
+            Reason(guess["tests"] if guess else ()),
+        ),
         question=question_text(classes),
-        pictures=[each for each in beside if is_picture(*each)],
-        beside=[each for each in beside if not is_picture(*each)],
         known=known_text(classes, shown.contour) if any(share < 1 for share in shown.contour) else "",
         top=likeliest_classes(shown, classes),
         guess=guess,
@@ -251,7 +238,6 @@ async def _row_page(
         remarks_on=remarks_on,
         may_label=session.may_call("InstanceService/StateEvidence"),
         back=own_path(request.query_params.get("back") or f"/m/{name}/items"),
-        fault=fault,
         flash=session.take_flash(),
     )
 
@@ -260,8 +246,10 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
     """Return what the newest tree says of a row, and why; None: there is no tree, or the caller may not know."""
     if not (model.tree_version and session.may_call("ClassifyService/Classify")):
         return None
-    has_one_tree = name_of(model.specification.learner) not in {"forest", "total-uncertainty"}
-    (found,) = await session.client.classify(model.name, [dict(shown.values)], want_paths=has_one_tree)
+    learner = model.specification.learner
+    (found,) = await session.client.classify(
+        model.name, [dict(shown.values)], want_paths=has_one_tree(learner)
+    )
     return {
         "label": found.label,
         "set": found.label_set,
@@ -269,7 +257,7 @@ async def _guess(session: Session, model: Model, shown: Instance) -> dict[str, A
         "bars": share_bars(found.classes, found.theta, found.belief, found.plausibility),
         "tests": tuple(found.path or ()),
         "path": [each.text for each in merge_conditions(found.path or (), nominal_names(model))],
-        "of_forest": asks_with_forest(model.specification.learner),
+        "of_forest": asks_with_forest(learner),
         "version": found.version,
         "node": found.node,
     }
@@ -280,11 +268,11 @@ async def say(request: Request) -> Response:
     session = session_of(request)
     check_may(session, "InstanceService/StateEvidence")
     given = await read_posted(request, session)
-    name, identifier = request.path_params["model"], one_field(given, "id")
-    back = own_path(one_field(given, "back") if "back" in given else None)
+    name, identifier = request.path_params["model"], text_field(given, "id")
+    back = own_path(text_field(given, "back", ""))
     classes = (await session.client.get_model(name)).specification.classes
     try:
-        if one_field(given, "act") == "take-back":
+        if text_field(given, "act") == "take-back":
             wanted = AnswerFilter(
                 labellers=[session.labeller], states=["counts", "pending"], instances=[identifier]
             )
@@ -316,15 +304,7 @@ async def beside(request: Request) -> Response:
     shown = await session.client.get_instance(
         request.path_params["model"], request.query_params.get("id", "")
     )
-    place = request.query_params.get("item", "")
-    number = int(place) if place.isascii() and place.isdigit() and len(place) < 4 else len(shown.display)
-    item = shown.display[number] if number < len(shown.display) else None
-    kind = media_type(item.data) if isinstance(item, MediaItem) else None
-    if not isinstance(item, MediaItem) or kind is None:
-        raise HTTPException(404)
-    return Response(
-        item.data, media_type=kind, headers={"Content-Security-Policy": "sandbox; default-src 'none'"}
-    )
+    return media_response(shown.display, request.query_params.get("item", ""))
 
 
 async def export(request: Request) -> Response:
@@ -347,7 +327,7 @@ async def export(request: Request) -> Response:
         page = first
         while True:
             table = row_table(page.rows, model.specification.attributes, model.specification.classes)
-            yield await asyncio.to_thread(_written, table, form, is_first=page is first)
+            yield await asyncio.to_thread(written, table, form, is_first=page is first)
             if not page.next_page:
                 return
             page = await session.client.row_page(
@@ -358,7 +338,7 @@ async def export(request: Request) -> Response:
     return StreamingResponse(pieces(), media_type=EXPORTS[form], headers=headers)
 
 
-def _written(table: OutputTable, form: str, *, is_first: bool) -> str:
+def written(table: OutputTable, form: str, *, is_first: bool) -> str:
     """Return a table as text; the names of the columns stand in the first piece of a file."""
     stream = io.StringIO()
     if form == "jsonl":

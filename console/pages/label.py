@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -15,22 +14,31 @@ from quercus.belief.errors import InvalidInput, shown
 from quercus.client.answers import AnswerFilter
 from quercus.client.errors import QuercusError
 from quercus.client.filters import ANY
-from quercus.client.guess import guess_of
+from quercus.client.guess import guess_of, withholds_guess
 from quercus.client.keys import COMMANDS, GRADES, KEY_RULE, UNSEEN_S, Grade, LabellingKeys, labelling_keys
+from quercus.client.places import plain_text
 from quercus.client.results import Answer, AnswerReport, Model, Query
 from quercus.client.shown import shown_text
 from quercus.console.labeller_queue import LABELLING_ACTIONS, LabellerAction, LabellerQueue, label_of
+from quercus.console.row_parts import RowParts, item_address, media_response
 from quercus.console.sessions import Session
-from quercus.console.web import console_of, read_posted, render_fragment, render_page, session_of, waiting
+from quercus.console.web import (
+    console_of,
+    read_posted,
+    render_fragment,
+    render_page,
+    session_of,
+    text_field,
+    waiting,
+)
 from quercus.specification.attributes import is_finite_number
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
-from quercus.specification.display import MediaItem, media_type
 from quercus.specification.shares import percent_text
 from quercus.specification.values import finite_number
 from quercus.view.answers import answer_text
 from quercus.view.guidance import by_class, example_values, paragraphs_of
-from quercus.view.queries import describe_query, fold_values, idle_text, question_text
-from quercus.view.rows import ShownItem, value_text
+from quercus.view.queries import describe_query, idle_text, question_text
+from quercus.view.rows import value_text
 from quercus.view.svg.intervals import interval_bars
 from quercus.view.words import TERMS, is_vacuous
 
@@ -109,8 +117,7 @@ async def query_article(request: Request, session: Session, query: Query, model:
     keys, shown = labelling_keys(query.classes), describe_query(query, of)
     data_url = f"/m/{request.path_params['model']}/label/beside/{query.model}/{query.number}/"
     media = console_of(request).config.media
-    beside = [item_address(item, media, data_url) for item in (*shown.curves, *shown.beside)]
-    first, rest = fold_values(shown.groups, query.reason)
+    items = [item_address(item, media, data_url) for item in (*shown.curves, *shown.beside)]
     guess = guess_of(query, of)
     return render_fragment(
         "query.html",
@@ -122,27 +129,20 @@ async def query_article(request: Request, session: Session, query: Query, model:
         grades=GRADES,
         question=question_text(query.classes),
         guess=None if guess is None else (query.classes[guess[0]], percent_text(guess[1])),
+        may_guess=not withholds_guess(of),
+        hints={each.name: each.help for each in COMMANDS},
         commands=keys.commands,
         commands_json=_commands_json(keys),
         uid=of.uid,
         shown=shown,
         known="" if is_vacuous(query.contour) else shown.known,
-        pictures=[each for each in beside if is_picture(*each)],
-        beside=[each for each in beside if not is_picture(*each)],
-        first=first,
-        rest=rest,
-        rest_count=sum(len(values) for _, values in rest) + shown.more,
+        parts=RowParts.of(items, shown.groups, shown.more, query.reason),
         rivals=interval_bars(shown.rivals),
         may_compare=_may_compare(session, of),
         guided=of.specification.guidance is not None,
         screen=shown_text(query, of),
         is_any=request.path_params["model"] == ANY,
     )
-
-
-def is_picture(item: ShownItem, address: str) -> bool:
-    """Return whether an item is a picture that the page may load."""
-    return item.kind == "image" and bool(address)
 
 
 def grid_of_classes(names: Sequence[str]) -> str:
@@ -165,30 +165,6 @@ def grid_of_classes(names: Sequence[str]) -> str:
         else "long"
     )
     return f"{columns} {width}"
-
-
-def item_address(item: ShownItem, origins: Collection[str], data_url: str) -> tuple[ShownItem, str]:
-    """Return an item and the address that it is loaded from; empty: the operator did not allow its origin.
-
-    Pushed bytes are at ``data_url``, followed by the place of the item.
-    """
-    if item.kind not in {"image", "audio"}:
-        return item, item.url
-    if item.data:
-        return item, f"{data_url}{item.place}"
-    return item, item.url if origin_of(item.url) in origins else ""
-
-
-def origin_of(url: str) -> str:
-    """Return scheme, host and port of a URL.
-
-    Examples
-    --------
-    >>> origin_of("https://cam.example:8443/a.jpg?x=1")
-    'https://cam.example:8443'
-    """
-    parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}".lower()
 
 
 def _commands_json(keys: LabellingKeys) -> str:
@@ -242,13 +218,7 @@ async def guidelines(request: Request) -> Response:
 async def media_item(request: Request) -> Response:
     """Return a picture or a sound that was pushed beside the row of a query that is held."""
     session = session_of(request)
-    items, number = _held_query(request, session).display, request.path_params["item"]
-    item = items[number] if number < len(items) else None
-    kind = media_type(item.data) if isinstance(item, MediaItem) else None
-    if not isinstance(item, MediaItem) or kind is None:
-        raise HTTPException(404)
-    headers = {"Content-Security-Policy": "sandbox; default-src 'none'"}
-    return Response(item.data, media_type=kind, headers=headers)
+    return media_response(_held_query(request, session).display, str(request.path_params["item"]))
 
 
 def _held_query(request: Request, session: Session) -> Query:
@@ -267,7 +237,7 @@ def progress(model: Model | None) -> dict[str, int] | None:
 async def next_query(request: Request) -> Response:
     """Return a query that the page does not have yet; wait for one."""
     session = session_of(request)
-    given = await read_posted(request, session)
+    given = await read_posted(request, session, scripted=True)
     queue, model = queue_of(request, session), await model_of(request, session)
     have, wait_s, page = _check_names(given, "have"), _wait_s(given), _page_of(given)
     with waiting(session):
@@ -278,7 +248,7 @@ async def next_query(request: Request) -> Response:
 async def newer_tree(request: Request) -> Response:
     """Report whether a newer tree may select another query than the unseen one."""
     session = session_of(request)
-    given = await read_posted(request, session)
+    given = await read_posted(request, session, scripted=True)
     with waiting(session):
         newer = await queue_of(request, session).has_newer_tree(_wait_s(given))
     return JSONResponse({"newer": newer})
@@ -287,7 +257,7 @@ async def newer_tree(request: Request) -> Response:
 async def exchange(request: Request) -> Response:
     """Exchange an unseen query for the first query of the newest tree, and return that."""
     session = session_of(request)
-    given = await read_posted(request, session)
+    given = await read_posted(request, session, scripted=True)
     queue = queue_of(request, session)
     queries = await queue.exchange_unseen(_page_of(given), _check_names(given, "unseen"))
     return await _query_response(request, session, queue, queries)
@@ -296,7 +266,7 @@ async def exchange(request: Request) -> Response:
 async def leave(request: Request) -> Response:
     """Note that a page is gone: what it holds is for the next one."""
     session = session_of(request)
-    given = await read_posted(request, session)
+    given = await read_posted(request, session, scripted=True)
     queue_of(request, session).leave(_page_of(given), text_field(given, "shown"))
     return JSONResponse({})
 
@@ -320,7 +290,7 @@ async def _query_response(
 async def heartbeat(request: Request) -> Response:
     """Extend the leases of a page, and return the queries that it lost, also to another page of the labeller."""
     session = session_of(request)
-    given = await read_posted(request, session)
+    given = await read_posted(request, session, scripted=True)
     queue = queue_of(request, session)
     elsewhere = queue.claim(_page_of(given), _check_names(given, "have"))
     lost = [] if given.get("claim") is True else await queue.extend_leases()
@@ -330,7 +300,7 @@ async def heartbeat(request: Request) -> Response:
 async def labelling_action(request: Request) -> Response:
     """Answer, refuse, skip, postpone, release, correct or undo."""
     session = session_of(request)
-    given = await read_posted(request, session)
+    given = await read_posted(request, session, scripted=True)
     what = request.path_params["act"]
     if what not in LABELLING_ACTIONS:
         raise HTTPException(404)
@@ -352,7 +322,7 @@ async def labelling_action(request: Request) -> Response:
         _label_of_form(given, classes) if what in ("answer", "correct") else None,
         _comment_field(given),
         _took_s(given),
-        text_field(given, "shown") if "shown" in given else "",
+        text_field(given, "shown", ""),
     )
     queue = queue_of(request, session)
     if not is_form:
@@ -363,9 +333,8 @@ async def labelling_action(request: Request) -> Response:
         try:
             session.flash = _outcome_sentence(action, await queue.submit_action(action, classes))
         except QuercusError as error:
-            session.flash = f"Not taken: {error}"
-    back = text_field(given, "back") if "back" in given else ""
-    target = "/history" if back == "history" else ""
+            session.flash = f"Not taken: {plain_text(error)}"
+    target = "/history" if text_field(given, "back", "") == "history" else ""
     return RedirectResponse(f"/m/{request.path_params['model']}/label{target}", 303)
 
 
@@ -428,18 +397,8 @@ def _wait_s(given: dict[str, Any]) -> float:
     return float(value)
 
 
-def text_field(given: dict[str, Any], name: str) -> str:
-    """Return a field of a script, or the one value of a field of a form."""
-    value = given.get(name)
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    if not isinstance(value, str):
-        raise InvalidInput(name, "is missing, must be one text")
-    return value
-
-
 def _comment_field(given: dict[str, Any]) -> str:
-    comment = text_field(given, "comment") if "comment" in given else ""
+    comment = text_field(given, "comment", "")
     if len(comment) > MAX_COMMENT_CHARACTERS:
         raise InvalidInput(
             "comment", f"has {len(comment):,} characters, at most {MAX_COMMENT_CHARACTERS:,} are kept"
@@ -470,7 +429,7 @@ def _label_of_form(given: dict[str, Any], classes: tuple[str, ...]) -> Any:
 
 def _grade_field(given: dict[str, Any]) -> Grade:
     """Return how sure a form says that its class is; a form that says nothing is sure."""
-    name = text_field(given, "grade") if "grade" in given else GRADES[0].name
+    name = text_field(given, "grade", GRADES[0].name)
     for grade in GRADES:
         if grade.name == name:
             return grade

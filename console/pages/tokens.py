@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from quercus.client.errors import FailedPrecondition, InvalidArgument, PermissionDenied, ResourceExhausted
 from quercus.client.places import plain_text
 from quercus.console.sessions import Session
-from quercus.console.web import check_may, read_posted, render_page, session_of, status_of
+from quercus.console.web import check_may, read_posted, render_page, session_of, status_of, text_field
 
 DAY_S: Final = 86_400.0
 LIFETIMES: Final = {
@@ -54,7 +54,7 @@ async def revoke(request: Request) -> Response:
     session = session_of(request)
     check_may(session, "AdminService/RevokeToken")
     given = await read_posted(request, session)
-    gone = await session.client.revoke_token(_first(given, "id"))
+    gone = await session.client.revoke_token(text_field(given, "id", ""))
     session.flash = (
         f"The token {gone.id} of {gone.caller} is revoked. Queries that it held go back to the others."
     )
@@ -62,17 +62,21 @@ async def revoke(request: Request) -> Response:
 
 
 async def _make_token(session: Session, given: dict[str, Any]) -> None:
-    lifetime = LIFETIMES.get(_first(given, "lifetime"))
+    lifetime = LIFETIMES.get(text_field(given, "lifetime", ""))
     if lifetime is None:
         raise HTTPException(400, "choose one of the times after which the token expires")
-    scope = _first(given, "scope")
+    scope = text_field(given, "scope", "")
     if scope not in ("all", "some"):
         raise HTTPException(400, "choose whether the token is for all models")
-    models = None if scope == "all" else [*map(str, given.get("model", [])), *_first(given, "models").split()]
+    models = (
+        None
+        if scope == "all"
+        else [*map(str, given.get("model", [])), *text_field(given, "models", "").split()]
+    )
     if models == []:
         raise InvalidArgument("models: choose at least one, or all models")
     session.new_token = await session.client.create_token(
-        _first(given, "caller").strip(), [str(each) for each in given.get("role", [])], models=models,
+        text_field(given, "caller", "").strip(), [str(each) for each in given.get("role", [])], models=models,
         lifetime_s=lifetime[1],
     )  # fmt: skip
 
@@ -90,17 +94,13 @@ async def _page(
         fault=fault,
         flash=session.take_flash(),
         made=made,
-        live=[each for each in listed if each.live][-SHOWN_TOKENS:],
-        ended=[each for each in listed if not each.live][-SHOWN_TOKENS:],
+        live=[each for each in listed if each.live],
+        ended=[each for each in listed if not each.live],
+        most=SHOWN_TOKENS,
         entries=list(reversed(await session.client.audit(SHOWN_ENTRIES))),
         models=models[:SHOWN_MODELS],
-        given={name: _first(given, name) for name in ("caller", "lifetime", "scope", "models")},
+        given={name: text_field(given, name, "") for name in ("caller", "lifetime", "scope", "models")},
         chosen={str(each) for name in ("role", "model") for each in given.get(name, [])},
         roles=ROLES,
         lifetimes=LIFETIMES,
     )
-
-
-def _first(given: dict[str, Any], name: str) -> str:
-    values = given.get(name) or [""]
-    return str(values[0]) if isinstance(values, list) else str(values)

@@ -113,7 +113,7 @@ def _then(text: str) -> int | datetime | None:
         return int(text)
     try:
         time = datetime.fromisoformat(text)
-    except ValueError:
+        return time.astimezone(UTC) if time.tzinfo else time.replace(tzinfo=UTC)
+    except (ValueError, OverflowError):  # a zone can lead out of all years
         reason = f"is {text[:40]!r}, must be the number of an event, or a time such as 2026-11-22 09:30 (UTC)"
         raise InvalidInput("at", reason) from None
-    return time if time.tzinfo else time.replace(tzinfo=UTC)

@@ -24,7 +24,7 @@ state.outbox = new Outbox(labeller, formToken, {
 });
 
 const PAINT_MS = 100;
-const WORDS = { refuse: "Nobody can tell", skip: "Not for me", postpone: "Later", undo: "Taken back" };
+const WORDS = { refuse: "Nobody can tell", skip: "I cannot tell", postpone: "Later", undo: "Taken back" };
 
 function wordsOf(label) {
   if (typeof label === "string") return label;
@@ -101,8 +101,10 @@ function taken(entry, report) {
 /** Go one step back: to the newest answer, from there to the one before it, and so on. */
 export function back() {
   const step = stepBack();
-  if (step === null) return announce("There is no earlier answer in this session.");
-  reopen(step);
+  if (step !== null) return reopen(step);
+  const earlier = by("said").querySelector("a"); // the page where answers of before are corrected
+  if (state.correcting === null && earlier !== null) return location.assign(earlier.href);
+  announce("There is no earlier answer in this session.");
 }
 
 /** Show the query of an earlier answer again: one that waits is taken back, one that was sent can be corrected. */

@@ -1,7 +1,7 @@
 // The page of a new model: a file is sent as soon as it is chosen, what the choices mean is said anew when one changes,
 // and how far the reading and the making are is said while they last. Events are taken at the document: the form is drawn anew.
 
-import { drawSettings } from "./learner.js";
+import { drawSettings, isChanged } from "./learner.js";
 
 const POLL_MS = 400;
 let asked = 0;
@@ -18,11 +18,6 @@ async function show() {
   const plan = document.getElementById("plan");
   if (plan !== null) plan.innerHTML = await response.text(); // of our own templates
 }
-
-const isChanged = (field) =>
-  field.options
-    ? [...field.options].some((option) => option.selected !== option.defaultSelected)
-    : "defaultValue" in field && field.type !== "file" && field.value !== field.defaultValue;
 
 // Say how far it is: the bytes that are sent, then what the console says.
 function sayProgress(line, said, share = null) {

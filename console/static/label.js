@@ -197,6 +197,7 @@ else if (first !== null) {
 }
 takeKeys(pressed);
 by("keys-switch").hidden = by("help-open").hidden = false;
+by("back").hidden = by("said").children.length === 0;
 showKeys();
 startPresence();
 fetchNext();

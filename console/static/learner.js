@@ -23,9 +23,12 @@ export function drawSettings(field) {
   if (isChoice(field)) draw();
 }
 
+/** Whether a field has another value than the page came with. */
+export const isChanged = (field) => {
+  if (field.options) return [...field.options].some((option) => option.selected !== option.defaultSelected);
+  if (field.type === "radio" || field.type === "checkbox") return field.checked !== field.defaultChecked;
+  return "defaultValue" in field && field.type !== "file" && field.value !== field.defaultValue;
+};
+
 // What was chosen before this script came, or put back by a reload, counts too.
-const isChanged = (field) =>
-  field.options
-    ? [...field.options].some((option) => option.selected !== option.defaultSelected)
-    : field.checked !== field.defaultChecked;
 if ([...document.getElementById("create").elements].some((field) => isChoice(field) && isChanged(field))) draw();

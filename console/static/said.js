@@ -58,5 +58,5 @@ function draw() {
     list.prepend(item);
   }
   list.scrollLeft = 0;
-  by("back").hidden = state.said.length === 0;
+  by("back").hidden = list.children.length === 0;
 }

@@ -150,20 +150,20 @@ def allowed_methods(principal: Principal) -> list[str]:
 
 def issue_token(
     access: Access,
-    name: str,
+    caller: str,
     roles: Collection[str],
     models: Collection[str] | None = None,
-    duration_s: float | None = None,
+    lifetime_s: float | None = None,
 ) -> tuple[str, TokenRecord]:
     """Create a token, and store its id and the digest of its secret.
 
     Parameters
     ----------
     access : access tokens of the store.
-    name : name of the caller: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
+    caller : name of the caller: 1 to 63 of ``A-Z a-z 0-9 . _ @ -``, a letter or digit first.
     roles : at least one of `ROLES`.
     models : names of the models it may touch, which need not exist yet; None: all.
-    duration_s : after which it expires, in seconds; None: never.
+    lifetime_s : after which it expires, in seconds; None: never.
 
     Returns
     -------
@@ -174,9 +174,9 @@ def issue_token(
     InvalidInput
         When one of these is broken.
     """
-    if _NAME.fullmatch(name) is None:
+    if _NAME.fullmatch(caller) is None:
         raise InvalidInput(
-            "name", f"is {shown(name)}, must be 1 to 63 of A-Z a-z 0-9 . _ @ -, a letter or digit first"
+            "caller", f"is {shown(caller)}, must be 1 to 63 of A-Z a-z 0-9 . _ @ -, a letter or digit first"
         )
     unknown = sorted(set(roles) - set(ROLES))
     if unknown or not roles:
@@ -186,11 +186,11 @@ def issue_token(
         raise InvalidInput("models", f"are {len(granted):,}, at most {MAX_MODELS:,} are allowed")
     for model in sorted(granted or ()):
         check_model_id(model, "models")
-    if duration_s is not None and not 0 < duration_s <= 100 * 366 * 86_400:
-        raise InvalidInput("duration_s", f"is {duration_s:g}, must be positive and at most 100 years")
+    if lifetime_s is not None and not 0 < lifetime_s <= 100 * 366 * 86_400:
+        raise InvalidInput("lifetime", f"is {lifetime_s:g} s, must be positive and at most 100 years")
     token_id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     record = access.create_token(
-        token_id, name, secret_digest(secret), roles=frozenset(roles), models=granted, duration_s=duration_s
+        token_id, caller, secret_digest(secret), roles=frozenset(roles), models=granted, duration_s=lifetime_s
     )
     return f"quercus_{token_id}_{secret}", record
 

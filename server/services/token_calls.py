@@ -23,9 +23,6 @@ _log = logging.getLogger("quercus.audit")
 TOKENS_PER_S: Final = 2.0
 """Tokens that one caller may make in a second."""
 
-_FIELDS: Final = {"name": "caller", "duration_s": "lifetime"}
-"""Fields of a request by what `issue_token` calls them."""
-
 DEFAULT_ENTRIES: Final = 50
 """Entries of the audit log in a response, where the caller names no number."""
 
@@ -60,17 +57,14 @@ class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
             except ResourceExhausted as error:
                 reason = f"{caller.name} makes more than {TOKENS_PER_S:g} tokens a second"
                 raise ResourceExhausted(reason, error.retry_s) from None
-        try:
-            secret, record = await self._core.write(
-                issue_token,
-                self._core.store.access,
-                request.caller,
-                list(request.roles),
-                None if request.all_models else list(request.models),
-                duration_s,
-            )
-        except InvalidInput as error:
-            raise InvalidInput(_FIELDS.get(error.field, error.field), error.reason) from None
+        secret, record = await self._core.write(
+            issue_token,
+            self._core.store.access,
+            request.caller,
+            list(request.roles),
+            None if request.all_models else list(request.models),
+            duration_s,
+        )
         who = "anyone" if caller is None else caller.name
         _log.info(
             "%s made the token %s of %s: %s", who, record.id, record.name, ", ".join(sorted(record.roles))

@@ -107,7 +107,7 @@ def heading(page: Page) -> str:
 def glance(page: Page) -> None:
     """Look at what is shown, by the time of the page: a busy machine paints late."""
     page.wait_for_load_state()
-    page.wait_for_function("!document.getElementById('keys-switch')?.hidden")
+    page.locator("#keys-switch:not([hidden]), body:not(:has(#keys-switch))").first.wait_for(state="attached")
     page.evaluate(LOOK, GLANCE_MS)
 
 

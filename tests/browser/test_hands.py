@@ -74,7 +74,7 @@ def test_what_is_typed_into_a_number_replaces_it(visit: Visit, client: Client, w
     page.keyboard.press("Enter")
     fields = page.locator("#stage .grades input")
     glance(page)
-    page.locator("summary", has_text="uncertain").click()  # as its key does
+    page.locator("summary", has_text="weigh classes").click()  # as its key does
     expect(fields.nth(0)).to_be_focused()
     fields.nth(1).click()
     page.keyboard.type("0,5")
@@ -96,7 +96,7 @@ def test_no_number_is_refused(visit: Visit, client: Client, wine: str, scripts: 
     first = heading(page)
     if scripts:
         glance(page)
-    page.locator("summary", has_text="uncertain").click()
+    page.locator("summary", has_text="weigh classes").click()
     field = page.locator("#stage .grades input").first
     for wrong in ("1.5", "-1", "abc", "1e400", "."):
         field.fill(wrong)
@@ -135,7 +135,7 @@ def tap_thrice(page: Page, x: float, y: float) -> None:
 def test_a_second_press_answers_nothing_unseen(visit: Visit, client: Client, wine: str, finger: bool) -> None:
     """A double click, a double tap, three of them, a key that is held, a press that began before the query came."""
     page = visit(f"/m/{wine}/label", has_touch=finger)
-    for name in ("Barolo", "nobody can tell", "not for me", "later"):
+    for name in ("Barolo", "nobody can tell", "I cannot tell", "later"):
         shown = heading(page)
         glance(page)
         button = page.get_by_role("button", name=name)

@@ -71,6 +71,7 @@ def _fill_model(client: Client, store: Store, name: str, **fields: Any) -> None:
     client.answer(query, {"o": 1.0, "x": 0.5})
     client.correct(query, "s")
     client.state(name, [Statement("i7", "x", "dora"), Statement("i8", {"o": 1.0, "s": 0.5}, "dora")])
+    client.mark_gold(name, {"i9": "o"}, labeller="olga", comment="known")
     client.update_model(name, alpha=0.85)
     _lease(client, store, name, "eve")
     client.extend_model(name, attributes=[Numeric("Z")])

@@ -303,7 +303,11 @@ def test_the_version_is_written_once_and_heads_the_changelog() -> None:
         ["git", "grep", "-lIP", alone], cwd=ROOT, capture_output=True, text=True, check=True
     )
     naming = set(found.stdout.splitlines())
-    assert naming - {"bench/RESULTS.md"} == {"pyproject.toml", "CHANGELOG.md"}
+    assert naming - {"bench/RESULTS.md"} == {
+        "pyproject.toml",
+        "CHANGELOG.md",
+        "deploy/helm/quercus/Chart.yaml",
+    }
     headings = re.findall(
         r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
     )

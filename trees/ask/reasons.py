@@ -41,14 +41,12 @@ def similar_rows(count: int) -> tuple[str, tuple[Fact, ...]]:
     Examples
     --------
     >>> similar_rows(0), similar_rows(1)[0], similar_rows(2)[0]
-    (('', ()), '', '1 similar row waits; your answer helps with that too.')
+    (('', ()), '', 'Your answer also tells it about 1 similar row.')
     >>> similar_rows(14)[0]
-    '13 similar rows wait; your answer helps with all.'
+    'Your answer also tells it about 13 similar rows.'
     """
     if count <= 0:
         return "", ()
     others = count - 1
-    sentence = f"{others:,} similar rows wait; your answer helps with all." if others else ""
-    if others == 1:
-        sentence = "1 similar row waits; your answer helps with that too."
-    return sentence, (Fact(SIMILAR_ROWS, others),)
+    rows = "1 similar row" if others == 1 else f"{others:,} similar rows"
+    return f"Your answer also tells it about {rows}." if others else "", (Fact(SIMILAR_ROWS, others),)

@@ -1140,7 +1140,7 @@ class ReturnQueryRequest(_message.Message):
         HOW_UNSPECIFIED: ReturnQueryRequest._How.ValueType  # 0
         """To the next caller, which may be this labeller."""
         HOW_SKIP: ReturnQueryRequest._How.ValueType  # 1
-        """"Not for me": the query goes to other labellers, and never to this one again."""
+        """"I cannot tell": the query goes to other labellers, and never to this one again."""
         HOW_POSTPONE: ReturnQueryRequest._How.ValueType  # 2
         """"Not now": no labeller receives it before `delay` has passed."""
 
@@ -1148,7 +1148,7 @@ class ReturnQueryRequest(_message.Message):
     HOW_UNSPECIFIED: ReturnQueryRequest.How.ValueType  # 0
     """To the next caller, which may be this labeller."""
     HOW_SKIP: ReturnQueryRequest.How.ValueType  # 1
-    """"Not for me": the query goes to other labellers, and never to this one again."""
+    """"I cannot tell": the query goes to other labellers, and never to this one again."""
     HOW_POSTPONE: ReturnQueryRequest.How.ValueType  # 2
     """"Not now": no labeller receives it before `delay` has passed."""
 
@@ -2577,8 +2577,9 @@ class LabellerStatistics(_message.Message):
     gold_right: _builtins.int
     """Those that were answered right: the most plausible classes are all among those of the mark."""
     gold_lower: _builtins.float
-    """Wilson's interval of the share of right answers, at confidence 0.9; absent without such answers."""
+    """Lower end of Wilson's interval of the share of right answers, at confidence 0.9; absent without such answers."""
     gold_upper: _builtins.float
+    """Its upper end."""
     @_builtins.property
     def median(self) -> _duration_pb2.Duration:
         """Median time of the newest 1,000 answers; absent without answers."""

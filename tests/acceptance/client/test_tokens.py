@@ -10,6 +10,7 @@ import pytest
 from integration.client.serving import Serving
 from support import command_line
 
+from quercus.client import Client, Nominal, Specification, Statement
 from quercus.storage.store import Store
 
 
@@ -159,3 +160,26 @@ def test_a_server_that_others_reach_is_not_started_without_tls(tmp_path: Path) -
     assert done.returncode == 1
     assert "give tls_cert and tls_key, or set plaintext" in done.stderr
     assert not Path(new).exists()
+
+
+def test_an_answer_is_taken_back_under_the_name_of_the_token(tmp_path: Path) -> None:
+    """The name of whoever runs the command is another."""
+    serving = Serving(tmp_path, 0, "--access", "tokens", grower=False)
+    try:
+        store = f"sqlite:///{tmp_path / 'quercus.db'}"
+        tokens = {
+            name: made(store, name, "--role", role)
+            for name, role in (("olga", "operator"), ("ann-lee", "labeller"))
+        }
+        with Client(serving.address, token=tokens["olga"]) as olga:
+            olga.create_model("m", Specification([Nominal("colour", "ab")], ["red", "white"], budget=0))
+            olga.push("m", [["a"]], ids=["b1"])
+        with Client(serving.address, token=tokens["ann-lee"]) as ann:
+            number = ann.state("m", [Statement("b1", "red")]).committed_sequence
+            said = next(each for each in ann.answers("m") if each.kind == "stated")
+        assert said.number <= number
+        ways = {"QUERCUS_SERVER": serving.address, "QUERCUS_TOKEN": tokens["ann-lee"]}
+        done = quercus("answers", "m", "--undo", str(said.number), **ways)
+        assert done.returncode == 0, done.stderr
+    finally:
+        serving.stop()

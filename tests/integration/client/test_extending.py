@@ -8,6 +8,8 @@ from integration.client.serving import Serving
 from support.command_line import quercus
 
 from quercus.client import AlreadyExists, Client, InvalidArgument, Nominal, Numeric, Specification, Statement
+from quercus.client.bridges.arriving import RowPusher
+from quercus.client.bridges.messages import MessageFormat
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +93,16 @@ def test_a_list_goes_on_over_an_extension(client: Client) -> None:
     *_, last = found
     assert (first.instance, list(first.known), last.instance) == ("r0", ["a", "b"], "r1000")
     assert list(last.known) == list(last.labels[0].plausibility) == ["a", "b", "c"]
+
+
+def test_messages_of_a_bus_may_lack_what_came_later(client: Client) -> None:
+    """As rows of every other client may; a field that the model had from the start is still asked for."""
+    made(client, "later-on-a-bus")
+    client.extend_model("later-on-a-bus", attributes=[Numeric("humidity")])
+    pusher = RowPusher(client, "later-on-a-bus", MessageFormat())
+    pusher.read_attributes()
+    assert pusher.push([pusher.read({"topic": "t"}, b'{"id": "n", "size": 1}', "n")])
+    assert (pusher.tally.stored, pusher.tally.rejected) == (0, 1)
+    assert pusher.push([pusher.read({"topic": "t"}, b'{"id": "m", "size": 1, "colour": "red"}', "m")])
+    assert (pusher.tally.stored, pusher.tally.rejected) == (1, 1)
+    assert client.get_instance("later-on-a-bus", "m").values["humidity"] is None

@@ -134,6 +134,7 @@ def test_budget_and_assignment_are_set_and_count(world: World) -> None:
     for fields, fault in (
         ({"budget": "x"}, "budget: is &#39;x&#39;, must be a whole number"),
         ({"budget": "-1"}, "must be a whole number"),
+        ({"budget": ""}, "budget: is &#39;&#39;, must be a whole number"),
         ({"budget": "9", "answers_per_query": "21"}, "answers per query: is 21, must lie in [1, 20]"),
         ({"budget": "9", "labellers": "x" * 300}, "labeller 1: has 300 characters"),
     ):

@@ -67,7 +67,7 @@ def test_a_row_is_shown_as_the_model_presents_it(client: Client, visitor: Visito
     answer = visitor.get("/m/c-display/label")
     page = answer.text
     assert re.search(r"Speed<span[^>]*>of the belt</span></dt><dd[^>]*>\d\.\d mm/s<", page)
-    assert "<h3>belt</h3>" in page
+    assert '<h2 class="part">belt</h2>' in page
     assert ">key<" not in page
     assert ">t0<" not in page
     assert 'aria-label="vibration: ' in page

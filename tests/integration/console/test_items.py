@@ -5,7 +5,8 @@ import io
 import json
 import re
 from collections.abc import Iterator
-from html import unescape
+from html import escape, unescape
+from urllib.parse import quote
 
 import pytest
 from integration.client.serving import Serving
@@ -81,6 +82,7 @@ def test_a_wrong_filter_says_what_may_stand_there(ann: Visitor, model: str) -> N
         page = ann.get(f"/m/{model}/items?{field}={value}")
         assert page.status == 400
         assert said in unescape(page.text)
+        assert "No row passes" not in page.text  # it is not known whether one does
 
 
 def test_a_row_is_labelled_corrected_and_opened_again(ann: Visitor, client: Client, model: str) -> None:
@@ -102,6 +104,20 @@ def test_a_row_is_labelled_corrected_and_opened_again(ann: Visitor, client: Clie
     done = ann.form(f"/m/{model}/items/say", {"id": "a/1", "act": "take-back"})
     assert "the row may be asked again" in ann.get(done.headers["location"]).text
     assert client.get_instance(model, "a/1").contour == (1.0, 1.0, 1.0)
+
+
+def test_the_way_back_from_a_row_leads_to_the_same_list(ann: Visitor, model: str) -> None:
+    here = f"/m/{model}/items?text=a+1~&known=no"
+    row = ann.get(f"/m/{model}/items/row?id=a%2F1&back={quote(here)}").text
+    assert f'href="{escape(here)}">Back to the list' in row
+    given = {"act": "preview", "of": "checked", "row": ["a/1"], "label": "yes", "back": here}
+    assert f'href="{escape(here)}">Change nothing' in ann.form(f"/m/{model}/items/bulk", given).text
+
+
+def test_a_script_cannot_send_what_only_a_form_sends(ann: Visitor, model: str) -> None:
+    ann.get(f"/m/{model}/items")
+    for path in ("items/bulk", "items/say", "desk/policy", "extend", "classify", "disputes/settle"):
+        assert ann.script(f"/m/{model}/{path}", {"act": 5, "row": 7, "budget": [4]}).status == 415
 
 
 def test_many_rows_are_labelled_after_a_look_and_all_of_it_is_taken_back(

@@ -205,7 +205,7 @@ def test_a_form_that_makes_no_token_says_why_and_keeps_what_was_typed(guarded: G
     olga.get("/tokens")
     good = {"caller": "ann", "role": "reader", "lifetime": "7", "scope": "some", "models": "m later"}
     for changes, said in (
-        ({"caller": "<img src=x>"}, "name: is &#39;&lt;img src=x&gt;&#39;, must be 1 to 63"),
+        ({"caller": "<img src=x>"}, "caller: is &#39;&lt;img src=x&gt;&#39;, must be 1 to 63"),
         ({"role": []}, "roles: are none"),
         ({"models": ""}, "models: choose at least one, or all models"),
         ({"models": "Wine"}, "models: &#39;Wine&#39; is not 1 to 63 characters"),

@@ -35,9 +35,10 @@ def test_a_page_says_then_and_now_and_who_changed_it(ann: Visitor, client: Clien
     assert "the model said oak" in page.text
     assert "<script" not in page.text.partition("<main")[2]
 
-    wrong = ann.ask("GET", "/m/w/items/why?id=b&at=soon")
-    assert wrong.status == 400
-    assert "must be the number of an event, or a time such as 2026-11-22 09:30 (UTC)" in wrong.text
+    for at in ("soon", "0001-01-01T00:00%2B10:00", "9" * 19):
+        wrong = ann.ask("GET", f"/m/w/items/why?id=b&at={at}")
+        assert wrong.status == 400
+        assert "must be the number of an event, or a time such as 2026-11-22 09:30 (UTC)" in wrong.text
     assert "at most" not in ann.ask("GET", "/m/w/items/why?id=b&at=1").text
     late = ann.ask("GET", "/m/w/items/why?id=b&at=1000")
     assert late.status == 400

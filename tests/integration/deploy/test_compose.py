@@ -1,4 +1,4 @@
-"""The compose file: it is valid, names parts that are there, and gives the programs variables with which they run."""
+"""The compose file: valid, of parts that are there, with variables with which the programs run."""
 
 import os
 import re
@@ -100,7 +100,7 @@ def certificates(tmp_path: Path) -> Path:
 def running(
     services: dict[str, Any], certificates: Path, postgres: Cluster, tmp_path: Path
 ) -> Iterator[dict[str, str]]:
-    """What server and console print that have the variables of the file, with paths and addresses of this machine."""
+    """Return what server and console print with the variables of the file, with paths and addresses of this machine."""
     image = dict(
         re.findall(
             r"^ENV (QUERCUS_\w+)=(\S+)$", (ROOT / "deploy" / "Containerfile").read_text(), re.MULTILINE

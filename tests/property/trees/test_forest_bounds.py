@@ -57,7 +57,10 @@ def slow_range(contours: Floats, level: float) -> tuple[Floats, Floats]:
     lower, upper = at.copy(), at.copy()
     for c in range(l):
         for sign in (1.0, -1.0):
-            for start in (at, 0.9 * at + 0.1 / l, *(0.9 * at + 0.1 * np.eye(l))):
+            for start in (
+                at,
+                *(w * at + (1 - w) * end for w in (0.99, 0.9, 0.6) for end in (1 / l, *np.eye(l))),
+            ):
                 found = minimize(
                     lambda t, c=c, sign=sign: sign * t[c], start, bounds=[(0, 1)] * l,
                     constraints=[inside, whole], method="SLSQP", options={"ftol": 1e-12, "maxiter": 300},

@@ -1,5 +1,7 @@
 """Predictions as a table of Arrow."""
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 
@@ -44,6 +46,12 @@ def test_every_column_has_its_numbers() -> None:
         "node": [4, 5],
         "version": [7, 8],
     }
+
+
+def test_both_kinds_of_doubt_are_columns_where_they_are_known() -> None:
+    found = replace(predictions(None, None), overlap=np.array([0.5, 1.0]), ignorance=np.array([0.25, 0.0]))
+    told = found.to_arrow().select(["overlap", "ignorance", "version"]).to_pydict()
+    assert told == {"overlap": [0.5, 1.0], "ignorance": [0.25, 0.0], "version": [7, 8]}
 
 
 def test_other_libraries_read_predictions_themselves() -> None:

@@ -28,6 +28,7 @@ def test_an_object_is_a_row_and_a_list_several() -> None:
         (b"7", "must be an object"),
         (b'[{"a": 1}, 2]', "must be an object"),
         (b'{"a": {"b": 1}}', "a is dict"),
+        (b'{"a": {"low": 1, "high": ' + b"9" * 400 + b"}}", "a is dict"),
         (b'{"id": 1.5}', "must be text or a whole number"),
         (b'{"a": ' + b"9" * 400 + b"}", "too large"),
         (b'{"a": ' + b"9" * 5000 + b"}", "not JSON"),

@@ -55,7 +55,7 @@ def guess(theta: tuple[float, ...], who: str = "The model") -> Fact:
     return Fact("estimate", Shares(theta, who))
 
 
-WAITS = "14 similar rows wait; your answer helps with all."
+WAITS = "Your answer also tells it about 14 similar rows."
 
 
 def test_what_the_strategy_says_follows_what_was_found() -> None:
@@ -64,7 +64,7 @@ def test_what_the_strategy_says_follows_what_was_found() -> None:
     )
     assert (
         found
-        == f"The committee of trees guesses Grignolino (55 %), then Barolo (44 %) and Barbera (1 %). {WAITS}"
+        == f"The committee of trees guesses Grignolino (55 %), but it may be Barolo (44 %) or Barbera (1 %). {WAITS}"
     )
     silent = guess((0.98, 0.01, 0.01), "")
     assert said("covering-committee", facts=(silent,), sentence=f"It is unlike the known rows. {WAITS}") == (
@@ -105,14 +105,14 @@ def test_what_is_not_offered_as_a_guess_is_not_called_one() -> None:
     assert "wavers between Barolo (49 %) and Barbera (30 %)." in said("margin", facts=ahead)
     alone = query("margin", facts=(Fact("estimate", Shares((0.4, 0.16, 0.15, 0.15, 0.14), "The model")),))
     alone = replace(alone, classes=("a", "b", "c", "d", "e"), contour=(1.0,) * 5)
-    assert why_text(alone) == "The model leans towards a (40 %), then b (16 %) and c (15 %)."
+    assert why_text(alone) == "The model leans towards a (40 %), but it may be b (16 %) or c (15 %)."
     one_waits = query("margin", facts=(Fact("similar rows", 1),), sentence="1 similar row waits; it helps.")
     assert facts_text(one_waits) == ""
 
 
 def test_a_guess_is_among_the_classes_that_labels_leave() -> None:
     found = replace(query("margin", facts=(guess((0.8, 0.15, 0.05)),)), contour=(0.0, 1.0, 1.0))
-    assert why_text(found) == "The model guesses Grignolino (75 %), then Barbera (25 %)."
+    assert why_text(found) == "The model guesses Grignolino (75 %), but it may be Barbera (25 %)."
     alike = replace(query("margin", facts=(guess((0.8, 0.1, 0.1)),)), contour=(0.0, 1.0, 1.0))
     assert why_text(alike) == "The model cannot tell Grignolino and Barbera apart here."
     withheld = replace(query("margin", facts=(guess((0.8, 0.15, 0.05)),)), contour=())

@@ -22,7 +22,6 @@ def test_labels_of_the_hour_and_the_day_are_counted_and_nothing_else() -> None:
     ]  # fmt: skip
     paces = pace_of(given, NOW)
     assert {name: (each.hour, each.day) for name, each in paces.items()} == {"ann": (3, 5), "bob": (0, 1)}
-    assert paces["bob"].last == NOW - timedelta(minutes=200)
 
 
 def test_who_is_assigned_stands_in_the_list_before_the_first_answer() -> None:
