@@ -147,9 +147,27 @@ def _read_records(path: Path, form: str) -> Iterator[FileRecord]:
     number = 0
     with _opened(path, form) as (_, batches):
         for batch in batches:
-            for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            columns = [_values(path, batch, k, number) for k in range(batch.num_columns)]
+            for cells in zip(*columns, strict=True):
                 number += 1
                 yield FileRecord(number, [cell_text(cell) for cell in cells])
+
+
+def _values(path: Path, batch: Any, k: int, before: int) -> list[Any]:
+    """Return the values of a column; `FileError` names the row of one that Python cannot hold, such as a far year."""
+    column = batch.column(k)
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError) as error:
+        for number, value in enumerate(column, before + 1):
+            try:
+                value.as_py()
+            except (ValueError, OverflowError):
+                held = getattr(value, "value", None)
+                what = f"{held} of the type" if isinstance(held, int) else "a value of the type"
+                reason = f"holds {what} {column.type}, which cannot be read ({error})"
+                raise FileError(path, reason, number, k + 1, batch.schema.names[k]) from None
+        raise
 
 
 def cell_text(cell: Any) -> str | None:

@@ -6,6 +6,7 @@ A bridge acknowledges a message to its bus once `RowPusher.push` has returned Tr
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,17 @@ from quercus.client.rows import later_attributes
 from quercus.client.unseen import take_news
 
 RETRY_S: Final = 1.0
+
+
+def without_password(url: str) -> str:
+    """Return an address for people, without what may be the password in it.
+
+    Examples
+    --------
+    >>> without_password("redis://ann:sesame@broker:6379"), without_password("redis://broker?password=sesame")
+    ('redis://***@broker:6379', 'redis://broker?***')
+    """
+    return re.sub(r"([?#]).*", r"\1***", re.sub(r"//.*@", "//***@", url))
 
 
 @dataclass

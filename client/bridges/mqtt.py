@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from quercus.client.bridges.arriving import BridgeTally, Message, RowPusher
+from quercus.client.bridges.arriving import BridgeTally, Message, RowPusher, without_password
 from quercus.client.bridges.messages import MessageFormat
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, Unavailable, invalid
@@ -72,9 +72,18 @@ class Broker:
             parts = urlsplit(self.url)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise invalid("broker", f"{self.url!r}: {error}") from None
-        if parts.scheme not in {"mqtt", "mqtts"} or not host or parts.path.strip("/") or "@" in parts.netloc:
-            raise invalid("broker", f"{self.url!r} is not mqtt://HOST:PORT or mqtts://HOST:PORT")
+            raise invalid("broker", f"{without_password(self.url)!r}: {error}") from None
+        if (
+            parts.scheme not in {"mqtt", "mqtts"}
+            or not host
+            or parts.path.strip("/")
+            or {"@", "?", "#"} & set(self.url)
+        ):
+            raise invalid(
+                "broker",
+                f"{without_password(self.url)!r} is not mqtt://HOST:PORT or mqtts://HOST:PORT; "
+                "name and password are read from QUERCUS_MQTT_USERNAME and QUERCUS_MQTT_PASSWORD",
+            )
         is_tls = parts.scheme == "mqtts"
         return host, port or (8883 if is_tls else 1883), is_tls
 

@@ -18,7 +18,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from quercus.client.bridges.arriving import RETRY_S, BridgeTally, Message, RowPusher
+from quercus.client.bridges.arriving import RETRY_S, BridgeTally, Message, RowPusher, without_password
 from quercus.client.bridges.messages import MessageFormat
 from quercus.client.client import Client
 from quercus.client.errors import FailedPrecondition, Unavailable, invalid
@@ -29,6 +29,10 @@ TIMEOUT_S: Final = 10.0
 LEFT_ALONE_S: Final = 60.0
 """Seconds after which entries that another consumer was sent and has not acknowledged are taken over."""
 CLAIM_EVERY_S: Final = 10.0
+FIRST_ENTRIES: Final = 8
+"""Entries that are read at first; twice as many whenever all came and were small."""
+BATCH_BYTES: Final = 16 * 2**20
+"""Bytes of messages above which fewer entries are read at once, since Redis bounds an answer by their number alone."""
 UNREAD: Final = ">"
 """The position of entries that no consumer of the group was sent yet."""
 FIRST: Final = "0"
@@ -80,21 +84,24 @@ class StreamGroup:
             parts = urlsplit(self.url)
             host, port = parts.hostname, parts.port
         except ValueError as error:
-            raise invalid("broker", f"{self.url!r}: {error}") from None
+            raise invalid("broker", f"{without_password(self.url)!r}: {error}") from None
         database = parts.path.strip("/") or "0"
         if (
             parts.scheme not in {"redis", "rediss"}
             or not host
-            or "@" in parts.netloc
+            or port == 0
+            or {"@", "?", "#"} & set(self.url)
             or not (database.isascii() and database.isdigit())
         ):
             raise invalid(
-                "broker", f"{self.url!r} is not redis://HOST:PORT/DATABASE or rediss://HOST:PORT/DATABASE"
+                "broker",
+                f"{without_password(self.url)!r} is not redis://HOST:PORT/DATABASE or rediss://HOST:PORT/DATABASE; "
+                "name and password are read from QUERCUS_REDIS_USERNAME and QUERCUS_REDIS_PASSWORD",
             )
         is_tls = parts.scheme == "rediss"
         return {
             "host": host,
-            "port": port or 6379,
+            "port": 6379 if port is None else port,
             "db": int(database),
             "username": self.username,
             "password": self.password,
@@ -149,6 +156,7 @@ class RedisBridge:
         self._notify = notify
         self._positions: dict[str, str] = {}
         self._next_claim_s = 0.0
+        self._room = min(FIRST_ENTRIES, batch_messages)
 
     @property
     def tally(self) -> BridgeTally:
@@ -246,7 +254,7 @@ class RedisBridge:
 
     def _next_entries(self, connection: Any, most: int | None) -> list[_Entry]:
         """Return the entries that have arrived, up to a batch; none if a moment passes without any."""
-        room = self._batch_messages if most is None else min(self._batch_messages, most - self.tally.messages)
+        room = self._room if most is None else min(self._room, most - self.tally.messages)
         answer = connection.xreadgroup(
             self._source.group, self._source.consumer, self._positions, count=room, block=TICK_MS
         )
@@ -257,6 +265,11 @@ class RedisBridge:
                 self._positions[stream] = found[-1][0].decode() if found else UNREAD
             for raw_id, fields in found:
                 entries.append(self._read_entry(stream, raw_id.decode(), fields))
+        size = sum(len(each.message.payload) for each in entries)
+        if size > BATCH_BYTES:
+            self._room = max(1, self._room // 2)
+        elif len(entries) >= self._room:
+            self._room = min(self._batch_messages, 2 * self._room)
         return entries if most is None else entries[: most - self.tally.messages]  # COUNT is for each stream
 
     def _read_entry(self, stream: str, entry_id: str, fields: Mapping[bytes, bytes]) -> _Entry:
@@ -277,7 +290,7 @@ class RedisBridge:
         return _Entry(stream, entry_id, message)
 
     def _acknowledge(self, connection: Any, entries: Sequence[_Entry]) -> None:
-        for stream in self._source.streams:
+        for stream in self._positions:
             if ids := [each.id for each in entries if each.stream == stream]:
                 connection.xack(stream, self._source.group, *ids)
                 self.tally.messages += len(ids)

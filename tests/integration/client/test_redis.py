@@ -248,6 +248,13 @@ def test_faults_are_told_at_the_start(
     for url in ("http://a", "redis://", "redis://u:p@a", "redis://a/b", "redis://a:x"):
         with pytest.raises(InvalidArgument, match="broker: "):
             bridge(client, source(broker, made, url=url), made).run()
+    for url in (
+        "redis://ann:sesame@a", "redis://a/1?password=sesame", "redis://a:1#sesame", "redis://u:sesame@[::1",
+        "redis://a:0",
+    ):  # fmt: skip
+        with pytest.raises(InvalidArgument, match="broker: ") as refused:
+            bridge(client, source(broker, made, url=url), made).run()
+        assert "sesame" not in str(refused.value)
     with pytest.raises(NotFound):
         bridge(client, source(broker, made), "nobody").run()
     locked = RunningRedis(tmp_path, "--requirepass", "sesame")
@@ -261,3 +268,31 @@ def test_faults_are_told_at_the_start(
         assert bridge(client, source(locked, made, password="sesame"), made).run(most=1).stored == 1
     finally:
         locked.close()
+
+
+def test_a_stream_that_is_named_twice_counts_once(
+    broker: RunningRedis, sensor: Any, client: Client, made: str
+) -> None:
+    for k in range(2):
+        sensor.xadd(made, {"data": row(k)})
+    tally = bridge(client, source(broker, made, streams=[made, made]), made).run(most=2)
+    assert (tally.messages, tally.stored) == (2, 2)
+
+
+def test_fewer_large_entries_are_read_at_once(
+    broker: RunningRedis, sensor: Any, client: Client, made: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(redis_streams, "BATCH_BYTES", 2_000)
+    pushed: list[int] = []
+    for k in range(40):
+        sensor.xadd(made, {"data": row(k) + " " * (1_000 if 10 <= k < 30 else 0)})
+    made_bridge = bridge(client, source(broker, made), made)
+    push = client.push
+
+    def counted(model: str, rows: Any, *rest: Any, **more: Any) -> Any:
+        pushed.append(len(rows))
+        return push(model, rows, *rest, **more)
+
+    monkeypatch.setattr(client, "push", counted)
+    assert made_bridge.run(most=40).stored == 40
+    assert pushed == [8, 16, 8, 4, 4]  # twice as many while they are small, half while they are large
