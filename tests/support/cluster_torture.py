@@ -36,7 +36,6 @@ from integration.client.serving import Serving
 
 from quercus.client import Client, QuercusError
 from quercus.storage.admin.verify import StoreFault
-from quercus.storage.admin.verify import StoreFault
 from support.mounts import NotMountedError, fill, mounted
 from support.namespaces import NETWORK, Namespace, NoNamespaceError, reaches
 from support.postgres import Cluster, binaries
