@@ -23,9 +23,9 @@ from quercus.cli.common import (
     ModelArgument,
     RejectedOption,
     ServerOption,
-    default_labeller,
     err,
     fail,
+    name_at,
     out,
     print_json,
     progress_bar,
@@ -180,7 +180,7 @@ def push(
             stated = read_annotations(file, tool, classes, id_field=item or "id", question=question)
             if not stated:
                 raise FileError(file, f"has no answers of {tool}")
-            who = default_labeller() if labeller is None else labeller
+            who = name_at(client, labeller)
             state_answers(client, model, file, stated, who, as_json=as_json)
         return
     if question:
@@ -229,7 +229,7 @@ def push(
             read = list(answers)
             if not read:
                 raise FileError(file, "has a header but no answers")
-            who = default_labeller() if labeller is None else labeller
+            who = name_at(client, labeller)
             state_answers(client, model, file, read, who, as_json=as_json)
             if answers.unused and not as_json:
                 out.print(f"columns not sent: {', '.join(answers.unused)}", style="dim")

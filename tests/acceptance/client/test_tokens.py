@@ -10,7 +10,7 @@ import pytest
 from integration.client.serving import Serving
 from support import command_line
 
-from quercus.client import Client, Nominal, Specification, Statement
+from quercus.client import Client, Nominal, Specification
 from quercus.storage.store import Store
 
 
@@ -162,7 +162,7 @@ def test_a_server_that_others_reach_is_not_started_without_tls(tmp_path: Path) -
     assert not Path(new).exists()
 
 
-def test_an_answer_is_taken_back_under_the_name_of_the_token(tmp_path: Path) -> None:
+def test_an_answer_is_given_and_taken_back_under_the_name_of_the_token(tmp_path: Path) -> None:
     """The name of whoever runs the command is another."""
     serving = Serving(tmp_path, 0, "--access", "tokens", grower=False)
     try:
@@ -174,11 +174,14 @@ def test_an_answer_is_taken_back_under_the_name_of_the_token(tmp_path: Path) -> 
         with Client(serving.address, token=tokens["olga"]) as olga:
             olga.create_model("m", Specification([Nominal("colour", "ab")], ["red", "white"], budget=0))
             olga.push("m", [["a"]], ids=["b1"])
-        with Client(serving.address, token=tokens["ann-lee"]) as ann:
-            number = ann.state("m", [Statement("b1", "red")]).committed_sequence
-            said = next(each for each in ann.answers("m") if each.kind == "stated")
-        assert said.number <= number
         ways = {"QUERCUS_SERVER": serving.address, "QUERCUS_TOKEN": tokens["ann-lee"]}
+        labels = tmp_path / "labels.csv"
+        labels.write_text("item,answer\nb1,red\n")
+        done = quercus("push", "m", str(labels), "--labels", **ways)
+        assert done.returncode == 0, done.stderr
+        with Client(serving.address, token=tokens["ann-lee"]) as ann:
+            said = next(each for each in ann.answers("m") if each.kind == "stated")
+        assert said.labeller == "ann-lee"
         done = quercus("answers", "m", "--undo", str(said.number), **ways)
         assert done.returncode == 0, done.stderr
     finally:
