@@ -198,7 +198,7 @@ def test_a_token_that_is_not_right_in_every_character_is_none(
 
 
 def test_an_expired_token_counts_no_more(guarded: Guarded) -> None:
-    token = guarded.issue("brief", "reader", duration_s=0.001)
+    token = guarded.issue("brief", "reader", lifetime_s=0.001)
     time.sleep(0.01)  # what is tested is that time passes
     with (
         Client(guarded.address, token=token) as client,

@@ -169,7 +169,7 @@ NO_TOKENS = [
     ({"all_models": False, "models": ["Wine"]}, "models: 'Wine' is not 1 to 63 characters"),
     ({"all_models": False, "models": ["models/wine"]}, "models: 'models/wine' is not"),
     ({"all_models": False, "models": [f"m{i}" for i in range(1001)]}, "models: are 1,001, at most 1,000"),
-    ({"lifetime": Duration(seconds=0)}, "lifetime: is 0, must be positive"),
+    ({"lifetime": Duration(seconds=0)}, "lifetime: is 0 s, must be positive"),
     ({"lifetime": Duration(seconds=-5)}, "must be positive and at most 100 years"),
     ({"lifetime": Duration(seconds=101 * 366 * 86_400)}, "at most 100 years"),
 ]
