@@ -123,7 +123,7 @@ def one_row(store: Store) -> set[tuple[int, int]]:
 def answers(store: Store) -> set[tuple[int, int]]:
     schema = ModelSchema.read(store, "m")
     found, _ = answer_pages._read_page(
-        store, schema, AnswerSelection(), EventSelection(), with_values=True, to_labeller=False
+        store, schema, AnswerSelection(), EventSelection(), with_values=True, only=None
     )
     return {(len(row.values.values), len(row.contour.plausibilities)) for row in found}
 
@@ -164,7 +164,7 @@ def rows_found(store: Store, schema: ModelSchema) -> object:
 
 
 def page_of_disputes(store: Store, schema: ModelSchema) -> object:
-    return disputes._read_page(store, schema, 0, 5, frozenset(), frozenset(), knows_gold=True)
+    return disputes._read_page(store, schema, 0, 5, frozenset(), frozenset(), None)
 
 
 def agreement(store: Store, schema: ModelSchema) -> object:
