@@ -169,7 +169,9 @@ def test_ten_answers_can_be_opened_again(visit: Visit, client: Client, wine: str
     page = visit(f"/m/{wine}/label")
     said = [answer(page, "bga"[k % 3]) for k in range(12)]
     listed = page.get_by_role("list", name="Your last answers")
-    expect(listed.get_by_role("listitem").first).to_contain_text(said[-1])  # drawn once the next query is painted
+    expect(listed.get_by_role("listitem").first).to_contain_text(
+        said[-1]
+    )  # drawn once the next query is painted
     assert [text.split("\n")[0] for text in listed.get_by_role("listitem").all_inner_texts()] == said[:1:-1]
     kept(page)
     present = heading(page)
