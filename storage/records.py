@@ -75,10 +75,7 @@ class ModelRecord:
 
 
 def growth_mark(model: ModelRecord | AnyRow) -> tuple[int, ...]:
-    """Return a mark of all that decides whether a tree knows what a labeller's next queries must come after.
-
-    Or whether the budget is spent, or the policy says otherwise by now.
-    """
+    """Return a mark that changes when the tree grows, when a query opens again, and when the budget is spent."""
     is_spent = model.queries_answered >= model.budget
     return (model.sequence_grown, model.sequence_asked, model.times_opened, int(is_spent))
 

@@ -306,7 +306,7 @@ _REPORTED_REASONS = (
 class SearchMark:
     """The state that a waiting labeller has seen; it tries again when `mark` differs, or after `patience_s`.
 
-    Unless it waits for the tree to grow, and `growth` is what it was (none of all models).
+    A labeller who waits for the tree to grow tries again only when `growth` differs; it is empty if any model will do.
     """
 
     mark: tuple[int, ...]
