@@ -130,7 +130,8 @@ class Forwarder:
         """
         call: Any = self._channel.unary_unary(f"/{INTERNAL}/{name}")
         try:
-            answer: bytes = await call(data, timeout=ASK_S)
+            # A keeper that takes the place of one that died is waited for.
+            answer: bytes = await call(data, timeout=ASK_S, wait_for_ready=True)
         except aio.AioRpcError:
             raise Unavailable(AWAY) from None
         return answer

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from browser.conftest import GLANCE_MS, LOOK, answer, heading, kept, make_wine, press, sign_in
+from browser.conftest import GLANCE_MS, answer, heading, kept, make_wine, press, sign_in
 from integration.client.serving import Serving
 from playwright.sync_api import Page, Route, expect
 from support.consoles import ConsoleProcess
@@ -21,6 +21,13 @@ Visit = Callable[..., Page]
 def log(client: Client, model: str) -> list[tuple[str, str, str]]:
     return [(each.instance, each.kind, each.text) for each in client.answers(model)]
 
+
+PAINTED_SINCE = """ms => {
+  const [paint] = performance.getEntriesByName("first-contentful-paint");
+  const [{ domInteractive }] = performance.getEntriesByType("navigation");
+  return paint && domInteractive && performance.now() > Math.max(paint.startTime, domInteractive) + ms;
+}"""
+"""Whether the page has been there to be read for a time; a busy machine paints late."""
 
 WATCHED = """() => {
   const stage = document.getElementById("stage"), shown = () => stage.querySelector("article")?.dataset.name;
@@ -82,7 +89,7 @@ def test_a_key_waits_for_the_script_of_the_page(visit: Visit, client: Client, wi
     page.route("**/static/outbox.js", lambda route: late.append(route))  # noqa: PLW0108  (Playwright writes into it)
     page.goto(f"{page.url}m/{wine}/label", wait_until="commit")
     first = heading(page)
-    page.evaluate(LOOK, GLANCE_MS)
+    page.wait_for_function(PAINTED_SINCE, arg=GLANCE_MS)
     page.keyboard.press("g")
     assert page.locator("#keys-switch").is_hidden()
     (outbox,) = late
