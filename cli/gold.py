@@ -10,6 +10,8 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    ByOption,
+    CommentOption,
     ModelArgument,
     ServerOption,
     fail,
@@ -57,17 +59,8 @@ def gold(
         list[str] | None,
         typer.Option("--unmark", metavar="ROW", help="The row is no gold question any more; repeatable."),
     ] = None,
-    comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored with a mark.")
-    ] = "",
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="NAME",
-            help="Name under which you mark (default: that of your token, or your user name).",
-        ),
-    ] = None,
+    comment: CommentOption = "",
+    name: ByOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON per gold question, or the result as JSON.")
