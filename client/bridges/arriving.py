@@ -18,7 +18,7 @@ from quercus.client.client import Client
 from quercus.client.errors import QuercusError, RejectedRow
 from quercus.client.retrying import is_transient
 from quercus.client.rows import later_attributes
-from quercus.client.unseen import take_news
+from quercus.client.unseen import first_reports
 
 RETRY_S: Final = 1.0
 Source = TypeVar("Source")
@@ -91,7 +91,7 @@ class RowBridge(Generic[Source]):
     notify: Callable[[str], None] = lambda _: None
     stopping: threading.Event = field(init=False, default_factory=threading.Event)
     tally: BridgeTally = field(init=False, default_factory=BridgeTally)
-    _told: set[tuple[str, bool]] = field(init=False, default_factory=set)
+    _reported: set[tuple[str, bool]] = field(init=False, default_factory=set)
     _names: set[str] = field(init=False, default_factory=set)
     _later: frozenset[str] = field(init=False, default=frozenset())
     # attributes that earlier rows had: in a row without one, its value is missing
@@ -166,7 +166,7 @@ class RowBridge(Generic[Source]):
                         self.reject(*places[each.position], each.id, each.reason)
                 self.tally.stored += report.stored
                 self.tally.known += report.known
-                for names in take_news(report.unseen, self._told):
+                for names in first_reports(report.unseen, self._reported):
                     self.notify(f"{names.text}; further ones of this attribute are not reported")
                 self._seen = seen
                 return True
