@@ -235,7 +235,7 @@ class NodeTests:
 
 
 class EvidentialRules(GrowthRules):
-    """The rules that hold of every tree of uncertain labels: when a node stops, which split is best, what a leaf predicts.
+    """The rules of every tree of uncertain labels: when a node stops, which split is best, what a leaf predicts.
 
     Attributes
     ----------
