@@ -246,7 +246,7 @@ def test_the_unseen_query_is_the_one_that_the_newest_tree_asks(
 def test_no_row_is_shown_twice_where_requests_overtake_each_other(
     visit: Visit, client: Client, wine: str
 ) -> None:
-    """A request for more stays under way while the tree grows: what is exchanged beside it would come with its reply too."""
+    """A request for more stays under way as trees grow: what is exchanged beside it would come with its reply too."""
     page = visit(f"/m/{wine}/label")
     page.wait_for_load_state("networkidle")
     held: list[Route] = []

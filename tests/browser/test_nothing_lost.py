@@ -1,4 +1,4 @@
-"""Two hundred answers while servers, consoles and tabs die: each that the page took is in the log, once, as it was pressed."""
+"""Two hundred answers while servers, consoles and tabs die: each that the page took is in the log once, as pressed."""
 
 import random
 import threading
@@ -11,6 +11,7 @@ import pytest
 from browser.conftest import GLANCE_MS, kept
 from integration.client.serving import Serving
 from playwright.sync_api import BrowserContext, Page, expect
+from playwright.sync_api import TimeoutError as NotThere
 from support.consoles import ConsoleProcess
 
 from quercus.client import Client, Nominal, Numeric, Specification
@@ -43,7 +44,7 @@ class Labelling:
         head = page.locator("#stage h1")
         try:
             head.wait_for(timeout=patience_ms)
-        except Exception:  # noqa: BLE001 - a time-out of Playwright
+        except NotThere:
             return False
         row, label = head.inner_text(), self.chance.choice(CLASSES)
         page.wait_for_timeout(GLANCE_MS)
