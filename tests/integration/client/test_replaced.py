@@ -1,6 +1,5 @@
 """One client deletes a model and makes another of its name while a second waits: it goes on rightly, or is told."""
 
-import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from integration.client.serving import Serving
 
-from quercus.client import Client, FailedPrecondition, Model, Nominal, NotFound, Numeric, Specification, aio
+from quercus.client import Client, FailedPrecondition, Model, Nominal, NotFound, Numeric, Specification
 
 ROWS = [["a", 0.5], ["a", 1.5], ["b", 0.5], ["b", 2.5]] * 5
 OTHER = Specification([Nominal("X", ["a", "b"]), Numeric("y", edges=[1.0, 2.0])], ["o", "s"], budget=3)
@@ -133,22 +132,3 @@ def test_a_sensor_gets_one_error_and_continues(client: Client, second: Client, m
     assert client.push(model.name, [[0.5, "a"]]).rows == 1
     (stored,) = client.instances(model.name)
     assert dict(stored.values) == {"y": 0.5, "X": "a"}
-
-
-def test_for_asyncio_too(serving: Serving, second: Client, model: Model) -> None:
-    async def run() -> None:
-        async with aio.Client(serving.address) as client:
-            await client.push(model.name, ROWS)
-            await asyncio.to_thread(replace, second, model.name)
-            with pytest.raises(FailedPrecondition, match="another has its name"):
-                await client.wait_grown(model.name, len(ROWS))
-            await asyncio.to_thread(second.push, model.name, ROWS[:8])
-            await asyncio.to_thread(second.wait_grown, model.name)
-            client._sequences.record_sequence(model.name, "that is gone", 10**6)
-            (query,) = (await client.lease(model.name, "ann", wait_s=10)).queries
-            await client.release(query)
-            client._sequences.record_sequence(model.name, "that is gone", 10**6)
-            async with client.stream_queries(model.name, "ann") as stream:
-                assert (await anext(stream)).model == model.name
-
-    asyncio.run(run())
