@@ -71,25 +71,6 @@ def test_streams_of_queries_begin_anew(client: Client, second: Client, model: Mo
         assert next(stream).model == model.name
 
 
-def test_an_open_stream_ends_with_an_error(client: Client, second: Client, model: Model) -> None:
-    client.push(model.name, ROWS)
-    is_open = threading.Event()
-
-    def wait() -> None:
-        with client.stream_queries(model.name, "ann", idle_s=None) as stream:
-            next(stream)
-            is_open.set()
-            for _ in stream:  # as many as the budget allows; then it waits
-                pass
-
-    def replace_behind_it() -> None:
-        assert is_open.wait(60)  # a stream that opens later is one of the second model
-        replace(second, model.name)
-
-    ended = meanwhile(wait, replace_behind_it)
-    assert isinstance(ended.exception(), FailedPrecondition | NotFound)
-
-
 @pytest.mark.parametrize("sequence", [None, 20, 10**6])
 def test_waiting_for_growth_of_a_replaced_model_is_an_error(
     client: Client, second: Client, model: Model, sequence: int | None

@@ -226,6 +226,9 @@ def test_the_policy_is_read_and_checked(api: Any, tools: Any, asking: str) -> No
     ):
         with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, field=field):
             set_policy(api, asking, **fields)
+    wrong = query_pb2.UpdateLabellingPolicyRequest(model=name, update_mask={"paths": ["per_hour", "mood"]})
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'mood'", field="update_mask.paths[1]"):
+        api.queries.UpdateLabellingPolicy(wrong)
 
 
 def test_the_share_of_a_labeller_and_what_it_holds(api: Any, asking: str) -> None:
