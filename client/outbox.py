@@ -112,12 +112,6 @@ class Outbox:
             return sum(batch.rows for batch in self._store.batches)
 
     @property
-    def waiting_bytes(self) -> int:
-        """Size of the waiting rows, in the form in which they travel."""
-        with self._changed:
-            return self._store.size
-
-    @property
     def waiting_for(self) -> str:
         """The reason why the server takes no rows: its last error, or that it is unreachable; empty while it does."""
         with self._changed:
