@@ -6,12 +6,14 @@ A bridge acknowledges a message to its bus once `RowPusher.push` has returned Tr
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import IO, Final
+from functools import cached_property
+from typing import IO, Any, Final
 
 from quercus.client.bridges.messages import BadMessageError, MessageFormat, MessageRow
 from quercus.client.client import Client
@@ -21,6 +23,8 @@ from quercus.client.rows import later_attributes
 from quercus.client.unseen import take_news
 
 RETRY_S: Final = 1.0
+MAX_REJECTED_BYTES: Final = 256 * 2**20
+"""Size of a file up to which what is refused is appended to it: whoever may send could fill the disk."""
 
 
 def without_password(url: str) -> str:
@@ -47,13 +51,23 @@ class BridgeTally:
     rejected: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Message:
     """A message; ``origin`` says where on the bus it was, ``rows`` have their places in it."""
 
     origin: Mapping[str, str]
     payload: bytes
     rows: Sequence[tuple[int, MessageRow]]
+
+    def text(self, place: int | None) -> str:
+        """Return the message as text, of one with several rows only that at ``place``."""
+        if place is None or not isinstance(self._content, list):
+            return self.payload.decode("utf-8", "replace")
+        return json.dumps(self._content[place], ensure_ascii=False)
+
+    @cached_property
+    def _content(self) -> Any:
+        return json.loads(self.payload)
 
 
 class RowPusher:
@@ -69,7 +83,7 @@ class RowPusher:
         The format of messages.
     rejected
         Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
-        acknowledged.
+        acknowledged; a file takes them up to `MAX_REJECTED_BYTES`.
     notify
         Called with messages for people.
     """
@@ -87,6 +101,9 @@ class RowPusher:
         self._model = model
         self._form = form
         self._rejected = rejected
+        self._rejected_room = math.inf
+        if rejected is not None and rejected.seekable():
+            self._rejected_room = MAX_REJECTED_BYTES - rejected.tell()
         self._notify = notify
         self._told: set[tuple[str, bool]] = set()
         self._names: set[str] = set()
@@ -174,11 +191,20 @@ class RowPusher:
         if self._rejected is not None:
             line = {
                 **message.origin,
-                "payload": message.payload.decode("utf-8", "replace"),
+                "payload": message.text(place),
                 "row": place,
                 "id": name,
                 "reason": reason,
                 "at": time.time(),
             }
-            self._rejected.write(json.dumps(line, ensure_ascii=False) + "\n")
+            text = json.dumps(line, ensure_ascii=False) + "\n"
+            self._rejected_room -= len(text.encode())
+            if self._rejected_room < 0:
+                self._rejected = None
+                self._notify(
+                    f"the file of what is refused has {MAX_REJECTED_BYTES >> 20} MiB: what is refused from now on is "
+                    "only counted; move the file away and start the bridge again"
+                )
+                return
+            self._rejected.write(text)
             self._rejected.flush()
