@@ -91,7 +91,7 @@ def open_standard_input(
     Raises
     ------
     FileError
-        When there is no line, or it is no header.
+        When there is no line, or it is not a header.
     """
     stream = open(0, "rb", closefd=False)  # noqa: SIM115 - Python's own would be locked when it ends
     lines = enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1)
@@ -142,7 +142,7 @@ def _object_in(raw: bytes) -> Mapping[str, Any]:
         if b"\\u" in raw:
             json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("has half of a surrogate pair, which is no character") from None
+        raise ValueError("has half of a surrogate pair, which is not a character") from None
     except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
         raise ValueError(f"is not JSON in UTF-8: {error}") from None
     if not isinstance(content, dict):
@@ -151,7 +151,7 @@ def _object_in(raw: bytes) -> Mapping[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON; a missing value is null")
+    raise ValueError(f"{name} is not a number of JSON; a missing value is null")
 
 
 def _json_record(number: int, raw: bytes, names: Sequence[str], attributes: frozenset[str]) -> FileRecord:

@@ -22,7 +22,7 @@ FIRST_WAIT_S = 3.0
 MOST_HELD = 12
 """Queries that the pages of one labeller at one model hold, more only where a page would have none."""
 MOST_REPORTED_S = 4 * 3600.0
-"""Longest time of an answer, in seconds, that the console reports: an abandoned page is no measure of the query."""
+"""Longest time of an answer, in seconds, that the console reports: an abandoned page is not a measure of the query."""
 MAX_DIGITS = 20
 """Fewer digits than this has the number of a query."""
 LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")

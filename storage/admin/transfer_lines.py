@@ -104,7 +104,7 @@ def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
     _, line = next(numbered, (1, ""))
     found = _parse_line(line, "line 1")
     if found.get("format") != FORMAT:
-        raise InvalidInput("file", f"is no exported log: its first line has no format {FORMAT!r}")
+        raise InvalidInput("file", f"is not an exported log: its first line has no format {FORMAT!r}")
     return check_head(found, "line 1")
 
 

@@ -81,7 +81,7 @@ REFUSALS = [
     ),
     (
         ("answers", "MODEL", "--likeliest", "guess"),
-        "class 1: is 'guess', which is no class; the classes are o, s",
+        "class 1: is 'guess', which is not a class; the classes are o, s",
     ),
     (("answers", "MODEL", "--instance", LONG), "instance 1: has 300 characters"),
     (("tree", "MODEL", "--member", "9"), "member: is 9, must lie in"),

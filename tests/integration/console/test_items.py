@@ -76,7 +76,7 @@ def test_a_wrong_filter_says_what_may_stand_there(ann: Visitor, model: str) -> N
     for field, value, said in (
         ("doubt", "2", "doubt: is '2', must be a number from 0 to 1, or a percentage"),
         ("order", "size", "order: is 'size', must be one of pushed, "),
-        ("class", "maybe", "class: 'maybe' is no class"),
+        ("class", "maybe", "class: 'maybe' is not a class"),
         ("page", "x", "was not made by a listing of rows of this model with this filter and order"),
     ):
         page = ann.get(f"/m/{model}/items?{field}={value}")

@@ -324,7 +324,7 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("m", "FP64", [1, -2])]}, "inputs['m'].shape[1]", "is -2, the model has 2"),
         ({"inputs": [typed("size", "FP64", [1, 1, 1], fp64_contents=[1.0])]}, "inputs['size'].shape", "[n] or [n, 1]"),
         ({"inputs": [typed("size", "FP64", [100_000_000])]}, "inputs[0].shape[0]", "max_batch_rows"),
-        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['hue'][0]", "inf is no name"),
+        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['hue'][0]", "is not a name"),
         ({"inputs": [SIZE]}, "inputs", "have no 'hue': send a tensor of ? or NaN"),
         ({"inputs": [SIZE, OTHER]}, "inputs[1].name", "must be an attribute"),
         ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue'][0]", "which is not UTF-8"),

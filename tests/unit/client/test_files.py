@@ -271,7 +271,10 @@ BAD_ARFF = [
     ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
     ("@attribute a real\n@attribute a real\n", r"line 2, column 2 \(a\): the name 'a' is taken already"),
     ("@attribute 'a real\n", "line 1, column 1: the quote ' is not closed"),
-    ("@attribute '\\ud83c' real\n", "line 1, column 1: has half of a surrogate pair, which is no character"),
+    (
+        "@attribute '\\ud83c' real\n",
+        "line 1, column 1: has half of a surrogate pair, which is not a character",
+    ),
     (ARFF + "x\n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x \n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x,1,,\n", "line 5, column 3: the row has more than the 2 declared values"),
@@ -332,7 +335,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot be read: No such file or directory"):
         open_table(tmp_path / "none.csv")
     with pytest.raises(FileError, match="cannot be read: Unknown compression method"):
-        table(tmp_path, "t.csv.gz", b"\x1f\x8b is no gzip")
+        table(tmp_path, "t.csv.gz", b"\x1f\x8b is not a gzip")
     with pytest.raises(FileError, match="cannot be read"):
         list(table(tmp_path, "t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-20]))
     with pytest.raises(FileError, match="the delimiter must be one character"):

@@ -64,14 +64,14 @@ def test_a_class_column_may_hold_any_label_where_the_classes_are_known(tmp_path:
         "a", {"a": 1.0, "b": 0.5}, {frozenset("ab"): 0.75, frozenset("b"): 0.25}, None,
     ]  # fmt: skip
     with pytest.raises(
-        FileError, match=r"has 'a:1 b:0\.5', which is no class: name the classes with --classes"
+        FileError, match=r"has 'a:1 b:0\.5', which is not a class: name the classes with --classes"
     ):
         open_labels(table(tmp_path, text + "b\n"))
     assert open_labels(table(tmp_path, "class\n12:30\n13:45\nab:1\n")).classes == ("12:30", "13:45", "ab:1")
 
 
 def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> None:
-    """With an escape always; without one where it is no set of other classes."""
+    """With an escape always; without one where it is not a set of other classes."""
     opened = table(tmp_path, "class\na\\|b\na|b\na|b|c\na\\|b|c\n")
     assert list(open_labels(opened, ("a|b", "c", "a", "b"))) == [
         "a|b",
