@@ -142,7 +142,7 @@ ClassNamesOption = Annotated[
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), Parquet or Arrow.",
+        help="CSV or ARFF file (may be compressed), Parquet or Arrow.",
         exists=True,
         dir_okay=False,
         readable=True,

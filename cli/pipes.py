@@ -53,7 +53,7 @@ def _present(file: Path) -> Path:
 InputArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), Parquet or Arrow; - for CSV or lines of JSON from standard input.",
+        help="CSV or ARFF file (may be compressed), Parquet or Arrow; - for CSV or lines of JSON from standard input.",
         dir_okay=False,
         readable=True,
         callback=_present,
@@ -99,7 +99,7 @@ def open_standard_input(
     if head is None:
         raise FileError(SOURCE, "is empty: expected a header line of CSV, or JSON objects, one a line")
     if head[1].startswith(_PACKED):
-        raise FileError(SOURCE, "is packed: unpack it first, as with gunzip -c")
+        raise FileError(SOURCE, "is compressed: uncompress it first, as with gunzip -c")
     if head[1].startswith(_ARROW):
         raise FileError(SOURCE, "is Parquet or Arrow: write it to a file, and name the file")
     lines = chain([head], lines)  # type: ignore[assignment]

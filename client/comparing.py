@@ -29,7 +29,7 @@ def same_model(model: Model, given: Specification) -> Model:
     differing = differences(model.specification, given)
     if differing:
         text = "; ".join(differing)
-        raise AlreadyExists(f"model {model.name!r} is there with another specification: {text}")
+        raise AlreadyExists(f"model {model.name!r} exists with another specification: {text}")
     return model
 
 

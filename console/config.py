@@ -113,7 +113,7 @@ class ConsoleConfig:
             return
         if not (self.tls_cert or self.plaintext):
             reason = (
-                f"others reach {self.host}, and would send their tokens in the clear; give --tls-cert and "
+                f"other machines can reach {self.host}, and would send their tokens in the clear; give --tls-cert and "
                 "--tls-key, or --plaintext if something before the console encrypts"
             )
             raise InvalidInput("host", reason)

@@ -296,7 +296,7 @@ def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
         if not any(plausibilities.values()):
             raise InvalidInput("label", "is 0 for every class; refuse if nobody can tell")
         return plausibilities
-    raise InvalidInput("label", "is none of a class, a list of classes, plausibilities by class")
+    raise InvalidInput("label", "is neither a class nor a list of classes nor plausibilities by class")
 
 
 def _check_class(name: object, classes: tuple[str, ...]) -> str:

@@ -223,7 +223,7 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
                 raise FileError(path, f"{reason}; give another --output, or the same {flag}")
         for name, value in prints.items():
             if data.get(name, value) != value:
-                raise FileError(path, f"the data set {name} was another one; give another --output")
+                raise FileError(path, f"the data set {name} was a different one; give another --output")
     elif (folder / RESULTS).exists():
         raise FileError(path, f"is missing beside {RESULTS}; give another --output")
     folder.mkdir(parents=True, exist_ok=True)

@@ -269,7 +269,7 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
                 cell = cells[k]
                 if cell is not None and cell not in values:
                     named = listed_names([shown(value) for value in columns[k].values])
-                    reason = f"{shown(cell)} is none of the declared values {named}"
+                    reason = f"{shown(cell)} is not one of the declared values {named}"
                     raise cursor.error(reason, k + 1, columns[k].name)
         except FileError as error:
             fault = error

@@ -197,7 +197,7 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
         if len(names) == 1 and strangers:
             continue
         if strangers:
-            reason = f"{listed_names(strangers)} is none of the classes {listed_names(frame)}"
+            reason = f"{listed_names(strangers)} is not one of the classes {listed_names(frame)}"
             raise FileError(table.path, f"in {shown(table.names[k])}: {reason}", *where)
         if frozenset(names) in used:
             first = used[frozenset(names)] + 1

@@ -115,7 +115,7 @@ def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: i
     def check_model_count(count: int) -> None:
         if count > most:
             raise ResourceExhausted(
-                f"max_models: there are {most} models, the most there may be: delete one", None
+                f"max_models: there are {most} models, the most allowed: delete one", None
             )
 
     return store.create_model(model, data, budget=budget, admit=check_model_count)

@@ -87,7 +87,7 @@ def decode_inputs(
         for i, tensor in enumerate(inputs):
             if tensor.HasField("contents"):
                 raise InvalidInput(
-                    f"inputs[{i}].contents", "is there, but the contents are raw: send one of both"
+                    f"inputs[{i}].contents", "is given, but the contents are raw: send only one of the two"
                 )
     for i, tensor in enumerate(inputs):
         if tensor.shape and not 1 <= tensor.shape[0] <= sizes.max_batch_rows:

@@ -312,7 +312,9 @@ def extended_specification(
         may not be missing, or what `complete_specification` refuses.
     """
     if not request.classes and not request.attributes:
-        raise InvalidInput("classes", "are none, and there are no attributes: name what the model is to have")
+        raise InvalidInput(
+            "classes", "are none, and there are no attributes: give at least one class or attribute"
+        )
     extended = model_pb2.Specification()
     extended.CopyFrom(current)
     named = model_pb2.ExtendModelRequest(classes=request.classes, attributes=request.attributes)

@@ -84,7 +84,8 @@ def lines_of(stream: IO[str]) -> Iterator[str]:
         number += 1
         if len(line) > MAX_LINE_CHARACTERS:
             raise InvalidInput(
-                f"line {number}", f"has more than {MAX_LINE_CHARACTERS:,} characters, as no line of a log has"
+                f"line {number}",
+                f"has more than {MAX_LINE_CHARACTERS:,} characters, more than any line of a log",
             )
         yield line
 

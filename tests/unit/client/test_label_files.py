@@ -91,9 +91,9 @@ def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> No
         ("A,B,A|B\n.5,.5,\n", None, r"line 2, column 3 \(A\|B\): a missing value is not a mass in \[0, 1\]"),
         ("A,B,A|B\n-.5,1,.5\n", None, r"line 2, column 1 \(A\): '-.5' is not a mass"),
         ("A,B,A|B,B|A\n1,0,0,0\n", None, r"line 1, column 4: the set 'B\|A' is that of column 3"),
-        ("A|B,B|C\n1,0\n", None, r"line 1, column 2: in 'B\|C': C is none of the classes A, B"),
+        ("A|B,B|C\n1,0\n", None, r"line 1, column 2: in 'B\|C': C is not one of the classes A, B"),
         ("A,B,C,A|B\n0,0,1,0\n", None, "line 2: the masses of sets of A, B sum to 0, must"),
-        ("A,B,A|\n1,0,0\n", ("A", "B"), r"column 3: in 'A\|':  is none of the classes"),
+        ("A,B,A|\n1,0,0\n", ("A", "B"), r"column 3: in 'A\|':  is not one of the classes"),
         (
             "class\na\nd\n",
             ("a", "b"),
