@@ -44,7 +44,7 @@ SENT_POLL_S = 0.2
 
 
 class Reply(Enum):
-    """An answer of a labeller in the place of a label, and the word that confirms it."""
+    """An answer of a labeller in place of a label, and the word that confirms it."""
 
     CANNOT_TELL = "refused"
     SKIP = "skipped"
@@ -58,7 +58,7 @@ Answer = LabelLike | Reply
 
 @dataclass(frozen=True)
 class EditEarlier:
-    """Another answer in the place of an earlier one; ``Reply.CANNOT_TELL`` takes it back."""
+    """Another answer in place of an earlier one; ``Reply.CANNOT_TELL`` takes it back."""
 
     earlier: Query | GivenAnswer
     model: str

@@ -185,7 +185,7 @@ class FilePush:
         Raises
         ------
         FileError
-            In the place of the push's own error, which is its ``__cause__``.
+            In place of the push's own error, which is its ``__cause__``.
         """
         try:
             yield

@@ -163,9 +163,9 @@ class InstanceCalls(ModelCalls):
         Parameters
         ----------
         model, wanted, order
-            As of :meth:`instances`.
+            As in :meth:`instances`.
         page
-            Token of the page, as of `RowPage.next_page`; empty: the first.
+            Token of the page, as in `RowPage.next_page`; empty: the first.
         size
             Most rows, 1 to 1,000.
         """

@@ -151,7 +151,7 @@ export class Outbox {
     this.#wake();
   }
 
-  /** Write an entry to the disk, in the place of what was written of it before. */
+  /** Write an entry to the disk, in place of what was written of it before. */
   #keep(entry) {
     if (!this.isKept) return;
     const before = this.numbers.get(entry.id) ?? Promise.resolve(undefined);

@@ -105,7 +105,7 @@ def new_specification(message: model_pb2.Specification, max_values: int) -> mode
 
     Parameters
     ----------
-    message, max_values : as of `complete_specification`.
+    message, max_values : as in `complete_specification`.
 
     Raises
     ------
