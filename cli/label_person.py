@@ -185,7 +185,7 @@ class TerminalLabeller:
     def _handle_key(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
         """Return the result of one key that is meant for the shown query; ``None``: ask again.
 
-        A key that comes too early delays those behind it. Only the key that goes back may come at once: it is about
+        A key that comes too early delays those after it. Only the key that goes back may come at once: it is about
         the previous query.
         """
         keys = labelling_keys(classes)
@@ -378,7 +378,7 @@ class TerminalLabeller:
 def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | str:
     """Return the number of each class, or the fault in words.
 
-    All are typed with blanks or commas between them, or some, each behind the key or the name of its class; the others
+    All are typed with blanks or commas between them, or some, each after the key or the name of its class; the others
     have 0.
 
     Examples

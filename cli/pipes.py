@@ -203,7 +203,7 @@ class AsTheyCome(Generic[T]):
     """Iterator of lists of items: each full, or no later than `PATIENCE_S` after its first item came.
 
     A thread takes the items from where they come, so that the one who iterates may wait for them and be interrupted. An
-    error of theirs is raised behind the items that came before it.
+    error of theirs is raised after the items that came before it.
 
     Parameters
     ----------

@@ -1143,8 +1143,8 @@ class Rival(RivalAdditions):
 class Reason(ReasonAdditions):
     """The reason why an instance is queried.
 
-    Whoever shows the sentence, the facts and the rivals shows every reason, also one of a strategy that is not
-    known.
+    A program that shows the sentence, the facts and the rivals can show any reason, even of a strategy that it does
+    not know.
 
     Attributes
     ----------

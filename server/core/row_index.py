@@ -56,7 +56,7 @@ class Found(NamedTuple):
     ----------
     sequences : sequences of the INSTANCE events of the rows, in order.
     guesses : class (a number) and doubt of each row, by which they were chosen or ordered; empty if by neither.
-    after : key of the order and sequence of the last row, behind which the next page begins; None: there is none.
+    after : key of the order and sequence of the last row, after which the next page begins; None: there is none.
     total : number of rows that are wanted on all pages.
     """
 

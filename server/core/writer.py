@@ -224,7 +224,7 @@ class Writer:
                 continue
             self._commit_pushes(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
-            self._run_shared(shared)  # not behind all pushes that wait
+            self._run_shared(shared)  # not after all pushes that wait
             shared = []
             if job.run is not None:
                 try:

@@ -310,8 +310,8 @@ Global___Rival: _TypeAlias = Rival  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
-    """The reason why an instance is queried. Whoever shows the sentence, the facts and the rivals shows every reason, also one of a
-    strategy that is not known.
+    """The reason why an instance is queried. A program that shows the sentence, the facts and the rivals can show any reason, even
+    of a strategy that it does not know.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
