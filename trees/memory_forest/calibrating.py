@@ -57,7 +57,7 @@ class ScoredRows:
     in_order: bool = False
 
     def calibration(self) -> Calibration:
-        """Return the calibration: by the rows that nobody chose where they are enough, else by all, weighed."""
+        """Return the calibration: by the rows that nobody chose where they are enough, else by all, weighted."""
         mine = ~self.asked
         if mine.sum() >= ENOUGH or mine.all():
             if self.in_order:
