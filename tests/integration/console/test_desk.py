@@ -115,7 +115,12 @@ def test_budget_and_assignment_are_set_and_count(world: World) -> None:
     lead = world.visitor("lead")
     lead.get("/m/m/desk")
     assert send(lead, "m", "budget", budget="20").startswith("The budget is set: 20 answers")
-    fields = {"answers_per_query": "2", "per_hour": "100", "per_labeller": "", "labellers": "bea\r\n carl ,bea"}
+    fields = {
+        "answers_per_query": "2",
+        "per_hour": "100",
+        "per_labeller": "",
+        "labellers": "bea\r\n carl ,bea",
+    }
     assert send(lead, "m", "policy", **fields).startswith("Who labels is set")
     policy = world.olga.labelling_policy("m")
     assert (policy.answers_per_query, policy.per_hour, policy.per_labeller) == (2, 100, None)

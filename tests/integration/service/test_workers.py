@@ -299,7 +299,9 @@ def test_metrics_and_status_are_those_of_all_workers_and_outlive_them(
     workers = workers_of(serving.process.pid)
     assert pair[1].status().grower_pid in children(workers[0])
     assert pair[1].status().grower == "running"
-    wait_until(lambda: pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0]))  # once the other has told it
+    wait_until(
+        lambda: pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0])
+    )  # once the other has told it
     kill_worker(serving, 1)
     assert _listed(http_port) - before == 10
     kill_worker(serving, 0)
