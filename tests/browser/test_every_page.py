@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser.conftest import answer, glance, heading, kept, press
+from browser.conftest import PATIENCE_MS, answer, glance, heading, kept, press
 from integration.client.serving import Serving
 from PIL import Image, ImageDraw
 from playwright.sync_api import Browser, Page, expect
@@ -454,7 +454,7 @@ def take_pictures(page: Page, name: str) -> None:
 
 def start(browser: Browser, world: World, screen: str, faults: list[str]) -> Walk:
     context = browser.new_context(**SIZES[screen])
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(PATIENCE_MS)
     context.expose_binding("reportViolation", lambda _, what: faults.append(what))
     context.add_init_script(
         "addEventListener('securitypolicyviolation', (e) =>"
