@@ -296,7 +296,7 @@ def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats
 
 def _id_text(given: Any, field: str) -> str:
     if is_missing(given):
-        raise invalid(field, f"{shown(given)} is no id")
+        raise invalid(field, f"{shown(given)} is not an id")
     try:
         return check_id(str(given), field)
     except InvalidInput as error:

@@ -135,7 +135,7 @@ class RedisBridge(RowBridge[StreamGroup]):
         Unavailable
             When no broker answers at the start, or it refuses user or password.
         FailedPrecondition
-            When the broker refuses the group, for example because a key is no stream.
+            When the broker refuses the group, for example because a key is not a stream.
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """

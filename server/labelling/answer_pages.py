@@ -144,7 +144,7 @@ def read_filter(request: pb.StreamAnswersRequest, frame: Frame) -> AnswerSelecti
         if name not in frame.classes:
             known = ", ".join(frame.classes)
             raise InvalidInput(
-                f"classes[{i}]", f"is {name[:60]!r}, which is no class; the classes are {known}"
+                f"classes[{i}]", f"is {name[:60]!r}, which is not a class; the classes are {known}"
             )
     since = seconds_of(request.since, "since") if request.HasField("since") else None
     until = seconds_of(request.until, "until") if request.HasField("until") else None

@@ -5,7 +5,7 @@ was, the transaction is given up and made anew, now with a look at all ids, to t
 
 A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`;
 `quercus.labelling.row_values`). The bytes of two forms of a label that mean the same differ
-(`quercus.belief.codec`). The display is no part of the content.
+(`quercus.belief.codec`). The display is not part of the content.
 """
 
 from collections import defaultdict

@@ -227,7 +227,7 @@ def test_second_signal_ends_at_once(start_child: Any, tools: Any, tmp_path: Path
 
 def test_stores_that_cannot_be_used(start_live: Any, tmp_path: Path) -> None:
     text = tmp_path / "text.db"
-    text.write_text("this is no database " * 100)
+    text.write_text("this is not a database " * 100)
     for store in (text, tmp_path / "no" / "folder.db", tmp_path):
         with pytest.raises(BadStart, match="cannot use the store") as caught:
             start_live(store, grower=False)
