@@ -58,7 +58,7 @@ RejectedLinesOption = Annotated[
     typer.Option(
         "--rejected",
         metavar="FILE",
-        help="Append refused rows and invalid messages to this file, as JSON lines.",
+        help="Append refused rows and invalid messages to this file, as JSON lines, up to 256 MiB.",
     ),
 ]
 BrokerAuthoritiesOption = Annotated[

@@ -6,12 +6,14 @@ A bridge acknowledges a message to its bus once `RowBridge.push` has returned Tr
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Final, Generic, TypeVar
+from functools import cached_property
+from typing import IO, Any, Final, Generic, TypeVar
 
 from quercus.client.bridges.messages import BadMessageError, MessageFormat, MessageRow
 from quercus.client.client import Client
@@ -21,6 +23,8 @@ from quercus.client.rows import later_attributes
 from quercus.client.unseen import first_reports
 
 RETRY_S: Final = 1.0
+MAX_REJECTED_BYTES: Final = 256 * 2**20
+"""Size of a file up to which what is refused is appended to it: whoever may send could fill the disk."""
 Source = TypeVar("Source")
 
 
@@ -48,13 +52,23 @@ class BridgeTally:
     rejected: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Message:
     """A message; ``origin`` says where on the bus it was, ``rows`` have their places in it."""
 
     origin: Mapping[str, str]
     payload: bytes
     rows: Sequence[tuple[int, MessageRow]]
+
+    def text(self, place: int | None) -> str:
+        """Return the message as text, of one with several rows only that at ``place``."""
+        if place is None or not isinstance(self._content, list):
+            return self.payload.decode("utf-8", "replace")
+        return json.dumps(self._content[place], ensure_ascii=False)
+
+    @cached_property
+    def _content(self) -> Any:
+        return json.loads(self.payload)
 
 
 @dataclass(eq=False)
@@ -73,7 +87,7 @@ class RowBridge(Generic[Source]):
         The format of messages.
     rejected
         Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
-        acknowledged.
+        acknowledged; a file takes them up to `MAX_REJECTED_BYTES`.
     batch
         Most rows (MQTT) or entries (Redis) of one push.
     notify
@@ -96,6 +110,11 @@ class RowBridge(Generic[Source]):
     _later: frozenset[str] = field(init=False, default=frozenset())
     # attributes that earlier rows had: in a row without one, its value is missing
     _seen: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._rejected_room = math.inf
+        if self.rejected is not None and self.rejected.seekable():
+            self._rejected_room = MAX_REJECTED_BYTES - self.rejected.tell()
 
     def stop(self) -> None:
         """End the bridge after the push under way."""
@@ -179,11 +198,20 @@ class RowBridge(Generic[Source]):
         if self.rejected is not None:
             line = {
                 **message.origin,
-                "payload": message.payload.decode("utf-8", "replace"),
+                "payload": message.text(place),
                 "row": place,
                 "id": name,
                 "reason": reason,
                 "at": time.time(),
             }
-            self.rejected.write(json.dumps(line, ensure_ascii=False) + "\n")
+            text = json.dumps(line, ensure_ascii=False) + "\n"
+            self._rejected_room -= len(text.encode())
+            if self._rejected_room < 0:
+                self.rejected = None
+                self.notify(
+                    f"the file of what is refused has {MAX_REJECTED_BYTES >> 20} MiB: what is refused from now on is "
+                    "only counted; move the file away and start the bridge again"
+                )
+                return
+            self.rejected.write(text)
             self.rejected.flush()

@@ -124,6 +124,7 @@ class RedisBridge(RowBridge[StreamGroup]):
     _room: int = field(init=False)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         self._room = min(FIRST_ENTRIES, self.batch)
 
     def run(self, most: int | None = None) -> BridgeTally:

@@ -139,14 +139,24 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     assert {each["payload"]: each["row"] for each in kept if each["payload"] in bad} == {
         "{": None
     } | dict.fromkeys(bad[1:], 0)
-    found = [(each["row"], each["id"], each["reason"]) for each in kept if each["payload"] == some]
+    found = [
+        (each["row"], each["payload"], each["id"], each["reason"])
+        for each in kept
+        if each["payload"] not in bad and "with other values" not in each["reason"]
+    ]
     assert sorted(found) == [
         (
             1,
+            '{"id": "a/2", "size": [1]}',
             "",
             "size is list, must be a number, text, null, a list of several names, or an object of low and high",
         ),
-        (2, "a/3", "size: is inf, must be a finite number, or None for missing"),
+        (
+            2,
+            '{"id": "a/3", "size": Infinity}',
+            "a/3",
+            "size: is inf, must be a finite number, or None for missing",
+        ),
     ]
     assert all(each["reason"] and each["topic"] == f"{made}/a" for each in kept)
     assert [each["id"] for each in kept if "with other values" in each["reason"]] == ["m-0"]

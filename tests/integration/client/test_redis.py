@@ -24,7 +24,7 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
-from quercus.client.bridges import redis_streams
+from quercus.client.bridges import arriving, redis_streams
 from quercus.client.bridges.messages import MessageFormat
 from quercus.client.bridges.redis_streams import RedisBridge, StreamGroup
 
@@ -122,6 +122,31 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     fields = kept['{"alcohol": "13", "hue": "red"}']
     assert fields["reason"] == "has no field 'data', only 'alcohol', 'hue'"
     assert unacknowledged(sensor, made) == 0
+
+
+def test_the_file_of_what_is_refused_is_bounded(
+    broker: RunningRedis,
+    sensor: Any,
+    client: Client,
+    made: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line holds one row of its message, and not the whole of it; a full file takes no more lines."""
+    monkeypatch.setattr(arriving, "MAX_REJECTED_BYTES", 200_000)
+    wrong = json.dumps([{"id": f"w-{k}", "size": "large"} for k in range(500)])
+    path, said = tmp_path / "rejected.jsonl", list[str]()
+    for turn in range(3):
+        sensor.xadd(made, {"data": wrong})
+        with path.open("a") as rejected:
+            tally = bridge(client, source(broker, made), made, rejected=rejected, notify=said.append).run(
+                most=1
+            )
+        assert (tally.messages, tally.rejected, unacknowledged(sensor, made)) == (1, 500, 0)
+        full = [line for line in said if "move the file away" in line]
+        assert len(full) == (0, 1, 2)[turn]
+        assert path.stat().st_size <= 200_000
+    assert json.loads(path.read_text().splitlines()[-1])["reason"]
 
 
 def test_what_was_sent_and_not_acknowledged_comes_again(
