@@ -26,7 +26,7 @@ from quercus.cli.common import (
     report,
     words_of,
 )
-from quercus.cli.look import (
+from quercus.cli.inspect import (
     COLUMN_OPTIONS,
     NO_CHOICES,
     class_choice,
@@ -43,7 +43,7 @@ from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.files import open_table
 from quercus.files.faults import naming_columns
-from quercus.files.looking import Remark
+from quercus.files.inspection import Remark
 from quercus.files.schema import class_column, infer_schema
 from quercus.files.words import typed_attribute
 from quercus.specification.attributes import Attribute

@@ -143,10 +143,9 @@ def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield batches in parts of `ROWS`, as long as they hold no more than a packed file may unpack to."""
     unpacking = Unpacking(path, "write it as CSV")
     for batch in batches:
+        # pyarrow believes what a file says of itself, and would read beyond its end
+        batch.validate(full=True)
         unpacking.take(sum(_bytes_of(column) for column in batch.columns))
-        batch.validate(
-            full=True
-        )  # pyarrow believes what a file says of itself, and would read beyond its end
         names = {k: found for k, each in enumerate(batch.columns) if (found := _name_bytes(each)) is not None}
         for start in range(0, batch.num_rows, ROWS):
             part = batch.slice(start, ROWS)

@@ -313,6 +313,6 @@ class WorkerMetrics:
             channel.close()
 
 
-async def tell_metrics(own_text: Callable[[], bytes]) -> bytes:
+async def answer_metrics(own_text: Callable[[], bytes]) -> bytes:
     """Answer the keeper."""
     return json.dumps([os.getpid(), (await asyncio.to_thread(own_text)).decode()]).encode()

@@ -82,7 +82,7 @@ def test_entries_of_two_streams_become_rows_with_their_labels(
     two = '[{"id": "x", "size": 1, "class": "s"}, {"id": "y", "class": ["o", "s"], "time": 3}]'
     sensor.xadd(f"{made}/b", {"data": two, "trace": "5f"})
     group = source(broker, made, streams=[f"{made}/a", f"{made}/b"])
-    tally = bridge(client, group, made, batch_messages=70).run(most=301)
+    tally = bridge(client, group, made, batch=70).run(most=301)
     assert (tally.messages, tally.stored, tally.known, tally.rejected) == (301, 302, 0, 0)
     assert client.get_instance(made, "m-7").values == {"hue": "red", "size": 7.0}
     assert client.get_instance(made, "x").contour == (0.0, 1.0)
