@@ -100,7 +100,7 @@ def _open_stream(path: Path, head: bytes) -> IO[bytes]:
 
 
 class Unpacking:
-    """What a packed file may still unpack to.
+    """A bound on what a packed file unpacks to.
 
     Parameters
     ----------
