@@ -30,7 +30,7 @@ def coverage_text(sets: PredictionSets) -> str:
     >>> coverage_text(PredictionSets(none, 0.9, 950, CoverageBasis.LABELLED))
     'sets of 90 %: by 950 rows that were predicted before their label came'
     >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED))
-    'sets of 90 %: by 60 rows that were predicted without their label; rows that were asked about are weighted'
+    'sets of 90 %: by 60 rows that were predicted without their label, weighed since asked about: rather too large'
     >>> coverage_text(PredictionSets(none, 0.95, 10, CoverageBasis.LABELLED))
     'sets of 95 %: all classes, since 10 rows were predicted without their label; 19 are needed'
     >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE))
@@ -46,7 +46,7 @@ def coverage_text(sets: PredictionSets) -> str:
             f"{head}: all classes, since {rows} {were} predicted without their label; {needed:,} are needed"
         )
     if sets.basis is CoverageBasis.WEIGHTED:
-        return f"{head}: by {rows} that were predicted without their label; rows that were asked about are weighted"
+        return f"{head}: by {rows} that were predicted without their label, weighed since asked about: rather too large"
     return f"{head}: by {rows} that were predicted before their label came"
 
 
