@@ -302,7 +302,7 @@ class TerminalLabeller:
         if line is None:
             return None
         if not line.strip().isdecimal() or not 1 <= int(line) <= len(answers):
-            self._print_warning(f"{line!r} is no number from 1 to {len(answers)}")
+            self._print_warning(f"{line!r} is not a number from 1 to {len(answers)}")
             return None
         chosen = answers[int(line) - 1]
         self._show_parts(answer_screen(chosen, self._queue.counted_model(asked.model), self._console.width))

@@ -60,7 +60,7 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
     Parameters
     ----------
     field
-        The path, as in ``specification.attributes[7].nominal.values[0]``; what is no path is returned as it is.
+        The path, as in ``specification.attributes[7].nominal.values[0]``; what is not a path is returned as it is.
     specification
         The specification that the request has, or that of its model.
 

@@ -540,7 +540,7 @@ class Evidence:
         follows it; ``adjudication``: a label that overrules those of all labellers, in the same way;
         ``correction``: replaces all earlier answers, and without a label takes them back.
     query
-        Number of the query that it answers; ``None`` for a label that is no answer.
+        Number of the query that it answers; ``None`` for a label that is not an answer.
     comment
         The labeller's comment.
     took_s
@@ -1489,7 +1489,7 @@ class Answer:
         ``marked``: it makes the instance a gold question.
     state
         The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
-        ``undone``; it has no label (``empty``); or it answers a gold question (``gold``), and is no evidence.
+        ``undone``; it has no label (``empty``); or it answers a gold question (``gold``), and is not evidence.
     label
         The label in the form in which it is given; ``None`` for kinds without a label.
     text
@@ -1997,7 +1997,8 @@ class LabellingPolicy:
     max_held
         Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20.
     corrections
-        Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
+        Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone`` of
+        ``labellers``, or ``nobody``.
     tags
         Tags by which labellers who answer for any model may choose; at most 20.
     labellers

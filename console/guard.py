@@ -113,7 +113,7 @@ class RequestGuard:
         bound = _longest_body(path)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
-            return 400, "Content-Length is no number"
+            return 400, "Content-Length is not a number"
         if int(length) > bound:
             return 413, f"a request to {path[:100]} may have {bound:,} bytes"
         if method not in _SAFE and not _is_own(headers, host):
@@ -155,7 +155,7 @@ def _is_own(headers: Headers, host: str) -> bool:
         return site == "same-origin"
     try:
         origin = urlsplit(headers.get("origin", "")).netloc
-    except ValueError:  # it is no address
+    except ValueError:  # it is not an address
         return False
     return bool(host) and origin == host
 

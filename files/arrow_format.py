@@ -29,7 +29,7 @@ def open_parquet(path: Path) -> FileTable:
     Raises
     ------
     FileError
-        When pyarrow is not installed, or the file is no Parquet file.
+        When pyarrow is not installed, or the file is not a Parquet file.
     """
     return _open(path, "Parquet")
 

@@ -40,7 +40,7 @@ class MessageFormat:
     label_field
         The field that holds its label, if there is one.
     ignored
-        Fields that are no attributes, such as a time.
+        Fields that are not attributes, such as a time.
     """
 
     id_field: str = "id"
@@ -55,7 +55,7 @@ class MessageFormat:
         Raises
         ------
         BadMessageError
-            When it is no JSON object, and no list of them.
+            When it is not a JSON object, and no list of them.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class MessageFormat:
             if b"\\u" in payload:
                 json.dumps(content, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise BadMessageError("has half of a surrogate pair, which is no character") from None
+            raise BadMessageError("has half of a surrogate pair, which is not a character") from None
         except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
             raise BadMessageError(f"is not JSON in UTF-8: {error}") from None
         entries = content if isinstance(content, list) else [content]

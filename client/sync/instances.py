@@ -52,7 +52,7 @@ class InstanceCalls(ModelCalls):
             One per row, unique in the model: rows with a known id are not stored again.
         displays
             The display of each row, which labellers see beside it: a list of items
-            (:mod:`quercus.specification.display`), or ``None``. It is no part of the evidence.
+            (:mod:`quercus.specification.display`), or ``None``. It is not part of the evidence.
         batch_rows, window
             Rows per message, and unacknowledged messages at once.
         on_progress

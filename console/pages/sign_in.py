@@ -159,7 +159,7 @@ def _check_open(console: Console, name: str) -> None:
     if not console.config.on_loopback and console.config.access != "open":
         raise HTTPException(
             403,
-            "The server asks for no token, and others reach this console: anybody could label. Its operator allows "
+            "The server asks for no token, and others can reach this console: anybody could label. Its operator allows "
             "that with --access open, or gives the server tokens.",
         )
     if not 1 <= len(name) <= MAX_LABELLER_CHARACTERS or not name.isprintable():

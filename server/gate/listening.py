@@ -39,7 +39,7 @@ def hold_port(
     host, port : address to listen on; port 0: any free one.
     flags : the beginning of the flags that choose it.
     shared : whether other processes bind it too, as the workers of a server do. If not, connections of a former server
-        that are still ending are no hindrance.
+        that are still ending are not a hindrance.
 
     Raises
     ------

@@ -275,12 +275,14 @@ def _read_input(fields: dict[str, Any], request: pb.ModelInferRequest, blobs: _B
     parameters = _object(fields.get("parameters", {}), f"{place}.parameters")
     if SIZE in parameters:
         if "data" in fields:
-            raise InvalidInput(f"{place}.data", f"is there, but {SIZE} as well: send one of both")
+            raise InvalidInput(f"{place}.data", f"is given, but so is {SIZE}: send only one of the two")
         request.raw_input_contents.append(blobs.take(parameters[SIZE], f"{place}.parameters.{SIZE}"))
         return
     name = contents_field(tensor.datatype)
     if name is None:
-        raise InvalidInput(f"{place}.datatype", f"is {shown(tensor.datatype)}, which is none of the protocol")
+        raise InvalidInput(
+            f"{place}.datatype", f"is {shown(tensor.datatype)}, which is not a datatype of the protocol"
+        )
     values = _flat(_list(fields.get("data"), f"{place}.data"), len(tensor.shape), f"{place}.data")
     if tensor.datatype == BYTES:
         values = [_text(value, f"{place}.data[{i}]").encode() for i, value in enumerate(values)]

@@ -159,7 +159,7 @@ class StoredModel:
             if not isinstance(attribute, Nominal) or value in attribute.values:
                 raise InvalidInput(
                     "vocabulary",
-                    f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
+                    f"has {shown(value)} of attribute {k}, which is not a new value of a nominal attribute",
                 )
         counts: dict[int, int] = {}  # indices of nominal attributes: of their values, and of a bucket in use
         for k, attribute in enumerate(attributes):

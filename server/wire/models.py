@@ -235,7 +235,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             with field_prefix("pruning"):
                 kind: Any = _PRUNING.get(message.pruning.kind)
                 if kind is None:
-                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is no kind of pruning")
+                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is not a kind of pruning")
                 pruning = Pruning(kind, message.pruning.level)
         return Specification(
             attributes=tuple(attributes),
@@ -250,14 +250,14 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
     missing: Any = _MISSING.get(message.missing)
     if missing is None:
-        raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
+        raise InvalidInput("missing", f"is {message.missing}, which is not a policy for missing values")
     match message.WhichOneof("kind"):
         case "nominal":
             overflow: Any = _OVERFLOW.get(message.nominal.overflow)
             if overflow is None:
                 raise InvalidInput(
                     "nominal.overflow",
-                    f"is {message.nominal.overflow}, which is no policy for further values",
+                    f"is {message.nominal.overflow}, which is not a policy for further values",
                 )
             most = None if message.nominal.max_values == MAX_VALUES else message.nominal.max_values
             try:
@@ -312,7 +312,9 @@ def extended_specification(
         may not be missing, or what `complete_specification` refuses.
     """
     if not request.classes and not request.attributes:
-        raise InvalidInput("classes", "are none, and there are no attributes: name what the model is to have")
+        raise InvalidInput(
+            "classes", "are none, and there are no attributes: give at least one class or attribute"
+        )
     extended = model_pb2.Specification()
     extended.CopyFrom(current)
     named = model_pb2.ExtendModelRequest(classes=request.classes, attributes=request.attributes)

@@ -199,7 +199,7 @@ def test_a_double_click_on_a_form_without_scripts_answers_once(
 def test_words_typed_into_a_query_that_goes_away_answer_no_other(
     visit: Visit, client: Client, wine: str
 ) -> None:
-    """An operator ends the lease while the labeller types a comment: the letters that follow are no keys."""
+    """An operator ends the lease while the labeller types a comment: the letters that follow are not keys."""
     page = visit(f"/m/{wine}/label")
     shown = press(page, "c")
     page.keyboard.type("ab")

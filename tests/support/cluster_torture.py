@@ -299,7 +299,7 @@ class ClusterTorture(Torture):
     def _wait_for_progress(self) -> None:
         """Wait for all growers as well."""
         super()._wait_for_progress()
-        self._wait(lambda: self._live_programs() == SERVERS, "a grower is no member")
+        self._wait(lambda: self._live_programs() == SERVERS, "a grower is not a member")
 
     def _live_programs(self) -> int:
         with suppress(psycopg.OperationalError), psycopg.connect(self.store) as connection:

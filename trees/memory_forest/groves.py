@@ -127,7 +127,7 @@ class Grove(WritableArrays):
         if completions is None:
             return self._grown(moment, changes, moment.codes())
         evidence, codes, found = moment.evidence, moment.codes().copy(), []
-        held = np.union1d(self.rows[: len(self.rows) // len(self)], changes.come)
+        held = np.union1d(self.rows[: len(self.rows) // len(self)], changes.come).astype(np.int64)
         rows, attributes, drawn = completions.codes_of_members(
             members, held, evidence.values[: moment.count], evidence.book
         )

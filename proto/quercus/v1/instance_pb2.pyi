@@ -171,7 +171,7 @@ class PushInstancesRequest(_message.Message):
         """One per row: 1 to 200 characters, without control characters, line ends and changes of the direction of writing. Unique
         in the model; a row whose id is known is not stored again (if its content is the same; ALREADY_EXISTS otherwise). The
         content is the stored bytes of the values (every NaN is one value, and -0.0 is 0.0) and of the label in the form that
-        was given; displays are no part of it.
+        was given; displays are not part of it.
         Absent: the server makes ids from batch_id and the row's position.
         """
 
@@ -443,7 +443,7 @@ class Evidence(_message.Message):
     without a label takes them back.
     """
     query: _builtins.str
-    """Number of the query that it answers; absent for a label that is no answer.
+    """Number of the query that it answers; absent for a label that is not an answer.
     models/{model}/queries/{number}
     """
     comment: _builtins.str

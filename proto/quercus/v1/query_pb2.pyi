@@ -153,7 +153,7 @@ class _AnswerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerSta
     ANSWER_STATE_EMPTY: _AnswerState.ValueType  # 5
     """It has no label: a refusal or a taking back."""
     ANSWER_STATE_GOLD: _AnswerState.ValueType  # 6
-    """It answers a gold question: it tells how reliable its labeller is, and is no evidence of the instance. A caller with only
+    """It answers a gold question: it tells how reliable its labeller is, and is not evidence of the instance. A caller with only
     the labeller role never sees it.
     """
 
@@ -172,7 +172,7 @@ ANSWER_STATE_UNDONE: AnswerState.ValueType  # 4
 ANSWER_STATE_EMPTY: AnswerState.ValueType  # 5
 """It has no label: a refusal or a taking back."""
 ANSWER_STATE_GOLD: AnswerState.ValueType  # 6
-"""It answers a gold question: it tells how reliable its labeller is, and is no evidence of the instance. A caller with only
+"""It answers a gold question: it tells how reliable its labeller is, and is not evidence of the instance. A caller with only
 the labeller role never sees it.
 """
 Global___AnswerState: _TypeAlias = AnswerState  # noqa: Y015
@@ -1749,7 +1749,7 @@ class Answer(_message.Message):
     """
     state: Global___AnswerState.ValueType
     """The current state: it `counts`, is `pending` until its query has all its answers, was `replaced` or `undone`; it has no label
-    (`empty`); or it answers a gold question (`gold`), and is no evidence.
+    (`empty`); or it answers a gold question (`gold`), and is not evidence.
     """
     text: _builtins.str
     """The label in words: a class, a set `a|b`, plausibilities `a:1 b:0.4`, masses `{a|b}:0.7 {a}:0.3`, `?` for nothing; empty
@@ -2145,7 +2145,7 @@ class GoldLabel(_message.Message):
     COMMENT_FIELD_NUMBER: _builtins.int
     instance_id: _builtins.str
     retract: _builtins.bool
-    """The row is no gold question any more. Without a label."""
+    """The row is no longer a gold question. Without a label."""
     comment: _builtins.str
     """At most 2,000 characters."""
     @_builtins.property
@@ -2677,7 +2677,7 @@ class LabellingPolicy(_message.Message):
     max_held: _builtins.int
     """Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20."""
     corrections: Global___CorrectionPermission.ValueType
-    """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone`, or `nobody`."""
+    """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone` of `labellers`, or `nobody`."""
     combination: Global___CombinationRule.ValueType
     """Rule that combines the answers of several labellers: Dempster's (`dempster`, the default), or the cautious one where they may
     have conferred (`cautious`).

@@ -1,9 +1,7 @@
 """The disk of the store is full: what can be read is answered, what would be written is refused, nothing is lost."""
 
-import os
 import time
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +14,6 @@ from support.mounts import fill, small_disk
 
 from quercus.client import Client, ResourceExhausted
 from quercus.server.app import WRITES_HEALTH
-from quercus.storage.sqlite.disk_space import LOG_BYTES, RESERVE_BYTES, ROOM_BYTES
 from quercus.v1 import classify_pb2, query_pb2, tree_pb2
 
 DEADLINE_S = 60.0
@@ -115,52 +112,3 @@ def test_a_full_disk(start_live: Any, tools: Any, disk: Path) -> None:
     assert len(ids) == len(set(ids))
     assert set(known) | {"last"} <= set(ids)
     client.close()
-
-
-@pytest.mark.slow
-def test_a_model_can_be_deleted_from_a_full_disk(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    """And what it took is written to again, although nothing else was freed; it may be larger than what is reserved."""
-    with small_disk(tmp_path / "disk", megabytes=64) as disk:
-        live = start_live(disk / "store.db")
-        api, client = live.api, Client(live.server.address, outage_s=1)
-        for name in ("m", "kept"):
-            api.create(name)
-        api.push(tools.table_t("kept"))
-        fill(disk, left_bytes=36_000_000)  # for the log too, which a grower that reads lets grow
-        known = push_until_full(api, client, tools)
-        assert (disk / "store.db").stat().st_size > 1.3 * RESERVE_BYTES
-
-        client.delete_model("m")
-        until(lambda: client.status().is_healthy)
-        until(lambda: not live.server.core.store.removes)
-        reserve = (
-            disk / "store.db-reserve"
-        )  # who reads in the log keeps its room, until the server looks again
-        until(lambda: reserve.stat().st_size == RESERVE_BYTES)
-        free = os.statvfs(disk)
-        assert free.f_bavail * free.f_frsize < ROOM_BYTES + LOG_BYTES + 4_000_000
-        for number in range(len(known) // 400):  # half of what was there
-            ids = [f"d{number}-{k}-{'long' * 30}" for k in range(200)]
-            batch = tools.batch("kept", np.zeros((200, 2)), ids=ids)
-            until(partial(is_taken, api, batch))  # the write-ahead log may fill the little that is left
-        assert api.get("kept").instance_count == 21 + len(known) // 400 * 200
-        client.close()
-
-
-def test_a_damaged_store_takes_no_more_writes(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    path = tmp_path / "store.db"
-    live = start_live(path)
-    live.api.create("m")
-    live.api.push(tools.table_t("m"))
-    live.api.grown("m", 21)
-    row = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
-    live.api.classifier.Classify(row, timeout=60)
-    live.server.core.store._database._damage = (
-        f"{path} is damaged"  # a page that SQLite could not make sense of
-    )
-    with tools.refused(
-        grpc.StatusCode.FAILED_PRECONDITION, "is damaged", "nothing is written to it any more"
-    ):
-        live.api.push(tools.batch("m", [[1, 1]]))
-    assert live.api.classifier.Classify(row, timeout=60).classes
-    assert live.api.get("m").sequence_committed == 21
