@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test tests test-all compiled-tests docs pictures screens serve proto generator released kernels client estimators bench floors examples release audit chart release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test tests test-all compiled-tests docs pictures screens serve proto generator released kernels client estimators bench floors examples release audit chart release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -112,9 +112,6 @@ bench: $(STAMP) $(PEERS_STAMP) ## Measure Quercus beside its peers; writes bench
 
 torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
 	$(BIN)/python tests/support/torture.py $(or $(N),200)
-
-cluster-demo: $(STAMP) ## Label through two servers on PostgreSQL, kill one, and compare the tree with that of SQLite
-	$(BIN)/python tests/support/cluster_demo.py
 
 cluster-torture: $(STAMP) ## Kill, stop and cut off two servers on one PostgreSQL, N=200 rounds, and check that nothing is lost
 	$(BIN)/python tests/support/cluster_torture.py $(or $(N),200)

@@ -32,7 +32,8 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.output_files import (
-    ENDINGS,
+    ForceOption,
+    OutputOption,
     format_for,
     refuse_existing,
     refuse_input,
@@ -87,13 +88,8 @@ def classify(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help=f"Write to this file: {ENDINGS}.", dir_okay=False
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --output.")] = False,
+    output: OutputOption = None,
+    force: ForceOption = False,
     for_spreadsheets: SpreadsheetOption = False,
     ids: Annotated[
         str | None,

@@ -18,7 +18,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
-from quercus.cli.completion import complete_model
+from quercus.cli.completion import complete_labeller, complete_model
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.client.unseen import UnseenNames
 from quercus.specification.distribution import install_command
@@ -102,6 +102,32 @@ MissingOption = Annotated[
         "--missing",
         metavar="WORDS",
         help="Words that mean a missing value, such as NA,null, in addition to an empty cell and ?.",
+    ),
+]
+LabellersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labeller",
+        metavar="NAME",
+        help="Only what this labeller said; repeatable.",
+        autocompletion=complete_labeller,
+    ),
+]
+LikeliestOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--likeliest", metavar="CLASS", help="Only labels whose most likely class is this one; repeatable."
+    ),
+]
+CommentOption = Annotated[
+    str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored in the history.")
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        help="Name under which you do this (default: that of your token, or your user name).",
     ),
 ]
 ClassColumnOption = Annotated[

@@ -30,7 +30,7 @@ COMMANDS = {
         "List the learners that a model can have, and query strategies, with their parameters.",
     ),
     "inspect": (
-        "look",
+        "inspect",
         "inspect",
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),

@@ -26,7 +26,7 @@ from quercus.cli.common import (
     report,
     words_of,
 )
-from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
+from quercus.cli.inspect import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
 from quercus.cli.specfile import read_guidance, read_presentation, read_specification, to_dict
@@ -36,7 +36,7 @@ from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.files import open_table
 from quercus.files.faults import naming_columns
-from quercus.files.looking import Remark
+from quercus.files.inspection import Remark
 from quercus.files.schema import class_column, infer_schema
 from quercus.files.words import typed_attribute
 from quercus.specification.attributes import Attribute

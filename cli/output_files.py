@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Annotated, Final, cast
 
 import typer
 
@@ -22,6 +22,19 @@ from quercus.files.writing import Format, OutputTable
 
 ENDINGS: Final = ".csv, .jsonl (each also with .gz), .parquet, .arrow or .feather"
 """Endings of names that commands write; all of them read the same ones."""
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help=f"Write to this file: {ENDINGS}.", dir_okay=False),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format: csv, jsonl, parquet or arrow (default: by the ending of FILE).",
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file or store.")]
 
 
 def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or give --format") -> Format:

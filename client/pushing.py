@@ -384,7 +384,7 @@ class PushState:
         self._names.count_batch(batch.request.rows, batch.rows, self.specification, ack)
         self.has_taught = self.has_taught or any(each.rows > each.rows_beyond for each in ack.unseen)
         self._report = replace(self._report, unseen=self._names.results())
-        self._tell_progress()
+        self._report_progress()
 
     def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
         """Report rows that are not stored before they are forgotten: if the callback fails, they come again."""
@@ -400,7 +400,7 @@ class PushState:
         """Report the rows of a batch that is invalid as a whole."""
         self._reject_rows([self._rejected_row(batch, row, error) for row in range(batch.rows)])
         del self._pending[batch.request.batch_id]
-        self._tell_progress()
+        self._report_progress()
 
     def _rejected_row(self, batch: Batch, row: int, error: QuercusError) -> RejectedRow:
         position = None if batch.positions is None else batch.positions[row]
@@ -411,7 +411,7 @@ class PushState:
         label = sent_label(batch.request.labels, row, self.specification.classes)
         return RejectedRow(position, name, error, values, label)
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         if self._on_progress is not None:
             self._on_progress(self._report)
 

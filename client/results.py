@@ -1997,7 +1997,8 @@ class LabellingPolicy:
     max_held
         Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20.
     corrections
-        Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone``, or ``nobody``.
+        Labellers who may correct an answer: the one who gave it (``own``, the default), ``anyone`` of
+        ``labellers``, or ``nobody``.
     tags
         Tags by which labellers who answer for any model may choose; at most 20.
     labellers

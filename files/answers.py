@@ -91,11 +91,6 @@ class AnswerFile:
         used = {self._item, self._labeller, self._answer, self._reliability, self._comment, *self._workers}
         self.unused = tuple(name for k, name in enumerate(table.names) if k not in used)
 
-    @property
-    def layout_name(self) -> str:
-        """``"long"`` or ``"wide"``."""
-        return "wide" if self._workers else "long"
-
     def __iter__(self) -> Iterator[FileAnswer]:
         for row, record in enumerate(self.table):
             if self._state is not None and record.cells[self._state] not in LIVE:

@@ -33,12 +33,15 @@ def coverage_text(sets: PredictionSets) -> str:
     'sets of 90 %: by 60 rows that were predicted without their label; rows that were asked about are weighted'
     >>> coverage_text(PredictionSets(none, 0.95, 10, CoverageBasis.LABELLED))
     'sets of 95 %: all classes, since 10 rows were predicted without their label; 19 are needed'
-    >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE))
-    'sets of 95 %: all classes, since no row was predicted before its label came; 19 are needed'
+    >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE)).partition("; ")[2]
+    '19 are needed, of a learner that keeps them, as active-forest does'
     """
     head, needed = f"sets of {share_text(sets.coverage)}", scores_needed(sets.coverage)
     if not sets.scores:
-        return f"{head}: all classes, since no row was predicted before its label came; {needed:,} are needed"
+        return (
+            f"{head}: all classes, since no row was predicted before its label came; {needed:,} are needed, "
+            "of a learner that keeps them, as active-forest does"
+        )
     rows = counted(sets.scores, "row")
     if sets.scores < needed:
         were = "was" if sets.scores == 1 else "were"

@@ -49,9 +49,9 @@ from quercus.files.csv_format import likely_delimiter
 from quercus.files.displays import display_of
 from quercus.files.errors import FileError
 from quercus.files.faults import naming_columns
+from quercus.files.inspection import RemarkError
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
-from quercus.files.looking import RemarkError
 from quercus.files.opening import open_table
 from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding, FileSchema, infer_schema

@@ -56,10 +56,14 @@ class Writer:
     ----------
     store : the open store.
     made : number of changes that this worker has made; None: there are no others, who would look at it.
+    committed : called in the thread after writes.
     """
 
-    def __init__(self, store: Store, made: Tally | None = None) -> None:
+    def __init__(
+        self, store: Store, made: Tally | None = None, committed: Callable[[], object] = lambda: None
+    ) -> None:
         self._store = store
+        self._committed = committed
         self._made = Tally() if made is None else made
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
@@ -165,6 +169,8 @@ class Writer:
             known = [job for job in jobs if job is not None]
             try:
                 self._run_all(known)
+                if known:
+                    self._committed()
                 looked = self._probe_store()
                 if self._removing:  # some rows of deleted models; queued writes run in between
                     self._removing = False  # where the store does not take it: until the next look

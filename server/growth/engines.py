@@ -339,12 +339,7 @@ class TreeEngine:
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if it cannot be saved now.
-
-        A state of rows with uncertain values is not saved: the log is folded again.
-        """
-        if self._state.has_uncertain:
-            return None
+        """Return the folded state, to be saved; None if it cannot be saved now."""
         evidence = saved_evidence(self._state)
         head = {
             "specification": self._log.specification.hex(),

@@ -22,7 +22,7 @@ from quercus.storage import ModelRecord, Store, StoreError
 
 _log = logging.getLogger(__name__)
 
-FORMAT: Final = 10
+FORMAT: Final = 11
 SUFFIX: Final = "-growth"  # of the folder beside the store's file
 ENDING: Final = ".growth"
 LEAST_S: Final = 0.25

@@ -27,7 +27,7 @@ PAINTED_SINCE = """ms => {
   const [{ domInteractive }] = performance.getEntriesByType("navigation");
   return paint && domInteractive && performance.now() > Math.max(paint.startTime, domInteractive) + ms;
 }"""
-"""Whether the page has been there to be read for a time; a busy machine paints late."""
+"""True once the page has been there to be read for a time; a busy machine paints late."""
 
 WATCHED = """() => {
   const stage = document.getElementById("stage"), shown = () => stage.querySelector("article")?.dataset.name;

@@ -30,7 +30,6 @@ TRIALS: dict[str, int | None] = {
     "fuzz": 20_000,
     "faults": None,
     "flood": None,
-    "cluster-demo": None,
     "cluster-torture": 100,
 }
 """Targets of the Makefile, and the size of those that have one."""

@@ -237,7 +237,6 @@ def test_make_help_lists_every_target() -> None:
             "wheels",
             "bench",
             "torture",
-            "cluster-demo",
             "compiled-tests",
             "released",
             "cluster-torture",

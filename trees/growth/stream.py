@@ -201,11 +201,6 @@ class GrowthState:
         return self._live_tree().count
 
     @property
-    def has_uncertain(self) -> bool:
-        """True if a row has an uncertain value."""
-        return bool(self._live_tree().parts)
-
-    @property
     def evidence(self) -> Sample:
         """Codes, labels, and which instances may be asked about."""
         return self._live_tree().sample

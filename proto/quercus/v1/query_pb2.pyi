@@ -2677,7 +2677,7 @@ class LabellingPolicy(_message.Message):
     max_held: _builtins.int
     """Maximum number of queries that one labeller holds at once; 1 to 100, and 0 means 20."""
     corrections: Global___CorrectionPermission.ValueType
-    """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone`, or `nobody`."""
+    """Labellers who may correct an answer: the one who gave it (`own`, the default), `anyone` of `labellers`, or `nobody`."""
     combination: Global___CombinationRule.ValueType
     """Rule that combines the answers of several labellers: Dempster's (`dempster`, the default), or the cautious one where they may
     have conferred (`cautious`).

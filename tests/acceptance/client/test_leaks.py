@@ -30,23 +30,6 @@ def test_a_class_column_that_nobody_named(server: str, name: str, data: Path) ->
 
 
 @pytest.mark.slow
-def test_two_columns_of_labels(server: str, name: str, data: Path) -> None:
-    with Client(server) as client:
-        client.create_model(name, Specification([Numeric("legs")], ["cat", "dog", "bird"]))
-        for way in (["--labels"], ["--label-file", str(data)]):
-            done = quercus("push", name, str(data), *way, server=server)
-            assert (done.returncode, "answer_set" in done.stderr) == (1, True), done.stderr
-        assert client.get_model(name).instance_count == 0
-        assert (
-            quercus("push", name, str(data), "--labels", "--class", "answer_set", server=server).returncode
-            == 0
-        )
-        assert next(iter(client.instances(name))).history[0].label == {"cat", "dog"}
-    offline = quercus("induce", str(data))
-    assert (offline.returncode, "answer_set" in offline.stderr) == (1, True)
-
-
-@pytest.mark.slow
 def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text("x,c\n1,p\nN/A,q\n2,null\n")

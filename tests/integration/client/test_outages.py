@@ -219,7 +219,7 @@ def test_rows_wait_in_memory_while_the_server_is_away(machine: Machine) -> None:
                 outbox.flush(0.2)
             machine.on()
             outbox.flush(60)
-            assert (outbox.waiting_rows, outbox.waiting_bytes) == (0, 0)
+            assert outbox.waiting_rows == 0
         assert client.get_model("m").instance_count == 202
 
 
@@ -237,7 +237,6 @@ def test_a_buffer_is_bounded_and_takes_all_or_nothing(machine: Machine) -> None:
             fill(outbox)
         count = outbox.waiting_rows // 2
         assert count > 0
-        assert outbox.waiting_bytes <= 2000
         machine.on()
         outbox.close(60)
         assert client.get_model("m").instance_count == 2 * count

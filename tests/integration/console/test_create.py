@@ -63,27 +63,6 @@ def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visit
     assert [each.contour for each in client.instances("c-stones")] == [(1.0, 1.0)] * 4
 
 
-@pytest.mark.parametrize(
-    ("typed", "says"),
-    [
-        ("granite", "classes: has 1 names, must have 2 to 64"),
-        ("granite,,slate", "classes: name 2 of 3 is empty: is there one comma too many?"),
-        ("granite\nslate\ngranite", "classes: 'granite' comes twice: it is name 1 too"),
-        ("granite, ?", "classes: name 2 is ?, which stands for an unknown class"),
-        ('granite, "slate', "a quote inside of a quoted name is written twice"),
-        ("\n".join(map(str, range(65))), "classes: has 65 names, must have 2 to 64"),
-    ],
-)
-def test_wrong_names_are_named(ann: Visitor, client: Client, typed: str, says: str) -> None:
-    ann.upload("stones.csv", UNLABELLED)
-    page = ann.form("/create", FIELDS | {"model": "c-wrong", "classes": typed})
-    assert page.status == 400
-    assert says in fault(page)
-    assert says in " ".join(plan(page)) or "type their names" in " ".join(plan(page))
-    with pytest.raises(NotFound):
-        client.get_model("c-wrong")
-
-
 def test_a_half_labelled_file_keeps_its_labels(ann: Visitor, client: Client) -> None:
     """Also where the form does not say what becomes of them; ids are not attributes, and blanks are no labels."""
     ann.upload("half.csv", HALF)

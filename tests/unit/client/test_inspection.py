@@ -16,7 +16,7 @@ from quercus.client import Nominal, Numeric, Specification
 from quercus.client.values import Between
 from quercus.files import FileError, FileTable, open_table, read
 from quercus.files.errors import FileWarning
-from quercus.files.looking import Choices, Outcome, Remark
+from quercus.files.inspection import Choices, Outcome, Remark
 from quercus.files.schema import Binding, FileSchema, infer_schema, survey_file
 
 CASES = Path(__file__).parents[2] / "cases"

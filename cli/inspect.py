@@ -24,7 +24,7 @@ from quercus.cli.common import (
 )
 from quercus.cli.options import with_options
 from quercus.files import FileTable, open_table
-from quercus.files.looking import Choices, ColumnLook, Remark
+from quercus.files.inspection import Choices, InspectedColumn, Remark
 from quercus.files.schema import FileSchema, class_column, names_of, survey_file
 from quercus.files.table import listed_names
 from quercus.files.words import typed_classes
@@ -155,9 +155,9 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
     return found
 
 
-def _distinct(look: ColumnLook) -> int:
+def _distinct(column: InspectedColumn) -> int:
     """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
-    return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
+    return len(column.seen.values if column.role == "number" else names_of(column.seen.values))
 
 
 def _schema_json(schema: FileSchema) -> dict[str, Any]:
