@@ -205,7 +205,7 @@ def update_model(
     add_class: Annotated[
         list[str] | None,
         typer.Option(
-            "--add-class", metavar="NAME", help="A further class, behind those there are; repeatable."
+            "--add-class", metavar="NAME", help="A further class, added after the existing ones; repeatable."
         ),
     ] = None,
     add_attribute: Annotated[

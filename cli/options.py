@@ -19,7 +19,7 @@ from quercus.specification.parameter import Parameter
 def with_options(
     options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, *, into: str = "options"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command options in the place of one of its parameters.
+    """Return a decorator that gives a command options in place of one of its parameters.
 
     Parameters
     ----------

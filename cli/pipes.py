@@ -29,7 +29,7 @@ from quercus.specification.written_labels import write_label
 T = TypeVar("T")
 
 SOURCE: Final = Path("standard input")
-"""The name of the source in errors, in the place of a file."""
+"""The name of the source in errors, in place of a file."""
 PATIENCE_S: Final = 0.25
 """Rows wait no longer than this for further rows, so that those of a slow producer arrive soon."""
 ID_FIELD: Final = "id"
@@ -97,7 +97,7 @@ def open_standard_input(
     lines = enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1)
     head = next(((number, raw) for number, raw in lines if raw.strip()), None)
     if head is None:
-        raise FileError(SOURCE, "is empty: expected a header line of CSV, or JSON objects, one a line")
+        raise FileError(SOURCE, "is empty: expected a header line of CSV, or one JSON object per line")
     if head[1].startswith(_PACKED):
         raise FileError(SOURCE, "is compressed: uncompress it first, as with gunzip -c")
     if head[1].startswith(_ARROW):
@@ -203,7 +203,7 @@ class AsTheyCome(Generic[T]):
     """Iterator of lists of items: each full, or no later than `PATIENCE_S` after its first item came.
 
     A thread takes the items from where they come, so that the one who iterates may wait for them and be interrupted. An
-    error of theirs is raised behind the items that came before it.
+    error of theirs is raised after the items that came before it.
 
     Parameters
     ----------

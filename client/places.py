@@ -138,7 +138,7 @@ def plain_text(error: Exception, specification: Specification | None = None) -> 
 
 @contextmanager
 def naming_places(specification: Specification) -> Iterator[None]:
-    """Name what a specification calls the fields that a server refuses, in the place of their paths."""
+    """Name what a specification calls the fields that a server refuses, in place of their paths."""
     try:
         yield
     except QuercusError as error:

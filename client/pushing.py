@@ -440,7 +440,7 @@ class PushState:
         pause_s = self._trial.pause_s(error)
         if pause_s is not None:
             return pause_s
-        # A message that is refused whole is the first that is not acknowledged: the server stores none behind it.
+        # A message that is refused whole is the first that is not acknowledged: the server stores none after it.
         batch = next(iter(self._pending.values()), None)
         if error.row is not None and batch is not None and batch.positions is not None:
             field, reason = f"ids[{error.row}]", error.message

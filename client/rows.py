@@ -148,7 +148,7 @@ class RowEncoder:
     specification
         Specification of the model, with the nominal values that the server knows.
     former
-        Numbers of attributes that the model had before it was extended: rows may lack those behind.
+        Numbers of attributes that the model had before it was extended: rows may lack later ones.
     """
 
     def __init__(self, specification: Specification, *, former: Sequence[int] = ()) -> None:

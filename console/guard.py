@@ -179,7 +179,7 @@ def _timely_body(receive: Receive) -> Receive:
         except TimeoutError:
             raise HTTPException(408, "the request did not arrive in time") from None
         if not message.get("more_body", False):
-            deadline = None  # from here on the end of the connection is waited for
+            deadline = None  # from here on, wait for the end of the connection
         return message
 
     return receive_in_time

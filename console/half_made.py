@@ -53,7 +53,7 @@ class ModelMaking:
         self.left: HalfMadeModel | None = None
 
     async def create_model(self, client: Client, name: str, specification: Specification) -> Model:
-        """Create a model in the place of what was left of an earlier attempt.
+        """Create a model in place of what was left of an earlier attempt.
 
         Raises
         ------

@@ -144,7 +144,7 @@ class FittedColumns:
             ``"from_dtype"``, or the columns that are names regardless of their dtype: numbers or names of columns, or a
             mask (K,); the others are then numbers.
         as_they_come
-            Names have the order of their first rows, as of `with_new_names`, and are not sorted; categories keep
+            Names have the order of their first rows, as in `with_new_names`, and are not sorted; categories keep
             theirs.
 
         Raises

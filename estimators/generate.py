@@ -123,7 +123,7 @@ SETTLED: Final = (
                 "executor",
                 "str | None",
                 "None",
-                'Executor that grows the trees, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or '
+                'Executor that grows the trees, in place of `n_jobs`: ``"local"``, ``"processes:N"`` or '
                 '``"dask://host:port"``. The forest is the same.',
             ),
         ),

@@ -248,7 +248,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
 
 
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
-    """Yield the records behind ``@data``, which ends at ``data``, (line, offset): one may stand behind it."""
+    """Yield the records after ``@data``, which ends at ``data``, (line, offset): one may follow on its line."""
     declared = [(k, frozenset(column.values)) for k, column in enumerate(columns) if column.values]
     dates = [(k, column.format) for k, column in enumerate(columns) if column.kind == "time"]
     for line, text in numbered_lines(path):

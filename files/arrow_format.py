@@ -36,7 +36,7 @@ def open_parquet(path: Path) -> FileTable:
 
 
 def open_arrow(path: Path) -> FileTable:
-    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as of `open_parquet`.
+    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as in `open_parquet`.
 
     Raises
     ------

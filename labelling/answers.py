@@ -131,7 +131,7 @@ class LabelledInstance:
         )  # fmt: skip
 
     def with_joint(self, events: list[Event]) -> list[Event]:
-        """Return new events, and behind them the combination of all labels, where some were stated or adjudicated."""
+        """Return new events, and after them the combination of all labels, where some were stated or adjudicated."""
         if not has_unasked(self.said):
             return events
         said, sequence = [*self.said, *events], self.committed + len(events) + 1

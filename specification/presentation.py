@@ -41,9 +41,9 @@ class AttributeView:
     attribute
         Its name.
     title
-        Shown in the place of the name; at most 200 characters.
+        Shown in place of the name; at most 200 characters.
     unit
-        Shown behind the value, as in ``mm/s``.
+        Shown after the value, as in ``mm/s``.
     description
         At most 2,000 characters.
     format

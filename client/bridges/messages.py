@@ -48,9 +48,9 @@ class MessageFormat:
     ignored: Collection[str] = ()
 
     def rows(self, payload: bytes, made_id: str) -> list[MessageRow | BadMessageError]:
-        """Return the rows of a message, and an error in the place of each that is none.
+        """Return the rows of a message, and an error in place of each that is none.
 
-        ``made_id`` is the id of the first row if it has none; that of a later one has its place behind it.
+        ``made_id`` is the id of the first row if it has none; that of a later one has its place appended.
 
         Raises
         ------

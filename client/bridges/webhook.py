@@ -133,13 +133,13 @@ class WebhookBridge:
         self._stopping.set()
 
     def run(self, most: int | None = None) -> WebhookTally:
-        """Post until `stop` is called, or ``most`` events are behind it.
+        """Post until `stop` is called, or ``most`` events are delivered.
 
         Raises
         ------
         FailedPrecondition
             The receiver wants no more events (410), another model has the name, or the log was put back to an earlier
-            state, so that it is not known which events behind the position the receiver has.
+            state, so that it is not known which events after the position the receiver has.
         QuercusError
             There is no such model, or no server answers at the start.
         """

@@ -102,7 +102,7 @@ async def _sign_on(request: Request, console: Console, user: str) -> Response:
 
 
 async def _begin_session(request: Request, session: Session, response: Response) -> Response:
-    """Return a response that gives the browser a new session, in the place of the one it had."""
+    """Return a response that gives the browser a new session, in place of the one it had."""
     console = console_of(request)
     old = request.cookies.get(console.cookie_name)
     if old:

@@ -24,7 +24,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def check_address(host: str, port: int, flags: str = "") -> None:
-    """Bind every address of the host for a moment, as gRPC will; parameters and errors as of `hold_port`."""
+    """Bind every address of the host for a moment, as gRPC will; parameters and errors as in `hold_port`."""
     for each in hold_port(host, port, flags, shared=False)[0]:
         each.close()
 

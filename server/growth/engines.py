@@ -200,7 +200,7 @@ class LogEvents:
         return np.array(self._instances, np.int64)  # a view would keep the array from growing
 
     def restore_instances(self, sequences: NDArray[np.int64], specification: bytes) -> None:
-        """Continue behind these instances."""
+        """Continue after these instances."""
         self._instances = array("q", sequences.tobytes())
         self.specification = specification
 

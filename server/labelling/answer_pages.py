@@ -90,7 +90,7 @@ def _read_page(
     with_values: bool,
     only: str | None,
 ) -> tuple[list[pb.Answer], int | None]:
-    """Return a page, and the event behind which the next one begins, None when it was the last.
+    """Return a page, and the event after which the next one begins, None when it was the last.
 
     A model that was replaced by another of its name has no more of these answers. A labeller (`only`) reads of gold
     questions as of other queries.

@@ -148,7 +148,7 @@ class StoredModel:
         self._take_shape(first, 0)
 
     def _take_shape(self, specification: Specification, sequence: int) -> None:
-        """Take the specification that gives the events behind a sequence number their shape."""
+        """Take the specification that gives the events after a sequence number their shape."""
         self._specification, attributes = specification, specification.attributes
         self._shape = Shape(sequence, len(attributes), specification.frame.size)
         self._check_shape(sequence)

@@ -105,7 +105,7 @@ def new_specification(message: model_pb2.Specification, max_values: int) -> mode
 
     Parameters
     ----------
-    message, max_values : as of `complete_specification`.
+    message, max_values : as in `complete_specification`.
 
     Raises
     ------
@@ -303,7 +303,7 @@ def first_specification(record: ModelRecord) -> tuple[Specification, int]:
 def extended_specification(
     current: model_pb2.Specification, request: model_pb2.ExtendModelRequest, max_values: int = MAX_VALUES
 ) -> model_pb2.Specification:
-    """Return the specification with the classes and attributes of a request behind its own.
+    """Return the specification with the classes and attributes of a request after its own.
 
     Raises
     ------

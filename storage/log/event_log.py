@@ -51,7 +51,7 @@ def read_vocabulary(connection: Connection, name: str) -> dict[int, tuple[str, .
 
 
 def read_events(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
-    """Events behind sequence number `after`, in order."""
+    """Events after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     wanted = (
@@ -64,14 +64,14 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
 
 
 def others_between(connection: Connection, row: AnyRow, after: int, last: int) -> list[Event]:
-    """Events of other kinds than INSTANCE behind `after` and up to `last`, in order."""
+    """Events of other kinds than INSTANCE after `after` and up to `last`, in order."""
     there = (log.c.model_id == row.id, log.c.sequence > after, log.c.sequence <= last)
     wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
     return _as_events(connection.execute(wanted), row)
 
 
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
-    """INSTANCE events behind sequence number `after`, in order."""
+    """INSTANCE events after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
@@ -80,7 +80,7 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
 
 
 def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[str]:
-    """Ids of the instances behind sequence number `after`, in order."""
+    """Ids of the instances after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     mine = (log.c.model_id == find_model(connection, name).id, log.c.sequence > after, log.c.id.is_not(None))
     return list(

@@ -220,7 +220,7 @@ class QueryCalls(StoreCalls):
     def shared_details(self, model: str, after: int, limit: int) -> tuple[QueryDetails, int | None]:
         """Return the instances that may have labels of several labellers, in the order of their first such event.
 
-        It looks at `limit` events behind the event `after`. Also returned is the event behind which the next instances
+        It looks at `limit` events after the event `after`. Also returned is the event after which the next instances
         begin; None: there are no more.
         """
         with self._database.read() as connection:

@@ -53,7 +53,7 @@ def read_details(
 
 
 def page_details(connection: Connection, name: str, after: int, limit: int, now: Timestamps) -> QueryDetails:
-    """Return the details of the instances behind sequence number `after`, in order."""
+    """Return the details of the instances after sequence number `after`, in order."""
     page = event_log.list_instances(connection, name, after, limit)
     return read_details(connection, name, [event.sequence for event in page], now)
 

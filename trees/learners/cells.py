@@ -46,7 +46,7 @@ class UncertainValues:
     Parameters
     ----------
     values
-        (n, K) numbers as of `quercus.trees.learners.table.Table`; NaN where unknown or uncertain.
+        (n, K) numbers as in `quercus.trees.learners.table.Table`; NaN where unknown or uncertain.
     parts
         Ranges that an uncertain value may lie in, at least one, by row and attribute.
     """

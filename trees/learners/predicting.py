@@ -113,7 +113,7 @@ class LearnedModel(ABC):
         Parameters
         ----------
         values
-            (n, K) as of `quercus.trees.learners.table.Table`, NaN for unknown ones. A nominal value that the
+            (n, K) as in `quercus.trees.learners.table.Table`, NaN for unknown ones. A nominal value that the
             model has not seen may be any larger index.
 
         Raises

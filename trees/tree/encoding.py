@@ -296,7 +296,7 @@ def split_names(
     attributes, edges
         See `Encoder`.
     branches
-        Names of the branches of every attribute, as of `branch_names`.
+        Names of the branches of every attribute, as in `branch_names`.
 
     Examples
     --------

@@ -192,8 +192,8 @@ def test_bytes_behind_the_json_are_those_that_inputs_name(grown: str, live: Any)
     outputs = json.loads(said.body[:size])["outputs"]
     assert sum(each["parameters"]["binary_data_size"] for each in outputs) == len(said.body) - size
     for body, headers, words in (
-        (head + blob[:-1], length, "is 16, but 15 bytes are left behind the JSON"),
-        (head + blob + b"x", length, "has 1 bytes behind the JSON that no input takes"),
+        (head + blob[:-1], length, "is 16, but 15 bytes are left after the JSON"),
+        (head + blob + b"x", length, "has 1 bytes after the JSON that no input takes"),
         (head, {"inference_header_content_length": "9999"}, "is 9999, but the body has"),
         (head, {"inference_header_content_length": "x"}, "must be the number of bytes of the JSON"),
         (head, {"content_type": "text/plain"}, "content-type: is 'text/plain'"),
