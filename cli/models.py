@@ -26,7 +26,14 @@ from quercus.cli.common import (
     report,
     words_of,
 )
-from quercus.cli.inspect import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
+from quercus.cli.inspect import (
+    COLUMN_OPTIONS,
+    NO_CHOICES,
+    class_choice,
+    print_remarks,
+    remark_json,
+    telling_rows,
+)
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
 from quercus.cli.specfile import read_guidance, read_presentation, read_specification, to_dict
@@ -144,7 +151,8 @@ def create_model(
             raise typer.BadParameter(
                 "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
             )
-        schema = infer_schema(table, class_column=column, frame=frame, **columns)
+        with telling_rows(table) as told:
+            schema = infer_schema(told, class_column=column, frame=frame, **columns)
         specification = Specification(with_branches(schema.attributes, bins, cuts), schema.classes)
         remarks = schema.remarks
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""

@@ -182,9 +182,12 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     path, name = await save_upload(file, folder.name)
     try:
         guess = await in_thread(guess_file, _counted(open_file(path), session, "read"))
-    except (FileError, InvalidInput) as error:
+    except FileError as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
+    except InvalidInput:
+        folder.cleanup()
+        raise
     session.upload = Upload(folder, path, name, guess, learners)
     return session.upload
 

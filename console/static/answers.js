@@ -11,6 +11,9 @@ import { fetchNext, refreshUnseen } from "./supply.js";
 state.outbox = new Outbox(labeller, formToken, {
   onTaken: taken,
   onRefused(entry, reason) {
+    const step = stepOf(entry);
+    if (step !== null && step !== state.correcting) dropStep(step); // it was not said
+    announce(`${entry.description} was not taken.`);
     showRefused(entry, reason, () => state.outbox.dismiss(entry));
     fetchNext();
   },

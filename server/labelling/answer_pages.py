@@ -61,14 +61,14 @@ async def stream_answers(
         if missing := [each for each in wanted.instances if each not in places]:
             raise NotFound("instance", f"{model}/{missing[0]}")
         instances = tuple(places.values())
-    look = EventSelection(
+    selection = EventSelection(
         request.after_sequence, ANSWER_PAGE, request.newest_first, wanted.labellers, wanted.since,
         wanted.until, instances,
     )  # fmt: skip
     left = request.limit or float("inf")
     while True:
         page, last = await core.read(
-            _read_page, core.store, schema, wanted, look, request.include_values, only
+            _read_page, core.store, schema, wanted, selection, request.include_values, only
         )
         for answer in page:
             yield answer
@@ -79,14 +79,14 @@ async def stream_answers(
             return
         if core.stopping.is_set():
             raise Unavailable(STOPPING)
-        look = replace(look, after=last)
+        selection = replace(selection, after=last)
 
 
 def _read_page(
     store: Store,
     schema: ModelSchema,
     wanted: AnswerSelection,
-    look: EventSelection,
+    selection: EventSelection,
     with_values: bool,
     only: str | None,
 ) -> tuple[list[pb.Answer], int | None]:
@@ -95,7 +95,7 @@ def _read_page(
     A model that was replaced by another of its name has no more of these answers. A labeller (`only`) reads of gold
     questions as of other queries.
     """
-    events, details = store.said_details(schema.model, look)
+    events, details = store.said_details(schema.model, selection)
     if details.model.key != schema.key:
         raise NotFound("model", schema.model, "any more: another has its name")
     is_extended = details.model.shapes != schema.shapes
@@ -110,7 +110,7 @@ def _read_page(
         for event in events
         if event.sequence in said and wanted.is_selected(said[event.sequence][0], fresh.frame)
     ]
-    return page, events[-1].sequence if len(events) == look.limit else None
+    return page, events[-1].sequence if len(events) == selection.limit else None
 
 
 @dataclass(frozen=True)

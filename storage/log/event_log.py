@@ -154,24 +154,26 @@ def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]
     return found
 
 
-def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
+def labeller_events(connection: Connection, name: str, selection: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
-    checks.at_least("limit", look.limit, 1)
+    checks.at_least("limit", selection.limit, 1)
     row = find_model(connection, name)
     wanted = _select_events().where(log.c.model_id == row.id, log.c.instance.is_not(None))
-    if look.newest_first:
-        wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
+    if selection.newest_first:
+        wanted = wanted.where(log.c.sequence < (selection.after or MAX_SEQUENCE)).order_by(
+            log.c.sequence.desc()
+        )
     else:
-        wanted = wanted.where(log.c.sequence > look.after).order_by(log.c.sequence)
-    if look.authors:
-        wanted = wanted.where(log.c.author.in_(look.authors))
-    if look.since is not None:
-        wanted = wanted.where(log.c.created_at >= look.since)
-    if look.until is not None:
-        wanted = wanted.where(log.c.created_at < look.until)
-    if look.instances is not None:
-        wanted = wanted.where(log.c.instance.in_(look.instances))
-    return _as_events(connection.execute(wanted.limit(look.limit)), row)
+        wanted = wanted.where(log.c.sequence > selection.after).order_by(log.c.sequence)
+    if selection.authors:
+        wanted = wanted.where(log.c.author.in_(selection.authors))
+    if selection.since is not None:
+        wanted = wanted.where(log.c.created_at >= selection.since)
+    if selection.until is not None:
+        wanted = wanted.where(log.c.created_at < selection.until)
+    if selection.instances is not None:
+        wanted = wanted.where(log.c.instance.in_(selection.instances))
+    return _as_events(connection.execute(wanted.limit(selection.limit)), row)
 
 
 def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:

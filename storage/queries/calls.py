@@ -231,10 +231,10 @@ class QueryCalls(StoreCalls):
         with self._database.read() as connection:
             return adjudications.newest_shared(connection, model, limit)
 
-    def said(self, model: str, look: EventSelection) -> list[Event]:
+    def said(self, model: str, selection: EventSelection) -> list[Event]:
         """Return the events of labellers, in order."""
         with self._database.read() as connection:
-            return event_log.labeller_events(connection, model, look)
+            return event_log.labeller_events(connection, model, selection)
 
     def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the sequence of the INSTANCE event of each stored id."""
@@ -317,10 +317,10 @@ class QueryCalls(StoreCalls):
             found = event_log.get_instance(connection, model, id)[0].sequence
             return read_details(connection, model, [found], self._clocks.now(connection))
 
-    def said_details(self, model: str, look: EventSelection) -> tuple[list[Event], QueryDetails]:
+    def said_details(self, model: str, selection: EventSelection) -> tuple[list[Event], QueryDetails]:
         """Return the events of labellers, in order, and the details of their instances, from one state of the store."""
         with self._database.read() as connection:
-            return said_details(connection, model, look, self._clocks.now(connection))
+            return said_details(connection, model, selection, self._clocks.now(connection))
 
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000

@@ -59,10 +59,10 @@ def page_details(connection: Connection, name: str, after: int, limit: int, now:
 
 
 def said_details(
-    connection: Connection, name: str, look: EventSelection, now: Timestamps
+    connection: Connection, name: str, selection: EventSelection, now: Timestamps
 ) -> tuple[list[Event], QueryDetails]:
     """Return events of labellers, and the details of the instances that they are about."""
-    events = event_log.labeller_events(connection, name, look)
+    events = event_log.labeller_events(connection, name, selection)
     return events, read_details(connection, name, sorted({event.instance for event in events}), now)
 
 

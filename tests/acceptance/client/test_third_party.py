@@ -79,6 +79,7 @@ def started(folder: Path, **settings: object) -> Serving:
         return Serving(folder, 0, "--log-level", "warning", stderr=log, **settings)
 
 
+@pytest.mark.timeout(400)  # a dozen processes, each of which imports the package
 def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
     tmp_path: Path, file: Path, beside: Mapping[str, str]
 ) -> None:

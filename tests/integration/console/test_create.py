@@ -145,6 +145,14 @@ def test_choices_that_cannot_be_meant_are_named(ann: Visitor) -> None:
     )
 
 
+def test_a_bound_of_a_file_is_said_once(ann: Visitor) -> None:
+    wide = ",".join(f"c{k}" for k in range(501))
+    said = ann.upload("wide.csv", f"{wide}\n{wide}\n".encode())
+    assert said.status == 400
+    assert "file: has 501 columns, the console takes at most 500" in said.text
+    assert "file: file:" not in said.text
+
+
 def test_a_script_gets_the_sentences_alone(ann: Visitor) -> None:
     ann.upload("half.csv", HALF)
     part = ann.form("/create", FIELDS | {"class": "kind", "act": "plan"})

@@ -94,6 +94,37 @@ def test_a_file_that_unpacks_without_end_is_refused_by_a_named_bound(
         list(table(tmp_path, "t.csv", bomb))
 
 
+@pytest.mark.parametrize("ending", ["arrow", "arrows", "parquet"])
+@pytest.mark.parametrize("kind", ["zeros", "nulls", "names"])
+def test_so_is_a_file_of_arrow_or_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, ending: str
+) -> None:
+    """Numbers that were compressed, cells that take no room, and a long name of which each cell has the number."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import ipc, parquet
+
+    monkeypatch.setattr(packing, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(packing, "MAX_EXPANSION", 2)
+    columns = {
+        "zeros": lambda: pa.repeat(0.0, 500_000),
+        "nulls": lambda: pa.nulls(1_500_000),
+        "names": lambda: pa.DictionaryArray.from_arrays([0] * 900, ["n" * 40_000]),
+    }
+    rows = pa.table({"x": columns[kind]()})
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        parquet.write_table(rows, path)
+    else:
+        make = ipc.new_file if ending == "arrow" else ipc.new_stream
+        with make(path, rows.schema, options=ipc.IpcWriteOptions(compression="zstd")) as target:
+            target.write_table(rows)
+    opened = open_table(path)
+    with pytest.raises(
+        FileError, match="unpacks to more than 1 MiB and 2 times its size: if that is intended"
+    ):
+        list(opened)
+
+
 def test_what_a_csv_file_may_not_mean_is_warned_of(tmp_path: Path) -> None:
     with pytest.warns(
         FileWarning, match=r"t\.csv: line 1: .* looks like a row of data \(5\.1, 3\.5, setosa\)"
