@@ -59,7 +59,7 @@ BAD_ROWS = {
     "unknown attribute": (
         named(X="a", Z=1.0),
         "rows[0].Z",
-        ["no attribute", "'X', 'N'"],
+        ["not an attribute", "'X', 'N'"],
     ),
     "infinite name": (named(X=INF, N=1.0), "rows[0].X", ["nominal", "inf is not a name"]),
     "text for a number": (named(X="a", N="one"), "rows[0].N", ["'one'", "number"]),
