@@ -42,5 +42,3 @@ def _read_until(master: int, words: bytes) -> bytes:
         assert select.select([master], [], [], max(0.0, deadline - time.monotonic()))[0], text
         text += os.read(master, 65_536)
     return text
-
-
