@@ -33,7 +33,8 @@ def frame_of(given: object) -> nw.DataFrame[Any] | None:
         given = _arrow_table(given)
         return nw.from_native(given)
     except nw.exceptions.DuplicateError:
-        names = [str(name) for name in getattr(given, "column_names", None) or getattr(given, "columns", ())]
+        columns: Any = getattr(given, "column_names", None) or getattr(given, "columns", ())
+        names = [str(name) for name in columns]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"two columns of the frame have the name {', '.join(map(repr, twice))}") from None
 
