@@ -103,7 +103,7 @@ def create_model(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV or ARFF (also packed), Parquet, Arrow, or a specification: .toml, .json.",
+            help="CSV or ARFF (may be compressed), Parquet, Arrow, or a specification: .toml, .json.",
             exists=True,
             dir_okay=False,
             readable=True,
@@ -123,8 +123,8 @@ def create_model(
 ) -> None:
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
-    By default the model is an active-forest: a forest that asks where it is in doubt, up to --budget answers, with a
-    tree beside it for people to read. --learner chooses another learner.
+    By default the model is an active-forest: a forest that asks for labels, up to --budget answers, with a tree beside
+    it for people to read. --learner chooses another learner.
 
     The command ends with what looks wrong in the file, which columns it left out, and the flags that change it: see
     ``quercus inspect``, which shows the same without a server. No rows are pushed: use ``quercus push``.
@@ -205,7 +205,7 @@ def update_model(
     add_class: Annotated[
         list[str] | None,
         typer.Option(
-            "--add-class", metavar="NAME", help="A further class, behind those there are; repeatable."
+            "--add-class", metavar="NAME", help="A further class, added after the existing ones; repeatable."
         ),
     ] = None,
     add_attribute: Annotated[

@@ -30,13 +30,13 @@ def open_parquet(path: Path) -> FileTable:
     Raises
     ------
     FileError
-        When pyarrow is not installed, or the file is no Parquet file.
+        When pyarrow is not installed, or the file is not a Parquet file.
     """
     return _open(path, "Parquet")
 
 
 def open_arrow(path: Path) -> FileTable:
-    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as of `open_parquet`.
+    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as in `open_parquet`.
 
     Raises
     ------

@@ -27,7 +27,7 @@ _HEAD: Final = 8
 _GZIP, _BZIP2, _XZ, _ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04"
 _PACKED: Final = (_GZIP, _BZIP2, _XZ, _ZIP)
 _OTHERS: Final = {
-    b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first (zstd -d), or pack it with gzip",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd: uncompress it first (zstd -d), or compress it with gzip",
     b"Rar!": "is a RAR archive: unpack it first",
     b"7z\xbc\xaf": "is a 7-zip archive: unpack it first",
     b"PAR1": "is Parquet: give it a name that ends in .parquet",

@@ -83,6 +83,8 @@ class Amendment:
         Kept with it.
     permitted : bool
         Whatever the policy says.
+    trusted : bool
+        Whomever the policy names, where it lets anyone correct.
     """
 
     labeller: str
@@ -90,6 +92,7 @@ class Amendment:
     reliability: float | None = None
     comment: str = ""
     permitted: bool = False
+    trusted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +131,7 @@ class LabelledInstance:
         )  # fmt: skip
 
     def with_joint(self, events: list[Event]) -> list[Event]:
-        """Return new events, and behind them the combination of all labels, where some were stated or adjudicated."""
+        """Return new events, and after them the combination of all labels, where some were stated or adjudicated."""
         if not has_unasked(self.said):
             return events
         said, sequence = [*self.said, *events], self.committed + len(events) + 1
@@ -324,7 +327,7 @@ def amend(
     if own is not None and own.label == change.label and (own.reliability == reliability or not declared):
         return _amended_before(said, own), None
     if not change.permitted:
-        _check_may_amend(of.policy.corrections, labeller, said)
+        _check_may_amend(of.policy, change, said)
 
     among = labeller in labellers_with_partial_answers(of.said, number)
     pending = among and not settled
@@ -468,8 +471,15 @@ def _amended_before(events: Sequence[Event], own: Event) -> AnswerOutcome:
     return AnswerOutcome(last.sequence, repeated=True, conflict=last.conflict)
 
 
-def _check_may_amend(who: Corrections, labeller: str, events: Sequence[Event]) -> None:
+def _check_may_amend(policy: Policy, change: Amendment, events: Sequence[Event]) -> None:
+    labeller, who = change.labeller, policy.corrections
     if who is Corrections.NOBODY:
         raise Refused("the labelling policy of this model allows no corrections")
-    if who is Corrections.OWN and labeller not in {event.author for event in events}:
+    if labeller in {event.author for event in events}:
+        return
+    if who is Corrections.OWN:
         raise Refused(f"{labeller} did not answer it, and only labellers who answered may correct it")
+    if not (change.trusted or policy.may_label(labeller)):
+        raise Refused(
+            f"{labeller} did not answer it, and is not one of the labellers of this model, any of whom may correct it"
+        )

@@ -310,6 +310,7 @@ class Server:
         post.board.tally("alive").set(1)
         if self._config.grower:
             await self.supervisor.start()
+            self.core.changes.add_listener(lambda _: self.supervisor.note_change())
         await self._report_health(well=True)
         self._watches = [
             asyncio.create_task(self._follow_store(), name="quercus-health"),

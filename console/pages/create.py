@@ -248,7 +248,7 @@ def _counted(table: FileTable, session: Session, done: str, total: int = 0) -> F
 
 @dataclass(frozen=True)
 class Preview:
-    """A row of the file as a labeller will see it; a fault of a cell stands in the place of an item."""
+    """A row of the file as a labeller will see it; a fault of a cell stands in place of an item."""
 
     title: str
     values: list[tuple[str, list[ShownValue]]]

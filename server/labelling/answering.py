@@ -9,7 +9,7 @@ from quercus.belief.codec import encode
 from quercus.belief.errors import InvalidInput
 from quercus.belief.label import Label
 from quercus.server.core.service_core import ServiceCore
-from quercus.server.gate.access import corrects_all
+from quercus.server.gate.access import corrects_all, is_trusted
 from quercus.server.labelling.leasing import check_lease_token
 from quercus.server.labelling.reliability import known_model
 from quercus.server.wire.errors import Unavailable
@@ -83,7 +83,7 @@ async def correct_answer(
     async def attempt(schema: ModelSchema) -> pb.CorrectAnswerResponse:
         label = await _decode_label(core, request, model, number, schema)
         declared = request.reliability if request.HasField("reliability") else None
-        change = Amendment(labeller, encode(label), declared, request.comment, corrects_all())
+        change = Amendment(labeller, encode(label), declared, request.comment, corrects_all(), is_trusted())
         done = await _amend_answer(core, schema, number, change)
         return pb.CorrectAnswerResponse(
             name=request.name, committed_sequence=done.sequence, conflict=done.conflict
@@ -100,7 +100,7 @@ async def undo_answer(
     check_labeller(labeller)
 
     async def attempt(schema: ModelSchema) -> pb.UndoAnswerResponse:
-        change = Amendment(labeller, None, None, request.comment, corrects_all())
+        change = Amendment(labeller, None, None, request.comment, corrects_all(), is_trusted())
         done = await _amend_answer(core, schema, number, change)
         return pb.UndoAnswerResponse(name=request.name, committed_sequence=done.sequence)
 

@@ -261,6 +261,6 @@ def _labeller_page(
                 stated.get(name, 0),
                 scores.get(name, GoldScore()),
             )
-            for name in sorted({*asked, *stated})
+            for name in sorted({*asked, *stated, *found.labellers, *scores})
         ]
     )

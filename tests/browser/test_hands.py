@@ -221,7 +221,7 @@ The page does so by its own clock: on a busy machine letters from here come when
 def test_words_typed_into_a_query_that_goes_away_answer_no_other(
     visit: Visit, client: Client, wine: str
 ) -> None:
-    """An operator ends the lease while the labeller types a comment: the letters that follow are no keys."""
+    """An operator ends the lease while the labeller types a comment: the letters that follow are not keys."""
     page = visit(f"/m/{wine}/label")
     press(page, "c")
     page.keyboard.type("ab")

@@ -237,7 +237,7 @@ def test_a_server_is_not_started_for_plugins_that_are_not_there(tmp_path: Path) 
         environment=os.environ | {"QUERCUS_PLUGINS": "quercus, nobody"},
     )
     assert done.returncode != 0
-    assert "plugins: 'nobody' is no installed package with plug-ins" in done.stderr
+    assert "plugins: 'nobody' is not an installed package with plug-ins" in done.stderr
 
 
 @pytest.mark.release

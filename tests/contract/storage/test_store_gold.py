@@ -1,6 +1,7 @@
 """Gold questions: marked, mixed among queries, answered like any other, and scored; no tree learns from an answer."""
 
 import pytest
+from contract.storage.archives import rebuilt
 from support import words
 
 from quercus.belief.errors import InvalidInput
@@ -25,6 +26,7 @@ from quercus.storage import (
     StatementBatch,
 )
 from quercus.storage.admin.verify import verify_store
+from quercus.storage.archive.writing import archive_model
 
 SIZE = 8
 GOLD = Policy(gold_share=1.0)
@@ -92,7 +94,7 @@ def test_a_mark_is_the_label_of_its_row_until_it_is_taken_back(store, helper, st
     [
         ({"nowhere": words.A}, NotFound, "instance m/nowhere"),
         ({"a": words.ANYTHING}, FailedPrecondition, "the label of a says nothing"),
-        ({"a": None}, FailedPrecondition, "a is no gold question"),
+        ({"a": None}, FailedPrecondition, "a is not a gold question"),
     ],
 )
 def test_what_cannot_be_marked(store, helper, given, error, said):
@@ -414,3 +416,22 @@ def test_export_and_import_keep_marks_and_scores(marked, helper, tmp_path):
     assert gold_scores(marked.gold_histories("copy").values(), SIZE) == scores(marked)
     assert marked.policy("copy") == GOLD
     assert len(scores(marked)) == 1
+
+
+@pytest.mark.parametrize("how", ["import", "rebuild"])
+def test_whoever_was_asked_is_not_asked_again_of_a_copy(marked, helper, store_url, tmp_path, how):
+    (query,) = lease(marked, "ann")
+    words.answer(marked, "m", query.number, query.token, words.A, None)
+    marked.amend("m", query.number, Amendment("ann", None), words.KNOWN)
+    if how == "import":
+        marked.load(list(marked.dump("m")), name="copy")
+    else:
+        archive_model(marked, "m", tmp_path)
+        assert rebuilt(marked, tmp_path, new_name="copy") == [("copy", False)]
+    helper.publish(3, 4, 5, 6, name="copy")
+    found = marked.lease("copy", "ann", 3, 60.0).queries
+    assert sum(each.is_gold for each in found) == 1
+    assert query.instance not in {each.instance for each in found}
+    assert query.number not in {each.number for each in found}  # the log has words under that number
+    assert {each.instance for each in marked.lease("copy", "bob", 3, 60.0).queries} > {query.instance}
+    assert not verify_store(store_url)

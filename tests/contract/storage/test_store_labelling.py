@@ -245,6 +245,17 @@ def test_the_policy_decides_who_may_correct(asking, who, labeller, refusal):
     assert asking.get_model("m").sequence_committed == 6
 
 
+def test_anyone_is_whom_the_policy_names(asking):
+    (query,) = take(asking)
+    answer(asking, query)
+    asking.set_policy("m", Policy(corrections=Corrections.ANYONE, labellers=("bob",)))
+    with pytest.raises(FailedPrecondition, match="cid did not answer it, and is not one of the labellers"):
+        words.amend(asking, "m", query.number, "cid", words.B)
+    for who in ("ann", "bob"):  # whoever gave it, and whoever is named
+        words.amend(asking, "m", query.number, who, words.B)
+    words.amend(asking, "m", query.number, "cid", words.C, trusted=True)
+
+
 def test_what_is_not_answered_cannot_be_corrected(asking):
     with pytest.raises(FailedPrecondition, match="did not answer"):
         words.amend(asking, "m", 1, "ann", words.B)

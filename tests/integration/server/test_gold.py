@@ -19,7 +19,9 @@ from quercus.client import (
 )
 from quercus.client.messages import filled
 from quercus.server.gate import access
+from quercus.server.transfer.stored_contents import StoredModel
 from quercus.specification.conditions import condition_of
+from quercus.storage import AgendaEntry
 from quercus.v1 import query_pb2
 
 ROLES = ("operator", "reader", "labeller", "corrector")
@@ -218,7 +220,7 @@ def test_who_may_mark_and_what_cannot_be(callers: dict[str, Client]) -> None:
         operator.mark_gold("m", {})
     with pytest.raises(InvalidArgument, match="beech"):
         operator.mark_gold("m", {"r50": "beech"})
-    with pytest.raises(FailedPrecondition, match="r50 is no gold question"):
+    with pytest.raises(FailedPrecondition, match="r50 is not a gold question"):
         operator.unmark_gold("m", ["r50"])
     with pytest.raises(FailedPrecondition, match="r50 says nothing"):
         operator.mark_gold("m", {"r50": {"oak": 1.0, "ash": 1.0}})
@@ -240,3 +242,21 @@ def test_the_share_is_bounded_and_shown(callers: dict[str, Client]) -> None:
     operator.set_labelling_policy("m", replace(policy, gold_share=0.0))
     done = ask(callers["labeller"], 15, "the-labeller", class_of)
     assert not any(is_gold(query) for query, _ in done)
+
+
+def test_labellers_of_a_copy_have_their_scores(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    live = start_live(tmp_path / "store.db", grower=False)
+    store = live.server.core.store
+    with Client(live.server.address) as client:
+        client.create_model("m", Specification([Nominal("X", ["a"])], CLASSES, budget=9))
+        client.push("m", [["a"]] * 4, ids=["r0", "r1", "r2", "r3"])
+        client.mark_gold("m", {"r0": "oak"}, labeller="lea")
+        client.set_labelling_policy("m", replace(client.labelling_policy("m"), gold_share=1.0))
+        agenda = [AgendaEntry(row, b"[[],null,null,[]]", b"") for row in (2, 3, 4)]
+        store.publish("m", as_of=6, snapshot=b"", agenda=agenda)
+        (query,) = client.lease("m", "ann").queries
+        assert query.instance == "r0"
+        client.answer(query, "oak")
+        store.load(list(store.dump("m")), name="copy", meaning=StoredModel())
+        (ann,) = client.labellers("copy")
+        assert (ann.name, ann.gold_answered, ann.gold_right) == ("ann", 1, 1)
