@@ -26,7 +26,7 @@ _NO_FIELDS: Final = re.compile(
     r"(?:Failed to parse .* field: unhashable type: '(?:dict|list)'|'\w+' object is not iterable)\.*$",
     re.DOTALL,
 )
-"""Of a list or a number in the place of a message, whose elements are taken for the names of fields."""
+"""The error of a list or a number in the place of a message, whose elements are taken for the names of fields."""
 _KNOWN: Final = "\n Available Fields(except extensions): "
 
 
