@@ -226,6 +226,7 @@ def test_make_help_lists_every_target() -> None:
             "demo",
             "docs",
             "pictures",
+            "screens",
             "estimators",
             "release",
             "audit",
