@@ -118,7 +118,7 @@ def answers(
                 except ValueError as error:
                     fail(str(error))
                 number = client.correct_answer(model, earlier, label, labeller=who, comment=comment)
-                text = f"{correct[1]} in the place of {answer_text(earlier)}"
+                text = f"{correct[1]} in place of {answer_text(earlier)}"
             else:
                 number = client.undo_answer(model, earlier, labeller=who, comment=comment)
                 text = f"{answer_text(earlier)} is taken back"

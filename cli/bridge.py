@@ -392,11 +392,13 @@ def label_studio(
     if not is_loopback(host):
         if not secret:
             raise typer.BadParameter(
-                f"others reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 writes it"
+                f"others can reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 "
+                "writes it"
             )
         if not (tls_cert or plaintext):
             raise typer.BadParameter(
-                f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy terminates TLS"
+                f"others can reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy "
+                "terminates TLS"
             )
     config = BackendConfig(server, model, item, question, labeller, secret)
     with Client(server) as client:

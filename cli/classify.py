@@ -140,7 +140,7 @@ def classify(
     A row is refused for a wrong value or id, or too few or many cells. The first one ends the command; with --rejected
     the others are classified under their own numbers, and the command fails at its end.
 
-    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are classified as they come, a
+    From standard input (-) come CSV with a header, or one JSON object per line. Rows are classified as they come, a
     quarter of a second later at most, and printed as CSV or as JSON, as they came. A refused row is named on standard
     error. The field id of JSON objects is their id.
 

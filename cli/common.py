@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PlainConsole(Console):
     """A console that prints any text safely, including control characters.
 
-    Names, values and comments come from sensors and labellers: square brackets and colons in them are no markup,
+    Names, values and comments come from sensors and labellers: square brackets and colons in them are not markup,
     and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
     """
 
@@ -142,7 +142,7 @@ ClassNamesOption = Annotated[
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), Parquet or Arrow.",
+        help="CSV or ARFF file (may be compressed), Parquet or Arrow.",
         exists=True,
         dir_okay=False,
         readable=True,

@@ -57,7 +57,7 @@ def gold(
     ] = None,
     unmark: Annotated[
         list[str] | None,
-        typer.Option("--unmark", metavar="ROW", help="The row is no gold question any more; repeatable."),
+        typer.Option("--unmark", metavar="ROW", help="The row is no longer a gold question; repeatable."),
     ] = None,
     comment: CommentOption = "",
     name: ByOption = None,

@@ -229,8 +229,8 @@ def quercus(
 ) -> None:
     """Streaming active learning with decision trees.
 
-    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks where it is in
-    doubt: for the labels of the rows whose class it can least tell.
+    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks for labels: of
+    the rows of whose class it is least certain.
 
     The first commands, while quercus serve runs in another terminal:
 

@@ -50,7 +50,7 @@ def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or gi
     if name.endswith((".parquet.gz", ".arrow.gz", ".feather.gz")) or (
         form in ("parquet", "arrow") and name.endswith(".gz")
     ):
-        reason = "Parquet is packed already, and Arrow is read in place"
+        reason = "Parquet is already compressed, and Arrow is read in place"
         raise typer.BadParameter(f"{file}: {reason}: name the file without .gz")
     if told is None and form is None:
         raise typer.BadParameter(f"{file}: the name must end in {ENDINGS}{otherwise}")
@@ -79,7 +79,7 @@ def chosen_format(
         Flags of the same kind.
     """
     if form is not None and form not in writing.FORMATS:
-        raise typer.BadParameter(f"--format {form!r} is none of {', '.join(writing.FORMATS)}")
+        raise typer.BadParameter(f"--format {form!r} is not one of {', '.join(writing.FORMATS)}")
     if output is None and form is None:
         for flag, given in {**for_files, "--for-spreadsheets": for_spreadsheets, "--force": force}.items():
             if given:

@@ -168,7 +168,7 @@ def export(
         from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
 
         if kind == "jsonl":
-            rows = -1  # the first line is no event
+            rows = -1  # the first line is not an event
             with (
                 written_whole(file) as part,
                 writing.open_text(part, packed=writing.is_packed(file)) as stream,

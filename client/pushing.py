@@ -296,7 +296,7 @@ def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats
 
 def _id_text(given: Any, field: str) -> str:
     if is_missing(given):
-        raise invalid(field, f"{shown(given)} is no id")
+        raise invalid(field, f"{shown(given)} is not an id")
     try:
         return check_id(str(given), field)
     except InvalidInput as error:
@@ -440,7 +440,7 @@ class PushState:
         pause_s = self._trial.pause_s(error)
         if pause_s is not None:
             return pause_s
-        # A message that is refused whole is the first that is not acknowledged: the server stores none behind it.
+        # A message that is refused whole is the first that is not acknowledged: the server stores none after it.
         batch = next(iter(self._pending.values()), None)
         if error.row is not None and batch is not None and batch.positions is not None:
             field, reason = f"ids[{error.row}]", error.message

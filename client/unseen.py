@@ -145,7 +145,7 @@ class UnseenTally:
             Number of rows of all messages.
         young
             Attributes that had no names before: of these, only names beyond the bound are reported, since a first name
-            is no sign of a mistake.
+            is not a sign of a mistake.
         """
         first = frozenset(young)
         return tuple(

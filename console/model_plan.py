@@ -166,7 +166,7 @@ def _special_kind(
 ) -> tuple[str, str]:
     """Return the kind of a column that is neither a number nor a name, and why; twice empty: it is one of these.
 
-    ``texts`` are its cells that are no numbers, and ``is_all`` says that there are no others.
+    ``texts`` are its cells that are not numbers, and ``is_all`` says that there are no others.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class ModelPlan:
             return cls(guess, {}, guess.class_column, "", ids, KEEP, ())
         for field in ("class", "id"):
             if given.get(field) and given[field] not in names:
-                raise InvalidInput(field, f"is {given[field][:80]!r}, which is no column of the file")
+                raise InvalidInput(field, f"is {given[field][:80]!r}, which is not a column of the file")
         for k in range(len(names)):
             kind = given.get(f"kind-{k}", LEFT_OUT)
             if kind not in KINDS:

@@ -490,7 +490,7 @@ class _ColumnJudge:
 
 
 def written_form(texts: Iterable[str]) -> str | None:
-    """Return how numbers are written for people, if all texts are; None: some are no numbers.
+    """Return how numbers are written for people, if all texts are; None: some are not numbers.
 
     Examples
     --------

@@ -227,7 +227,7 @@ def _attribute_of(
     Raises
     ------
     FileError
-        When its name, or a value, is no name.
+        When its name, or a value, is not a name.
     """
     seen = column.seen
     ignore = flag("--ignore", seen.name)
@@ -288,7 +288,7 @@ def code_reader(attribute: Nominal) -> Callable[[str], tuple[float, ...]]:
 
 
 def _fault_of_name(value: str) -> str | None:
-    """Return why a value is no name."""
+    """Return why a value is not a name."""
     try:
         Nominal("values", [value])
     except InvalidInput as error:
@@ -334,7 +334,7 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         if ":" in name and _is_uncertain(name, [other for other in frame if other != name]):
             raise FileError(
                 table.path,
-                f"class column {shown(column.name)} has {shown(name)}, which is no class: "
+                f"class column {shown(column.name)} has {shown(name)}, which is not a class: "
                 "name the classes with --classes A,B,C",
             )
     try:

@@ -29,8 +29,8 @@ def coverage_text(sets: PredictionSets) -> str:
     >>> none = np.empty(0, np.uint64)
     >>> coverage_text(PredictionSets(none, 0.9, 950, CoverageBasis.LABELLED))
     'sets of 90 %: by 950 rows that were predicted before their label came'
-    >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED))
-    'sets of 90 %: by 60 rows that were predicted without their label; rows that were asked about are weighted'
+    >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED)).partition("; ")[2]
+    'as these were asked about, sets are often too large'
     >>> coverage_text(PredictionSets(none, 0.95, 10, CoverageBasis.LABELLED))
     'sets of 95 %: all classes, since 10 rows were predicted without their label; 19 are needed'
     >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE)).partition("; ")[2]
@@ -49,7 +49,10 @@ def coverage_text(sets: PredictionSets) -> str:
             f"{head}: all classes, since {rows} {were} predicted without their label; {needed:,} are needed"
         )
     if sets.basis is CoverageBasis.WEIGHTED:
-        return f"{head}: by {rows} that were predicted without their label; rows that were asked about are weighted"
+        return (
+            f"{head}: by {rows} that were predicted without their label; "
+            "as these were asked about, sets are often too large"
+        )
     return f"{head}: by {rows} that were predicted before their label came"
 
 

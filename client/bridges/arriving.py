@@ -1,4 +1,4 @@
-"""Messages of a bus on their way to a model: what is no row is set aside, the rows are pushed until they are committed.
+"""Messages of a bus on their way to a model: rows are pushed until they are committed, anything else is set aside.
 
 A bridge acknowledges a message to its bus once `RowBridge.push` has returned True.
 """
@@ -86,7 +86,7 @@ class RowBridge(Generic[Source]):
     form
         The format of messages.
     rejected
-        Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
+        Takes a line of JSON for each row that is refused, and each message that is not a row, before the message is
         acknowledged; a file takes them up to `MAX_REJECTED_BYTES`.
     batch
         Most rows (MQTT) or entries (Redis) of one push.
@@ -193,7 +193,7 @@ class RowBridge(Generic[Source]):
     def reject(self, message: Message, place: int | None, name: str, reason: str) -> None:
         """Set aside a row of a message, or the whole message if it has no rows."""
         self.tally.rejected += 1
-        what = "is no row" if place is None else f"has a wrong row {place}"
+        what = "is not a row" if place is None else f"has a wrong row {place}"
         self.notify(f"message of {' '.join(message.origin.values())} {what}: {reason}")
         if self.rejected is not None:
             line = {

@@ -44,7 +44,7 @@ class StreamGroup:
     Attributes
     ----------
     url
-        ``redis://HOST:PORT``, or ``rediss://`` for TLS; a number behind it (``/2``) is a database.
+        ``redis://HOST:PORT``, or ``rediss://`` for TLS; a number after it (``/2``) is a database.
     streams
         Keys of the streams; one that does not exist yet is created, empty.
     group
@@ -117,7 +117,7 @@ class _Entry:
 
 @dataclass(eq=False)
 class RedisBridge(RowBridge[StreamGroup]):
-    """Pushes the entries of streams to a model; a row without an id gets that of its entry, behind its stream."""
+    """Pushes the entries of streams to a model; a row without an id gets the names of its stream and entry."""
 
     _positions: dict[str, str] = field(init=False, default_factory=dict)
     _next_claim_s: float = field(init=False, default=0.0)
@@ -135,7 +135,7 @@ class RedisBridge(RowBridge[StreamGroup]):
         Unavailable
             When no broker answers at the start, or it refuses user or password.
         FailedPrecondition
-            When the broker refuses the group, for example because a key is no stream.
+            When the broker refuses the group, for example because a key is not a stream.
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """

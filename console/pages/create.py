@@ -182,9 +182,12 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     path, name = await save_upload(file, folder.name)
     try:
         guess = await in_thread(guess_file, _counted(open_file(path), session, "read"))
-    except (FileError, InvalidInput) as error:
+    except FileError as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
+    except InvalidInput:
+        folder.cleanup()
+        raise
     session.upload = Upload(folder, path, name, guess, learners)
     return session.upload
 
@@ -245,7 +248,7 @@ def _counted(table: FileTable, session: Session, done: str, total: int = 0) -> F
 
 @dataclass(frozen=True)
 class Preview:
-    """A row of the file as a labeller will see it; a fault of a cell stands in the place of an item."""
+    """A row of the file as a labeller will see it; a fault of a cell stands in place of an item."""
 
     title: str
     values: list[tuple[str, list[ShownValue]]]

@@ -43,7 +43,7 @@ function buttonOf(article, label) {
   return possible.length === 1 ? [...article.querySelectorAll("button.class")].find((each) => each.value === possible[0]) : undefined;
 }
 
-/** The mark of the class in the style sheet; empty: the label is no single class. */
+/** The mark of the class in the style sheet; empty: the label is not a single class. */
 function markOf(button) {
   return button ? `mark ${[...button.classList].find((each) => each.startsWith("mark-"))}` : "";
 }

@@ -76,7 +76,7 @@ export async function refreshUnseen() {
 }
 
 /**
- * The next query and the oldest of those behind it, for the two that the newest tree asks first: one is next, the other last.
+ * The next query and the oldest of those after it, for the two that the newest tree asks first: one is next, the other last.
  * From here until the answer nobody can be shown the exchanged ones: they are given back.
  */
 async function exchange(unseen) {

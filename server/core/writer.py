@@ -1,8 +1,8 @@
 """The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
 
-A commit costs more than a row. Pushes acknowledged together are therefore held briefly, so that the next ones of the
-same callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write share a
-transaction too, without waiting.
+A commit costs more than a row. After a commit that several pushes shared, the next push is therefore held briefly, so
+that these callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write
+share a transaction too, without waiting.
 """
 
 from __future__ import annotations
@@ -224,7 +224,7 @@ class Writer:
                 continue
             self._commit_pushes(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
-            self._run_shared(shared)  # not behind all pushes that wait
+            self._run_shared(shared)  # not after all pushes that wait
             shared = []
             if job.run is not None:
                 try:

@@ -359,7 +359,7 @@ class Grower:
         return folding
 
     def _retry_later(self, record: ModelRecord, error: Exception) -> None:
-        """Log the error and try again later, after twice the time. A model that was deleted meanwhile is no failure."""
+        """Log the error and try again after twice the time. A model that was deleted meanwhile is not a failure."""
         try:
             gone = self._store.get_model(record.name).key != record.key
         except NotFound:

@@ -40,7 +40,7 @@ FREE_TIMES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class FoldedPart:
-    """The folded part of a log: its newest sequence number, and the number of its events that are no rows."""
+    """The folded part of a log: its newest sequence number, and the number of its events that are not rows."""
 
     sequence: int = 0
     heard: int = 0

@@ -106,7 +106,7 @@ class Forwarder:
         return _Divided(handlers, self)
 
     def handler_of(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that hands calls over, in the place of the one that would answer them here."""
+        """Return a handler that hands calls over, in place of the one that would answer them here."""
         made = self._handlers.get(method)
         if made is None:
             behaviour = (
@@ -132,7 +132,7 @@ class Forwarder:
         """
         call: Any = self._channel.unary_unary(f"/{INTERNAL}/{name}")
         try:
-            # A keeper that takes the place of one that died is waited for.
+            # Wait for the keeper that takes the place of one that died.
             answer: bytes = await call(data, timeout=ASK_S, wait_for_ready=True)
         except aio.AioRpcError:
             raise Unavailable(AWAY) from None

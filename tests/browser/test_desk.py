@@ -109,7 +109,7 @@ def test_tokens_are_made_and_revoked_in_a_browser(
     page.get_by_label("Name of the owner").fill(f"dora-{size}")
     page.get_by_role("checkbox", name="labeller").check()
     page.get_by_role("checkbox", name="wine").check()
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create the token").click()
     made = page.get_by_label("Copy it now")
     assert made.input_value().startswith("quercus_")
     assert faults_of(page) == []

@@ -245,7 +245,7 @@ def offline(walk: Walk) -> None:
 
 
 def refused(walk: Walk) -> None:
-    """Let the leases end, so that the waiting answers are not taken."""
+    """Answers that waited are not taken, for the leases ended meanwhile."""
     for each in walk.world.olga.list_queries("pears", ["leased"]):
         walk.world.olga.end_lease(each.name)
     walk.page.context.set_offline(False)
@@ -414,7 +414,7 @@ LOOKS: dict[str, Callable[[Walk], None]] = {
     "sign in, refused": mistyped,
     "not allowed": as_labeller,
 }
-"""The way to each state, in this order: some begin where the one before them ends."""
+"""The steps to each state, in this order: some begin where the one before them ends."""
 
 NO_PAGES = {
     "/sign-out": "leads to the page to sign in",

@@ -275,7 +275,7 @@ def _check_tree(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int)
     _check_range("above", above[1:], 0, m)
     split = columns["attribute"][above[1:]]
     if (split < 0).any() or (code[1:] < 0).any() or (code[1:] >= widths[split]).any():
-        raise ValueError("a node is no child of its parent")
+        raise ValueError("a node is not a child of its parent")
     deep: Bools = columns["depth"] >= tree._deepest
     for name, slots, mine in (("", tree.layout.slot_count, ~deep), ("deep_", 1, deep)):
         used, pool = columns[f"{name}used"], columns[f"{name}pool"]

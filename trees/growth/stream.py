@@ -254,7 +254,7 @@ class GrowthState:
         limit, closed
             See above.
         forest
-            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in the place of the tree.
+            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in place of the tree.
         strategy
             The strategy; None: that of the specification.
         """

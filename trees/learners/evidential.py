@@ -15,8 +15,8 @@ then between attributes, as in the paper: the largest mid-value of those that no
 
 Why so: with unlabelled rows between two labelled groups, every cut between the groups may gain as much, and the gain
 ratio prefers the most lopsided of them. Level 1, whatever α is: below it the widths of the intervals, which follow the
-number of labels on either side, would count as well. And two cuts of one attribute are no rivals, because to know which
-of them is better is not worth an answer.
+number of labels on either side, would count as well. And two cuts of one attribute are not rivals, because it is
+not worth an answer to find out which of them is better.
 """
 
 from collections.abc import Sequence

@@ -262,7 +262,7 @@ def _check_labelled(labelled: NDArray[Any], kinds: NDArray[np.int32]) -> None:
 
 
 def _check_earlier(labelled: NDArray[Any], kinds: NDArray[np.int32], evidence: ForestEvidence) -> None:
-    """Raise where rows that were labelled at an earlier moment are no rows, or had contours that are not known."""
+    """Raise where rows that were labelled at an earlier moment are not rows, or had contours that are not known."""
     _check_range("told", labelled, 0, len(evidence))
     _check_range("judge_kinds", kinds, 0, len(evidence.contours))
 

@@ -228,7 +228,7 @@ def test_what_is_wrong_with_a_file_is_named(
         (("--since", "yesterday"), 2, "is not a time"),
         (("--since", "0001-01-01T00:00+10:00"), 2, "is not a time"),
         (("--since", "1h", "--until", "2h"), 1, "must be later than since"),
-        (("--likeliest", "green"), 1, "'green', which is no class; the classes are red, white, rosé"),
+        (("--likeliest", "green"), 1, "'green', which is not a class; the classes are red, white, rosé"),
         (("--instance", "nowhere"), 1, "nowhere does not exist"),
         (("--format", "xml"), 2, "none of csv, jsonl, parquet, arrow"),
         (("--format", "parquet"), 2, "needs a file"),

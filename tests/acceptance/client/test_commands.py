@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -335,6 +337,29 @@ def test_two_kinds_of_doubt(server: str, name: str, tmp_path: Path) -> None:
     assert table.returncode == 0, table.stderr
     assert " overlap  ignorance" in table.stdout
     assert "overlap" not in quercus("classify", name, file, server=server).stdout
+
+
+def test_a_narrow_terminal_shows_the_whole_name_of_a_model(server: str, grown: str) -> None:
+    narrow = os.environ | {"COLUMNS": "40", "QUERCUS_SERVER": server, "NO_COLOR": "1"}
+    command = [str(Path(sys.executable).with_name("quercus")), "models", "list"]
+    done = subprocess.run(command, env=narrow, capture_output=True, text=True, check=True, timeout=100)
+    assert f" {grown} " in done.stdout
+
+
+def test_a_full_disk_is_said_in_words(server: str, grown: str, table_t: Path) -> None:
+    command = [
+        str(Path(sys.executable).with_name("quercus")),
+        "classify",
+        grown,
+        str(table_t),
+        "--server",
+        server,
+    ]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=100
+        )
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
 
 
 def test_classes_that_a_spreadsheet_would_run(server: str, name: str, tmp_path: Path) -> None:

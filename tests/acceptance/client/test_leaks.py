@@ -55,14 +55,14 @@ def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> No
     [
         (
             ("--where", "colr=red"),
-            "--where: 'colr' is no attribute; did you mean 'color'? There are color, x",
+            "--where: 'colr' is not an attribute; did you mean 'color'? There are color, x",
         ),
         (
             ("--where", "color=rad"),
-            "--where: 'rad' is no value of color; did you mean 'red'? There are red, blue",
+            "--where: 'rad' is not a value of color; did you mean 'red'? There are red, blue",
         ),
         (("--where", "x=1"), "--where: 'x' is numeric, a filter takes names"),
-        (("--classes-known", "cat"), "--classes-known: 'cat' is no class; there are a, b"),
+        (("--classes-known", "cat"), "--classes-known: 'cat' is not a class; there are a, b"),
     ],
 )
 def test_filters_of_what_does_not_exist(

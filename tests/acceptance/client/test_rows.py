@@ -64,7 +64,7 @@ def test_a_page_of_the_screen_says_how_many_there_are(server: str, wine: str) ->
     ("flags", "said"),
     [
         (["--doubt", "2"], "filter: doubt: is '2.0', must be a number in [0, 1]"),
-        (["--likeliest", "rad"], "filter: class: 'rad' is no class; did you mean 'red'?"),
+        (["--likeliest", "rad"], "filter: class: 'rad' is not a class; did you mean 'red'?"),
         (["--order", "size"], "order by: is 'size', must be one of pushed, said, doubt"),
         (["--force"], "--force is for files"),
     ],

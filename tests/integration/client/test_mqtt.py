@@ -165,7 +165,7 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
 def test_an_attribute_that_no_message_had_is_rejected_and_later_it_may_be_absent(
     broker: RunningBroker, sensor: paho.Client, client: Client, made: str, tmp_path: Path
 ) -> None:
-    """So is the misspelt field of a message that leaves an attribute out, and no other that is no attribute."""
+    """So is the misspelt field of a message that leaves an attribute out, and no other that is not an attribute."""
     subscribed(broker, client, made)
     said = [
         {"id": "a", "hue": "red"},

@@ -167,13 +167,15 @@ def test_what_was_sent_and_not_acknowledged_comes_again(
     tally = bridge(client, source(broker, made), made).run(most=2)
     assert (tally.stored, unacknowledged(sensor, made)) == (2, 0)
     gone = "has no field 'data', for it was deleted before it was read"
-    assert [line for line in said if "is no row" in line] == [f"message of {made} {last} is no row: {gone}"]
+    assert [line for line in said if "is not a row" in line] == [
+        f"message of {made} {last} is not a row: {gone}"
+    ]
     last = sensor.xadd(made, {"data": row(7)}).decode()
     assert sensor.xreadgroup("g", "a", {made: ">"})
     sensor.xdel(made, last)
     tally = bridge(client, source(broker, made), made, notify=said.append).run(most=1)
     assert (tally.stored, tally.rejected, unacknowledged(sensor, made)) == (0, 1, 0)
-    assert said[-1] == f"message of {made} {last} is no row: {gone}"
+    assert said[-1] == f"message of {made} {last} is not a row: {gone}"
 
 
 @pytest.mark.slow

@@ -173,7 +173,7 @@ def test_guidelines_are_text_and_nothing_else(world: World) -> None:
         {"title": "t", "example-class": "red", "example-row": "b99", "example-remark": "r"},
     )
     assert bad.status == 400
-    assert "which is no row of m" in bad.text
+    assert "which is not a row of m" in bad.text
     assert 'value="b99"' in bad.text  # what was typed is still there
     assert send(lead, "m", "guidance", title="", text="").startswith("The guidelines are saved")
     assert world.olga.get_model("m").specification.guidance is None

@@ -164,10 +164,13 @@ def test_filters(api: Any, tools: Any, asking: str) -> None:
     assert {each.instance for each in found} == {
         n for n, q in rows.items() if q.values.values["Y"].nominal == "d"
     }
-    for nothing, words in (({"Z": "d"}, "'Z' is no attribute"), ({"Y": "so"}, "'so' is no value of Y")):
+    for nothing, words in (
+        ({"Z": "d"}, "'Z' is not an attribute"),
+        ({"Y": "so"}, "'so' is not a value of Y"),
+    ):
         with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, words, field="filter.values"):
             lease(api, asking, "cleo", filter=query_pb2.QueryFilter(values=nothing))
-    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'nobody' is no class", field="filter.classes"):
+    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'nobody' is not a class", field="filter.classes"):
         lease(api, asking, "cleo", filter=query_pb2.QueryFilter(classes=["nobody"]))
     with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "models/-", field="filter.tags"):
         lease(api, asking, "ann", filter=query_pb2.QueryFilter(tags=["a"]))

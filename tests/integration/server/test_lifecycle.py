@@ -2,7 +2,6 @@
 
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from quercus.server.services.trees import TreeService
 from quercus.server.wire.errors import BadStart
 from quercus.storage.store import Store
-from quercus.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
-
-
-def ids(api: Any, model: str) -> list[str]:
-    found, token = [], ""
-    while True:
-        page = api.instances.ListInstances(
-            instance_pb2.ListInstancesRequest(model=f"models/{model}", page_size=1000, page_token=token),
-            timeout=60,
-        )
-        found += [each.name.rpartition("/")[2] for each in page.instances]
-        token = page.next_page_token
-        if not token:
-            return found
+from quercus.v1 import classify_pb2, model_pb2, query_pb2, tree_pb2
 
 
 class Pusher:
@@ -227,7 +213,7 @@ def test_second_signal_ends_at_once(start_child: Any, tools: Any, tmp_path: Path
 
 def test_stores_that_cannot_be_used(start_live: Any, tmp_path: Path) -> None:
     text = tmp_path / "text.db"
-    text.write_text("this is no database " * 100)
+    text.write_text("this is not a database " * 100)
     for store in (text, tmp_path / "no" / "folder.db", tmp_path):
         with pytest.raises(BadStart, match="cannot use the store") as caught:
             start_live(store, grower=False)
@@ -239,43 +225,6 @@ def test_database_that_is_not_supported(start_live: Any) -> None:
         BadStart, match=r"cannot use the store oracle://…: store: 'oracle' is not supported; use"
     ):
         start_live("oracle://nowhere/x", grower=False)
-
-
-@pytest.mark.slow
-def test_many_clients_classify_while_rows_are_pushed(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db")
-    api = live.api
-    api.create("m", budget=0)
-    api.push(tools.table_t("m"))
-    api.grown("m", 21)
-    pushing = threading.Event()
-
-    def classify(seed: int) -> list[int]:
-        rng = np.random.default_rng(seed)
-        own = tools.api(api.address)
-        versions = []
-        assert pushing.wait(60)
-        for _ in range(10):
-            rows = tools.packed(np.column_stack([rng.integers(0, 3, 4), rng.integers(0, 2, 4)]))
-            answer = own.classifier.Classify(
-                classify_pb2.ClassifyRequest(model="models/m", rows=rows), timeout=60
-            )
-            assert (len(answer.class_indices), len(answer.theta)) == (4, 12)
-            versions.append(answer.tree_version)
-        own.channel.close()
-        return versions
-
-    def requests() -> Any:
-        for i in range(60):
-            yield tools.batch("m", [[k % 3, k % 2] for k in range(20)], batch_id=f"b{i}")
-            pushing.set()
-
-    with ThreadPoolExecutor(101) as pool:
-        clients = [pool.submit(classify, seed) for seed in range(100)]
-        acks = pool.submit(lambda: list(api.instances.PushInstances(requests(), timeout=60)))
-        seen = [client.result(60) for client in clients]
-        assert acks.result(60)[-1].committed_sequence == 21 + 1200
-    assert all(versions == sorted(versions) for versions in seen)  # each client's version never goes back
 
 
 def test_slow_reader_of_trees_skips_versions(live: Any, tools: Any) -> None:
@@ -293,45 +242,6 @@ def test_slow_reader_of_trees_skips_versions(live: Any, tools: Any) -> None:
 
 async def _next(stream: Any) -> Any:
     return await anext(stream)
-
-
-def test_small_pushes_share_a_commit(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", grower=False)
-    api, writer = live.api, live.server.core.writer
-    api.create("m", budget=0)
-    api.create("other", budget=0)
-    blocked, release = threading.Event(), threading.Event()
-
-    def block() -> None:
-        blocked.set()
-        assert release.wait(60)
-
-    async def submit() -> Any:
-        return writer.queue_write(block)
-
-    live.run(submit())
-    assert blocked.wait(60)
-    before = writer.commits
-    calls = [
-        api.instances.PushInstances(
-            iter(
-                [
-                    tools.batch("other" if stream % 5 == 0 else "m", [[0, 0]], ids=[f"{stream}-{i}"])
-                    for i in range(4)
-                ]
-            )
-        )
-        for stream in range(20)
-    ]
-    until = time.monotonic() + 30
-    while writer.queue_length < 80:
-        assert time.monotonic() < until
-    release.set()
-    acks = [ack for call in calls for ack in call]
-    assert writer.commits - before == 1
-    assert sum(ack.rows_stored for ack in acks) == 80
-    assert {len(ids(api, "m")), len(ids(api, "other"))} == {64, 16}
-    assert len({ack.committed_sequence for ack in acks}) == 64  # every batch has its own place in the log
 
 
 @pytest.mark.slow

@@ -207,7 +207,7 @@ def test_calls_by_http_are_those_of_one_server_through_either_worker(
         ]
         assert wrong[0] == wrong[1]
         assert wrong[0][1]["message"].startswith(
-            "modelid: is no field of CreateModelRequest, which has modelId"
+            "modelid: is not a field of CreateModelRequest, which has modelId"
         )
         gone = [ask(each, "ModelService/DeleteModel", {"name": "models/none"}) for each in (0, 1)]
         assert gone[0] == gone[1]

@@ -256,8 +256,8 @@ def test_read_returns_what_cells_allow() -> None:
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        (["2", "3", "9..2"], r"line 4, column 1 \(x\): '9..2' is no range: give two finite numbers"),
-        (["2", "3", "1..1e999"], r"line 4, column 1 \(x\): '1..1e999' is no range"),
+        (["2", "3", "9..2"], r"line 4, column 1 \(x\): '9..2' is not a range: give two finite numbers"),
+        (["2", "3", "1..1e999"], r"line 4, column 1 \(x\): '1..1e999' is not a range"),
         (["2", "3..4", "x..y"], r"line 4, column 1 \(x\): 'x..y' is neither a number nor a range"),
         (["2", "3", "1|2"], r"line 4, column 1 \(x\): '1\|2' is one of several numbers; write a range"),
     ],

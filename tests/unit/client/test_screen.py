@@ -127,7 +127,7 @@ def test_a_query_deep_in_the_tree() -> None:
     assert "It splits them best." in shown
     assert "The tree is undecided where hue < 0.9 and 1 ≤ ash < 2 (1,234 rows)." in shown
     assert "No label of this row yet." in shown
-    assert "plausibility" not in shown  # ignorance is no bar
+    assert "plausibility" not in shown  # ignorance is not a bar
     assert "[x] y yes   [ ] n no" in shown
 
 
