@@ -1,6 +1,6 @@
 # Quercus. Needs Python 3.11 or newer and make, nothing else; everything is installed into .venv.
 .DEFAULT_GOAL := help
-.PHONY: help demo checks test tests test-all compiled-tests docs pictures serve proto generator released kernels client estimators bench floors examples release audit chart release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-demo cluster-torture clean
+.PHONY: help demo checks test tests test-all compiled-tests docs pictures screens serve proto generator released kernels client estimators bench floors examples release audit chart release-checks torture fuzz leases faults flood laws release-tests power-cuts labelling-trial wheels soak cluster-torture clean
 .DELETE_ON_ERROR:
 
 PYTHON ?= python3
@@ -80,6 +80,9 @@ docs: $(STAMP) ## Build the site of the documentation into build/docs; warnings 
 pictures: $(STAMP) ## Draw the pictures of the documentation again, those of the screens too (Chromium); look at them
 	$(BIN)/python docs/pictures/draw.py && $(BIN)/python docs/pictures/diagrams.py && $(BIN)/python docs/pictures/screens.py
 
+screens: $(STAMP) ## Take pictures of every page of the console, in every state, into build/screens; look at them
+	mkdir -p build/screens && SCREENS=build/screens $(BIN)/python -m pytest -q tests/browser/test_every_page.py
+
 serve: $(DEMO_STAMP) ## Run a server; pass flags as in: make serve ARGS="--port 50052"
 	$(BIN)/quercus serve $(ARGS)
 
@@ -109,9 +112,6 @@ bench: $(STAMP) $(PEERS_STAMP) ## Measure Quercus beside its peers; writes bench
 
 torture: $(STAMP) ## Kill server and grower under load, N=200 times, and check that nothing is lost
 	$(BIN)/python tests/support/torture.py $(or $(N),200)
-
-cluster-demo: $(STAMP) ## Label through two servers on PostgreSQL, kill one, and compare the tree with that of SQLite
-	$(BIN)/python tests/support/cluster_demo.py
 
 cluster-torture: $(STAMP) ## Kill, stop and cut off two servers on one PostgreSQL, N=200 rounds, and check that nothing is lost
 	$(BIN)/python tests/support/cluster_torture.py $(or $(N),200)

@@ -64,7 +64,7 @@ def decode(data: bytes, size: int) -> Label:
     Raises
     ------
     InvalidInput
-        When the bytes are no label of this format, or the label does not fit the frame.
+        When the bytes are not a label of this format, or the label does not fit the frame.
     """
     if not data:
         raise InvalidInput("label", "has no bytes, must have at least its kind byte")
@@ -93,7 +93,7 @@ def widened(data: bytes, size: int, new_size: int) -> bytes:
     """Return the bytes of a label on `size` classes as one on `new_size` classes, of which the first are the same.
 
     A label that says nothing says nothing of the new classes either: a set of all classes, the same plausibility for
-    each, all mass on the frame. Every other label excludes them. Bytes that are no label come back as they are.
+    each, all mass on the frame. Every other label excludes them. Bytes that are not a label come back as they are.
 
     Examples
     --------

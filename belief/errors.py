@@ -39,7 +39,7 @@ class TooManyFocalSets(InvalidInput):
 
 
 class TotalConflict(ArithmeticError):  # noqa: N818 - as above
-    """Evidence that contradicts itself wholly, so that no normalised combination exists (theory §1.1)."""
+    """Evidence that contradicts itself completely, so that no normalised combination exists (theory §1.1)."""
 
 
 def shown(value: object, limit: int = 60) -> str:

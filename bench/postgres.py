@@ -151,7 +151,6 @@ class Compared:
     raw: Pairs
     ours: Pairs
     times: float
-    times_with_agendas: float
     times_cpu: float
 
 
@@ -183,7 +182,6 @@ def pairs(cluster: support.Cluster, seconds: float, turns: int) -> Compared:
         medians["raw"],
         medians["group"],
         statistics.median(raw.rate / own.without_agendas for raw, own in turns_of_both),
-        statistics.median(raw.rate / own.rate for raw, own in turns_of_both),
         statistics.median(own.cpu_ms / raw.cpu_ms for raw, own in turns_of_both),
     )
 

@@ -215,7 +215,7 @@ def add_pushes(report, client, server, echo, folder, quick):
             bool(ours / raw >= PUSH_TARGET),
         )
     )
-    client.wait_grown("pushed", timeout_s=600)  # what the stream left to grow is no part of what follows
+    client.wait_grown("pushed", timeout_s=600)  # what the stream left to grow is not part of what follows
     shared, single, echoed, cost, echo_cost = shared_rates(server, echo, folder, 4 if quick else 20)
     report.add(
         Row(

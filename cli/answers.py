@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,6 +10,10 @@ from rich.table import Table as RichTable
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    ByOption,
+    CommentOption,
+    LabellersOption,
+    LikeliestOption,
     ModelArgument,
     ServerOption,
     SpreadsheetOption,
@@ -20,8 +23,7 @@ from quercus.cli.common import (
     parse_time,
     report,
 )
-from quercus.cli.completion import complete_labeller
-from quercus.cli.output_files import ENDINGS, chosen_format, write_chosen
+from quercus.cli.output_files import ForceOption, FormatOption, OutputOption, chosen_format, write_chosen
 from quercus.client.answers import AnswerFilter
 from quercus.client.client import Client
 from quercus.client.results import Answer
@@ -36,15 +38,7 @@ DEFAULT_ANSWERS = 20  # answers on a screen by default
 def answers(
     *,
     model: ModelArgument,
-    labeller: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labeller",
-            metavar="NAME",
-            help="Only answers of this labeller; repeatable.",
-            autocompletion=complete_labeller,
-        ),
-    ] = None,
+    labellers: LabellersOption = None,
     since: Annotated[
         str | None,
         typer.Option(
@@ -56,14 +50,7 @@ def answers(
     until: Annotated[
         str | None, typer.Option("--until", metavar="TIME", help="Only answers before this time.")
     ] = None,
-    classes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--likeliest",
-            metavar="CLASS",
-            help="Only answers whose most likely class is this one; repeatable.",
-        ),
-    ] = None,
+    classes: LikeliestOption = None,
     instance: Annotated[
         list[str] | None,
         typer.Option("--instance", metavar="ID", help="Only answers about the row with this id; repeatable."),
@@ -76,26 +63,11 @@ def answers(
             help="Only this number of newest answers (default: 20 as a table, all otherwise).",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help=f"Write the answers to this file: {ENDINGS}.",
-        ),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Format: csv, jsonl, parquet or arrow (default: by the ending of FILE).",
-        ),
-    ] = None,
+    output: OutputOption = None,
+    form: FormatOption = None,
     values: Annotated[bool, typer.Option("--values", help="Write the values of the rows as well.")] = False,
     for_spreadsheets: SpreadsheetOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: ForceOption = False,
     correct: Annotated[
         tuple[int, str] | None,
         typer.Option(
@@ -106,17 +78,8 @@ def answers(
         int | None,
         typer.Option("--undo", metavar="NUMBER", min=1, help="Take back your answer with this number."),
     ] = None,
-    comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored with a correction.")
-    ] = "",
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--corrector",
-            metavar="NAME",
-            help="Name under which you correct (default: that of your token, or your user name).",
-        ),
-    ] = None,
+    comment: CommentOption = "",
+    name: ByOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON per answer, or the change as JSON.")
@@ -138,7 +101,7 @@ def answers(
     if correct is not None and undo is not None:
         raise typer.BadParameter("--correct and --undo are mutually exclusive")
     wanted = AnswerFilter(
-        labellers=labeller or (), classes=classes or (), instances=instance or (),
+        labellers=labellers or (), classes=classes or (), instances=instance or (),
         since=parse_time(since, "--since"), until=parse_time(until, "--until"),
     )  # fmt: skip
     if as_json and output is None and form is None:
@@ -155,7 +118,7 @@ def answers(
                 except ValueError as error:
                     fail(str(error))
                 number = client.correct_answer(model, earlier, label, labeller=who, comment=comment)
-                text = f"{correct[1]} in the place of {answer_text(earlier)}"
+                text = f"{correct[1]} in place of {answer_text(earlier)}"
             else:
                 number = client.undo_answer(model, earlier, labeller=who, comment=comment)
                 text = f"{answer_text(earlier)} is taken back"
@@ -219,6 +182,6 @@ def _changing_labeller(client: Client, answer: Answer, name: str | None) -> str:
     if answer.query is None and answer.labeller != who:
         fail(
             f"answer {answer.number} was stated by {answer.labeller}, who alone may change it; "
-            f"you are {who} (--corrector NAME)"
+            f"you are {who} (--by NAME)"
         )
     return who

@@ -12,7 +12,7 @@ import typer
 from quercus.belief.errors import InvalidInput
 from quercus.cli.common import JsonOption, duration_s, err, fail, out, progress_bar, report
 from quercus.cli.completion import complete_model
-from quercus.cli.stores import StoreOption, opened_store
+from quercus.cli.stores import CreateOption, NewNameOption, StoreOption, opened_store
 
 NAMED: Final = 5
 """Models that an error names."""
@@ -100,11 +100,9 @@ def rebuild(
         str | None,
         typer.Option("--model", metavar="NAME", help="Rebuild only the model with this name or uid."),
     ] = None,
-    new_name: Annotated[
-        str | None, typer.Option("--as", metavar="MODEL", help="Give the model another name.")
-    ] = None,
+    new_name: NewNameOption = None,
     store: StoreOption = None,
-    create: Annotated[bool, typer.Option("--create", help="Create the store if there is none.")] = False,
+    create: CreateOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Create models from an archive: each completely, or not at all if a file is wrong.

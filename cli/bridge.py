@@ -58,7 +58,7 @@ RejectedLinesOption = Annotated[
     typer.Option(
         "--rejected",
         metavar="FILE",
-        help="Append refused rows and invalid messages to this file, as JSON lines.",
+        help="Append refused rows and invalid messages to this file, as JSON lines, up to 256 MiB.",
     ),
 ]
 BrokerAuthoritiesOption = Annotated[
@@ -137,7 +137,7 @@ def mqtt(
     )
     form = MessageFormat(id_field, label_field, frozenset(ignore or ()))
     with Client(server) as client, _appending(rejected) as stream:
-        made = MqttBridge(client, model, source, form, rejected=stream, notify=_tell)
+        made = MqttBridge(client, model, source, form, rejected=stream, notify=_print_note)
         _run_bridge(made, limit, as_json, PUSHED)
 
 
@@ -213,7 +213,7 @@ def redis(
     )
     form = MessageFormat(id_field, label_field, frozenset(ignore or ()))
     with Client(server) as client, _appending(rejected) as lines:
-        made = RedisBridge(client, model, source, form, rejected=lines, notify=_tell)
+        made = RedisBridge(client, model, source, form, rejected=lines, notify=_print_note)
         _run_bridge(made, limit, as_json, PUSHED)
 
 
@@ -311,7 +311,7 @@ def webhook(
             kinds=kind or (),
             with_values=with_values,
             given_up=stream,
-            notify=_tell,
+            notify=_print_note,
         )
         text = (
             "{delivered:,} events delivered in {attempts:,} attempts, {given_up:,} given up; "
@@ -392,11 +392,13 @@ def label_studio(
     if not is_loopback(host):
         if not secret:
             raise typer.BadParameter(
-                f"others reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 writes it"
+                f"others can reach {host}, and could state labels: give --secret-file, as openssl rand -hex 16 "
+                "writes it"
             )
         if not (tls_cert or plaintext):
             raise typer.BadParameter(
-                f"others reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy terminates TLS"
+                f"others can reach {host}: give --tls-cert and --tls-key, or --plaintext if a reverse proxy "
+                "terminates TLS"
             )
     config = BackendConfig(server, model, item, question, labeller, secret)
     with Client(server) as client:
@@ -408,11 +410,11 @@ def label_studio(
     if secret:
         err.print(f"Label Studio wants {url}/SECRET, with the secret of this backend", soft_wrap=True)
     out.print(f"backend at {url}", soft_wrap=True)
-    app = application(config, _tell)
+    app = application(config, _print_note)
     serve(app, listening, tls_cert, tls_key, max_connections=MAX_CONNECTIONS)
 
 
-def _tell(text: str) -> None:
+def _print_note(text: str) -> None:
     err.print(text, style="dim", soft_wrap=True)
 
 

@@ -32,7 +32,8 @@ from quercus.cli.common import (
     words_of,
 )
 from quercus.cli.output_files import (
-    ENDINGS,
+    ForceOption,
+    OutputOption,
     format_for,
     refuse_existing,
     refuse_input,
@@ -87,13 +88,8 @@ def classify(
         ),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format jsonl.")] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help=f"Write to this file: {ENDINGS}.", dir_okay=False
-        ),
-    ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file of --output.")] = False,
+    output: OutputOption = None,
+    force: ForceOption = False,
     for_spreadsheets: SpreadsheetOption = False,
     ids: Annotated[
         str | None,
@@ -144,7 +140,7 @@ def classify(
     A row is refused for a wrong value or id, or too few or many cells. The first one ends the command; with --rejected
     the others are classified under their own numbers, and the command fails at its end.
 
-    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are classified as they come, a
+    From standard input (-) come CSV with a header, or one JSON object per line. Rows are classified as they come, a
     quarter of a second later at most, and printed as CSV or as JSON, as they came. A refused row is named on standard
     error. The field id of JSON objects is their id.
 

@@ -18,7 +18,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 
-from quercus.cli.completion import complete_model
+from quercus.cli.completion import complete_labeller, complete_model
 from quercus.client.transport import DEFAULT_ADDRESS
 from quercus.client.unseen import UnseenNames
 from quercus.specification.distribution import install_command
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class PlainConsole(Console):
     """A console that prints any text safely, including control characters.
 
-    Names, values and comments come from sensors and labellers: square brackets and colons in them are no markup,
+    Names, values and comments come from sensors and labellers: square brackets and colons in them are not markup,
     and characters that steer a terminal (escape sequences, or a change of the direction of writing) are made visible.
     """
 
@@ -104,6 +104,32 @@ MissingOption = Annotated[
         help="Words that mean a missing value, such as NA,null, in addition to an empty cell and ?.",
     ),
 ]
+LabellersOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--labeller",
+        metavar="NAME",
+        help="Only what this labeller said; repeatable.",
+        autocompletion=complete_labeller,
+    ),
+]
+LikeliestOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--likeliest", metavar="CLASS", help="Only labels whose most likely class is this one; repeatable."
+    ),
+]
+CommentOption = Annotated[
+    str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored in the history.")
+]
+ByOption = Annotated[
+    str | None,
+    typer.Option(
+        "--by",
+        metavar="NAME",
+        help="Name under which you do this (default: that of your token, or your user name).",
+    ),
+]
 ClassColumnOption = Annotated[
     str | None, typer.Option("--class", metavar="COLUMN", help="Column that contains the class.")
 ]
@@ -116,7 +142,7 @@ ClassNamesOption = Annotated[
 FileArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), Parquet or Arrow.",
+        help="CSV or ARFF file (may be compressed), Parquet or Arrow.",
         exists=True,
         dir_okay=False,
         readable=True,

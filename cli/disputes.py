@@ -10,6 +10,10 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    ByOption,
+    CommentOption,
+    LabellersOption,
+    LikeliestOption,
     ModelArgument,
     ServerOption,
     fail,
@@ -20,7 +24,6 @@ from quercus.cli.common import (
     report,
     utc_text,
 )
-from quercus.cli.completion import complete_labeller
 from quercus.client.client import Client
 from quercus.client.results import Dispute
 from quercus.specification.written_labels import read_label
@@ -33,23 +36,8 @@ DEFAULT_DISPUTES = 20  # rows on a screen
 def disputes(
     *,
     model: ModelArgument,
-    classes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--likeliest",
-            metavar="CLASS",
-            help="Only disputes in which somebody names this class; repeatable.",
-        ),
-    ] = None,
-    labellers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--labeller",
-            metavar="NAME",
-            help="Only disputes in which this labeller takes part; repeatable.",
-            autocompletion=complete_labeller,
-        ),
-    ] = None,
+    classes: LikeliestOption = None,
+    labellers: LabellersOption = None,
     limit: Annotated[
         int | None,
         typer.Option(
@@ -75,17 +63,8 @@ def disputes(
             "--undo", metavar="ROW", help="Take back what was decided about a row: the labels hold again."
         ),
     ] = None,
-    comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored with a decision.")
-    ] = "",
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--corrector",
-            metavar="NAME",
-            help="Name under which you decide (default: that of your token, or your user name).",
-        ),
-    ] = None,
+    comment: CommentOption = "",
+    name: ByOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON per row, or the result as JSON.")

@@ -181,21 +181,6 @@ def check_kernels() -> CheckFinding:
     return CheckFinding("kernels", "ok", f"built, in {Path(quercus.kernels.__file__).parent}")
 
 
-def check_grpc() -> CheckFinding:
-    """Check that the installed library of gRPC knows every option by which the server bounds connections."""
-    from quercus.server.gate.grpc_limits import unknown_options  # noqa: PLC0415  (the server extra)
-
-    version = f"grpcio {importlib.metadata.version('grpcio')}"
-    if unknown := unknown_options():
-        text = (
-            f"{version} ignores {', '.join(unknown)}, by which the server bounds what a connection may hold"
-        )
-        return CheckFinding(
-            "grpc", "warning", text, "pip install --upgrade grpcio, where strangers reach the server"
-        )
-    return CheckFinding("grpc", "ok", f"{version} knows every bound that the server sets")
-
-
 def check_store(config: Config) -> CheckFinding:
     """Check that the store can be read and written; check its schema, and its file quickly for damage."""
     from quercus.storage.dialect import dialect_for  # noqa: PLC0415  (the server extra)
@@ -387,7 +372,6 @@ def all_findings(load: Callable[[], Config], server: str) -> Iterator[CheckFindi
         from quercus.storage.errors import StorageError  # noqa: PLC0415
 
         yield check_kernels()
-        yield check_grpc()
         try:
             config = load()
         except BadConfiguration as error:
@@ -437,7 +421,7 @@ def doctor(
 ) -> None:
     """Check whether this machine can run a server, and show how to fix faults.
 
-    Checks Python, packages, the compiled kernels, gRPC, the configuration, the store and its schema, the disk, the
+    Checks Python, packages, the compiled kernels, the configuration, the store and its schema, the disk, the
     ports, the number of workers, the certificate, the clock and the limit of open files. If a server answers at
     --server, its version is compared with the one here. Run it as the user of the server. Nothing is changed.
 

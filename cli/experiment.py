@@ -153,7 +153,7 @@ def labels(
         wanted = names_of(corruption)
         for name in wanted:
             if name not in SWEEPS:
-                raise typer.BadParameter(f"--corruption: {name!r} is none of {', '.join(SWEEPS)}")
+                raise typer.BadParameter(f"--corruption: {name!r} is not one of {', '.join(SWEEPS)}")
         levels_found = levels_of("--levels", levels, 0, 1)
         grid = LabelProtocol(
             **grid_fields(options, LEARNERS, DEFAULT),

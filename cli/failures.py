@@ -34,9 +34,17 @@ def wants_json(arguments: list[str]) -> bool:
 
 
 def message_of(error: Exception) -> str:
-    """Return the message of an error, without the paths of fields in messages of the protocol."""
+    """Return the message of an error, without the paths of fields in messages of the protocol.
+
+    Examples
+    --------
+    >>> message_of(OSError(28, "No space left on device")), message_of(OSError(13, "Permission denied", "a.csv"))
+    ('No space left on device', 'a.csv: Permission denied')
+    """
     from quercus.client.places import plain_text  # noqa: PLC0415  (gRPC comes with it)
 
+    if isinstance(error, OSError) and error.strerror:  # its own text begins with a number
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
     return plain_text(error)
 
 

@@ -10,6 +10,8 @@ import typer
 
 from quercus.cli.common import (
     DEFAULT_SERVER,
+    ByOption,
+    CommentOption,
     ModelArgument,
     ServerOption,
     fail,
@@ -55,19 +57,10 @@ def gold(
     ] = None,
     unmark: Annotated[
         list[str] | None,
-        typer.Option("--unmark", metavar="ROW", help="The row is no gold question any more; repeatable."),
+        typer.Option("--unmark", metavar="ROW", help="The row is no longer a gold question; repeatable."),
     ] = None,
-    comment: Annotated[
-        str, typer.Option("--comment", metavar="TEXT", help="Comment that is stored with a mark.")
-    ] = "",
-    name: Annotated[
-        str | None,
-        typer.Option(
-            "--by",
-            metavar="NAME",
-            help="Name under which you mark (default: that of your token, or your user name).",
-        ),
-    ] = None,
+    comment: CommentOption = "",
+    name: ByOption = None,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one line of JSON per gold question, or the result as JSON.")
@@ -98,7 +91,7 @@ def gold(
         who = name_at(client, name)
         if unmark:
             done = client.unmark_gold(model, unmark, labeller=who, comment=comment)
-            _tell(done, "taken back", as_json=as_json)
+            _report(done, "taken back", as_json=as_json)
             return
         classes = client.get_model(model).specification.classes
         if mark:
@@ -106,7 +99,7 @@ def gold(
         else:
             labels = gold_marks(open_table(file or Path()), classes, AnswerColumns(item, None, answer_column))
         done = client.mark_gold(model, labels, labeller=who, comment=comment)
-        _tell(done, "marked", as_json=as_json)
+        _report(done, "marked", as_json=as_json)
         if not as_json and not client.labelling_policy(model).gold_share:
             out.print(
                 f"none is asked yet: quercus policy {model} --gold-share 0.1", style="dim", soft_wrap=True
@@ -134,6 +127,6 @@ def _mark_of(row: str, text: str, classes: Any) -> dict[str, LabelLike]:
         fail(str(error))
 
 
-def _tell(done: GoldReport, how: str, *, as_json: bool) -> None:
+def _report(done: GoldReport, how: str, *, as_json: bool) -> None:
     known = f" ({done.known:,} were marked so already)" if done.known else ""
     report(as_json, asdict(done), f"{how}: {counted(done.stored, 'gold question')}{known}")

@@ -24,7 +24,7 @@ from quercus.cli.common import (
     out,
     words_of,
 )
-from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, print_remarks
+from quercus.cli.inspect import COLUMN_OPTIONS, NO_CHOICES, print_remarks
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
 from quercus.cli.output_files import refuse_input

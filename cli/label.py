@@ -43,7 +43,7 @@ from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
 from quercus.view.models import state_text, why_it_stopped
 from quercus.view.queries import idle_text
 
-TELL_AFTER_S = 1.0
+REASON_AFTER_S = 1.0
 """Seconds of waiting after which the reason is shown."""
 SEND_REST_S = 5.0
 """Seconds in which earlier answers can reach the server after a failure."""
@@ -297,7 +297,7 @@ class LabellingSession:
                 self._send_answer(query, answer(query), self.comment)
                 if self._has_reached_limit:
                     return
-        self._tell_end()
+        self._report_end()
 
     def label_by_hand(self, queue: TerminalQueue) -> None:
         """Ask a person at the terminal: the next query is leased in advance, and answers are sent in the background.
@@ -317,12 +317,12 @@ class LabellingSession:
                 raise
             except Exception:
                 queue.is_sent(SEND_REST_S)
-                self._tell_unsent(queue)
+                self._report_unsent(queue)
                 raise
             finally:
                 queue.close()
         if not is_left:
-            self._tell_end()
+            self._report_end()
 
     def _ask_person(self, queue: TerminalQueue, person: TerminalLabeller) -> bool:
         """Ask until there is nothing to ask; return whether the person left before."""
@@ -355,11 +355,11 @@ class LabellingSession:
 
     def _next_query(self, queue: TerminalQueue, person: TerminalLabeller) -> Query | None:
         """Return the next query, and show a waiting person the reason; ``None``: no more will come."""
-        since, is_told = time.monotonic(), False
+        since, is_explained = time.monotonic(), False
         while (query := person.wait_for_query(SENT_POLL_S)) is None and not queue.is_over:
-            if is_told or time.monotonic() - since <= TELL_AFTER_S:
+            if is_explained or time.monotonic() - since <= REASON_AFTER_S:
                 continue
-            is_told, why = True, ""
+            is_explained, why = True, ""
             if self.model != ANY:
                 why = idle_text(queue.idle_reason, self.model)
                 with suppress(QuercusError):
@@ -378,13 +378,13 @@ class LabellingSession:
         try:
             person.send_all()
         except KeyboardInterrupt:
-            self._tell_unsent(queue)
+            self._report_unsent(queue)
 
-    def _tell_unsent(self, queue: TerminalQueue) -> None:
+    def _report_unsent(self, queue: TerminalQueue) -> None:
         for answer in queue.unsent_answers:
             self.console.print(f"not sent: {answer.text}", style="yellow")
 
-    def _tell_end(self) -> None:
+    def _report_end(self) -> None:
         if self.model == ANY:
             self.console.print("nothing more to ask")
             return

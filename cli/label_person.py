@@ -44,7 +44,7 @@ SENT_POLL_S = 0.2
 
 
 class Reply(Enum):
-    """An answer of a labeller in the place of a label, and the word that confirms it."""
+    """An answer of a labeller in place of a label, and the word that confirms it."""
 
     CANNOT_TELL = "refused"
     SKIP = "skipped"
@@ -58,7 +58,7 @@ Answer = LabelLike | Reply
 
 @dataclass(frozen=True)
 class EditEarlier:
-    """Another answer in the place of an earlier one; ``Reply.CANNOT_TELL`` takes it back."""
+    """Another answer in place of an earlier one; ``Reply.CANNOT_TELL`` takes it back."""
 
     earlier: Query | GivenAnswer
     model: str
@@ -185,7 +185,7 @@ class TerminalLabeller:
     def _handle_key(self, classes: tuple[str, ...], asked: Query | None) -> Answer | EditEarlier:
         """Return the result of one key that is meant for the shown query; ``None``: ask again.
 
-        A key that comes too early delays those behind it. Only the key that goes back may come at once: it is about
+        A key that comes too early delays those after it. Only the key that goes back may come at once: it is about
         the previous query.
         """
         keys = labelling_keys(classes)
@@ -302,7 +302,7 @@ class TerminalLabeller:
         if line is None:
             return None
         if not line.strip().isdecimal() or not 1 <= int(line) <= len(answers):
-            self._print_warning(f"{line!r} is no number from 1 to {len(answers)}")
+            self._print_warning(f"{line!r} is not a number from 1 to {len(answers)}")
             return None
         chosen = answers[int(line) - 1]
         self._show_parts(answer_screen(chosen, self._queue.counted_model(asked.model), self._console.width))
@@ -378,7 +378,7 @@ class TerminalLabeller:
 def parse_plausibilities(line: str, classes: tuple[str, ...]) -> list[float] | str:
     """Return the number of each class, or the fault in words.
 
-    All are typed with blanks or commas between them, or some, each behind the key or the name of its class; the others
+    All are typed with blanks or commas between them, or some, each after the key or the name of its class; the others
     have 0.
 
     Examples

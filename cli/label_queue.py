@@ -106,7 +106,7 @@ class TerminalQueue:
 
     def open(self) -> None:
         """Begin to lease."""
-        self._client.on_outage(self._tell_outage)
+        self._client.on_outage(self._report_outage)
         self._heart.start()
         for thread in self._threads:
             thread.start()
@@ -371,7 +371,7 @@ class TerminalQueue:
                 self._is_away = False
                 return result
 
-    def _tell_outage(self, left_s: float) -> None:
+    def _report_outage(self, left_s: float) -> None:
         self.print_note(
             f"the server at {self._client.address} does not answer; your answers are kept and sent when it does, and "
             f"you may go on. Waiting for {left_s:.0f} s, then asking again (Ctrl-C stops)",

@@ -30,7 +30,7 @@ COMMANDS = {
         "List the learners that a model can have, and query strategies, with their parameters.",
     ),
     "inspect": (
-        "look",
+        "inspect",
         "inspect",
         "Show what a model would make of a file: the role of each column, and what looks wrong.",
     ),
@@ -229,8 +229,8 @@ def quercus(
 ) -> None:
     """Streaming active learning with decision trees.
 
-    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks where it is in
-    doubt: for the labels of the rows whose class it can least tell.
+    Push rows whose class is unknown, and trees grow from them. By default a model is a forest that asks for labels: of
+    the rows of whose class it is least certain.
 
     The first commands, while quercus serve runs in another terminal:
 

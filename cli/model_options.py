@@ -54,12 +54,12 @@ PruningOption = Annotated[
 STRATEGY = parameters.STRATEGY.with_changes(
     description="Query strategy, which selects the next instances; `quercus learners` lists those of each learner"
 )
-BinsOption = Annotated[int | None, option(parameters.BINS, show_default=str(parameters.BINS.default))]
+BinsOption = Annotated[int | None, option(parameters.BINS, default=parameters.BINS.default)]
 CutsOption = Annotated[int | None, option(parameters.CUTS)]
 
 
 def with_model_options(
-    *, by: str = "server", learner: str = DEFAULT, changeable: bool = False
+    *, by: str = "server's default", learner: str = DEFAULT, changeable: bool = False
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Return a decorator that gives a command the options of a model's specification.
 
@@ -77,7 +77,7 @@ def with_model_options(
     """
     options: dict[str, Any] = {}
     if not changeable:
-        of_the_server = "; `quercus learners` lists those of the server" if by == "server" else ""
+        of_the_server = "; `quercus learners` lists those of the server" if by == "server's default" else ""
         named = typer.Option(
             "--learner",
             help=f"The learner: {', '.join(plugin_names(LEARNERS))} ({by}: {learner}){of_the_server}.",

@@ -26,7 +26,14 @@ from quercus.cli.common import (
     report,
     words_of,
 )
-from quercus.cli.look import COLUMN_OPTIONS, NO_CHOICES, class_choice, print_remarks, remark_json
+from quercus.cli.inspect import (
+    COLUMN_OPTIONS,
+    NO_CHOICES,
+    class_choice,
+    print_remarks,
+    remark_json,
+    telling_rows,
+)
 from quercus.cli.model_options import BinsOption, CutsOption, with_branches, with_model_options
 from quercus.cli.options import with_options
 from quercus.cli.specfile import read_guidance, read_presentation, read_specification, to_dict
@@ -36,7 +43,7 @@ from quercus.client.results import Model
 from quercus.client.specifications import Specification
 from quercus.files import open_table
 from quercus.files.faults import naming_columns
-from quercus.files.looking import Remark
+from quercus.files.inspection import Remark
 from quercus.files.schema import class_column, infer_schema
 from quercus.files.words import typed_attribute
 from quercus.specification.attributes import Attribute
@@ -96,7 +103,7 @@ def create_model(
     file: Annotated[
         Path,
         typer.Argument(
-            help="CSV or ARFF (also packed), Parquet, Arrow, or a specification: .toml, .json.",
+            help="CSV or ARFF (may be compressed), Parquet, Arrow, or a specification: .toml, .json.",
             exists=True,
             dir_okay=False,
             readable=True,
@@ -116,8 +123,8 @@ def create_model(
 ) -> None:
     """Create a model from a specification (.toml, .json) or from the columns of a data file (CSV, ARFF).
 
-    By default the model is an active-forest: a forest that asks where it is in doubt, up to --budget answers, with a
-    tree beside it for people to read. --learner chooses another learner.
+    By default the model is an active-forest: a forest that asks for labels, up to --budget answers, with a tree beside
+    it for people to read. --learner chooses another learner.
 
     The command ends with what looks wrong in the file, which columns it left out, and the flags that change it: see
     ``quercus inspect``, which shows the same without a server. No rows are pushed: use ``quercus push``.
@@ -144,7 +151,8 @@ def create_model(
             raise typer.BadParameter(
                 "which column holds the class? Name it with --class COLUMN, or give the classes with --classes A,B,C"
             )
-        schema = infer_schema(table, class_column=column, frame=frame, **columns)
+        with telling_rows(table) as told:
+            schema = infer_schema(told, class_column=column, frame=frame, **columns)
         specification = Specification(with_branches(schema.attributes, bins, cuts), schema.classes)
         remarks = schema.remarks
         labelled = f"{schema.labelled:,} of {schema.rows:,}" if schema.labelled else ""
@@ -197,7 +205,7 @@ def update_model(
     add_class: Annotated[
         list[str] | None,
         typer.Option(
-            "--add-class", metavar="NAME", help="A further class, behind those there are; repeatable."
+            "--add-class", metavar="NAME", help="A further class, added after the existing ones; repeatable."
         ),
     ] = None,
     add_attribute: Annotated[

@@ -19,7 +19,7 @@ from quercus.specification.parameter import Parameter
 def with_options(
     options: Mapping[str, Any], defaults: Mapping[str, Any] | None = None, *, into: str = "options"
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Return a decorator that gives a command options in the place of one of its parameters.
+    """Return a decorator that gives a command options in place of one of its parameters.
 
     Parameters
     ----------
@@ -64,12 +64,13 @@ def option(parameter: Parameter, *names: str, default: object = None, by: str = 
     default
         The value that is used if the option is not given. If it is None, the option itself has a default.
     by
-        Named in the help as the source of `default`; empty: no source is named.
+        Named in the help as the source of `default`; empty: "default".
     more
         Further arguments of `typer.Option`.
     """
-    choices = f": {', '.join(parameter.choices)}" if parameter.choices else ""
-    end = "" if default is None else f" ({f'{by}: ' if by else ''}{default})"
+    said = [f"one of {', '.join(parameter.choices)}"] if len(parameter.choices) > 1 else []
+    said += [] if default is None else [f"{by or 'default'}: {default}"]
+    end = f" ({'; '.join(said)})" if said else ""
     if parameter.kind is not str and not parameter.excludes_bounds:
         for key, bound in (("min", parameter.lowest), ("max", parameter.highest)):
             if math.isfinite(bound):
@@ -77,7 +78,7 @@ def option(parameter: Parameter, *names: str, default: object = None, by: str = 
     if parameter.choices:
         more.setdefault("autocompletion", complete_from(parameter.choices))
     flags = names or (f"--{parameter.name.replace('_', '-')}",)
-    return typer.Option(*flags, help=f"{parameter.description}{choices}{end}.", **more)
+    return typer.Option(*flags, help=f"{parameter.description}{end}.", **more)
 
 
 def secret_of(file: Path | None, variable: str) -> str:

@@ -10,7 +10,7 @@ import stat
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Annotated, Final, cast
 
 import typer
 
@@ -22,6 +22,19 @@ from quercus.files.writing import Format, OutputTable
 
 ENDINGS: Final = ".csv, .jsonl (each also with .gz), .parquet, .arrow or .feather"
 """Endings of names that commands write; all of them read the same ones."""
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help=f"Write to this file: {ENDINGS}.", dir_okay=False),
+]
+FormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="Format: csv, jsonl, parquet or arrow (default: by the ending of FILE).",
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing file or store.")]
 
 
 def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or give --format") -> Format:
@@ -37,7 +50,7 @@ def format_for(file: Path, form: str | None = None, *, otherwise: str = ", or gi
     if name.endswith((".parquet.gz", ".arrow.gz", ".feather.gz")) or (
         form in ("parquet", "arrow") and name.endswith(".gz")
     ):
-        reason = "Parquet is packed already, and Arrow is read in place"
+        reason = "Parquet is already compressed, and Arrow is read in place"
         raise typer.BadParameter(f"{file}: {reason}: name the file without .gz")
     if told is None and form is None:
         raise typer.BadParameter(f"{file}: the name must end in {ENDINGS}{otherwise}")
@@ -66,7 +79,7 @@ def chosen_format(
         Flags of the same kind.
     """
     if form is not None and form not in writing.FORMATS:
-        raise typer.BadParameter(f"--format {form!r} is none of {', '.join(writing.FORMATS)}")
+        raise typer.BadParameter(f"--format {form!r} is not one of {', '.join(writing.FORMATS)}")
     if output is None and form is None:
         for flag, given in {**for_files, "--for-spreadsheets": for_spreadsheets, "--force": force}.items():
             if given:

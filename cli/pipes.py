@@ -29,7 +29,7 @@ from quercus.specification.written_labels import write_label
 T = TypeVar("T")
 
 SOURCE: Final = Path("standard input")
-"""The name of the source in errors, in the place of a file."""
+"""The name of the source in errors, in place of a file."""
 PATIENCE_S: Final = 0.25
 """Rows wait no longer than this for further rows, so that those of a slow producer arrive soon."""
 ID_FIELD: Final = "id"
@@ -53,7 +53,7 @@ def _present(file: Path) -> Path:
 InputArgument = Annotated[
     Path,
     typer.Argument(
-        help="CSV or ARFF file (also packed), Parquet or Arrow; - for CSV or lines of JSON from standard input.",
+        help="CSV or ARFF file (may be compressed), Parquet or Arrow; - for CSV or lines of JSON from standard input.",
         dir_okay=False,
         readable=True,
         callback=_present,
@@ -91,15 +91,15 @@ def open_standard_input(
     Raises
     ------
     FileError
-        When there is no line, or it is no header.
+        When there is no line, or it is not a header.
     """
     stream = open(0, "rb", closefd=False)  # noqa: SIM115 - Python's own would be locked when it ends
     lines = enumerate(iter(partial(stream.readline, MAX_LINE_BYTES + 1), b""), 1)
     head = next(((number, raw) for number, raw in lines if raw.strip()), None)
     if head is None:
-        raise FileError(SOURCE, "is empty: expected a header line of CSV, or JSON objects, one a line")
+        raise FileError(SOURCE, "is empty: expected a header line of CSV, or one JSON object per line")
     if head[1].startswith(_PACKED):
-        raise FileError(SOURCE, "is packed: unpack it first, as with gunzip -c")
+        raise FileError(SOURCE, "is compressed: uncompress it first, as with gunzip -c")
     if head[1].startswith(_ARROW):
         raise FileError(SOURCE, "is Parquet or Arrow: write it to a file, and name the file")
     lines = chain([head], lines)  # type: ignore[assignment]
@@ -142,7 +142,7 @@ def _object_in(raw: bytes) -> Mapping[str, Any]:
         if b"\\u" in raw:
             json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise ValueError("has half of a surrogate pair, which is no character") from None
+        raise ValueError("has half of a surrogate pair, which is not a character") from None
     except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
         raise ValueError(f"is not JSON in UTF-8: {error}") from None
     if not isinstance(content, dict):
@@ -151,7 +151,7 @@ def _object_in(raw: bytes) -> Mapping[str, Any]:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON; a missing value is null")
+    raise ValueError(f"{name} is not a number of JSON; a missing value is null")
 
 
 def _json_record(number: int, raw: bytes, names: Sequence[str], attributes: frozenset[str]) -> FileRecord:
@@ -203,7 +203,7 @@ class AsTheyCome(Generic[T]):
     """Iterator of lists of items: each full, or no later than `PATIENCE_S` after its first item came.
 
     A thread takes the items from where they come, so that the one who iterates may wait for them and be interrupted. An
-    error of theirs is raised behind the items that came before it.
+    error of theirs is raised after the items that came before it.
 
     Parameters
     ----------

@@ -149,11 +149,11 @@ def push(
     A row is refused for a wrong value, label or id, or too few or many cells. The first one ends the push; with
     --rejected the others are pushed, and the command fails at its end.
 
-    From standard input (-) come CSV with a header, or JSON objects, one a line. Rows are pushed as they come, a quarter
+    From standard input (-) come CSV with a header, or one JSON object per line. Rows are pushed as they come, a quarter
     of a second later at most. A refused row is named on standard error, the others are pushed, and the command fails at
     its end. The field id of JSON objects is their id. Without ids, rows are numbered from 0 in every run.
 
-    --beside shows labellers items from which no tree learns. A series is numbers with blanks between them; a picture
+    --beside shows labellers items from which no tree learns. A series is numbers separated by spaces; a picture
     or a sound is a URL, a file below the folder of the table, or data:...;base64,...
 
     Try:

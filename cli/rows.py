@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,7 +10,7 @@ from rich.table import Table as RichTable
 
 from quercus.cli.common import DEFAULT_SERVER, ModelArgument, ServerOption, SpreadsheetOption, out
 from quercus.cli.completion import complete_labeller
-from quercus.cli.output_files import ENDINGS, chosen_format, write_chosen
+from quercus.cli.output_files import ForceOption, FormatOption, OutputOption, chosen_format, write_chosen
 from quercus.client.client import Client
 from quercus.client.row_filter import ORDERS, RowFilter
 from quercus.files.row_table import row_table
@@ -38,7 +37,7 @@ def rows(
     ] = "",
     class_name: Annotated[
         str,
-        typer.Option("--class", metavar="CLASS", help="Only rows whose most plausible class is this one."),
+        typer.Option("--likeliest", metavar="CLASS", help="Only rows whose most likely class is this one."),
     ] = "",
     labeller: Annotated[
         str,
@@ -81,20 +80,10 @@ def rows(
             help="At most this number of rows (default: 20 as a table, of 1,000 at most; all otherwise).",
         ),
     ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help=f"Write the rows to this file: {ENDINGS}."),
-    ] = None,
-    form: Annotated[
-        str | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="Format: csv, jsonl, parquet or arrow (default: by the ending of FILE).",
-        ),
-    ] = None,
+    output: OutputOption = None,
+    form: FormatOption = None,
     for_spreadsheets: SpreadsheetOption = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
+    force: ForceOption = False,
     server: ServerOption = DEFAULT_SERVER,
     as_json: Annotated[bool, typer.Option("--json", help="Print one line of JSON per row.")] = False,
 ) -> None:
@@ -106,7 +95,7 @@ def rows(
 
         quercus rows wine --unlabelled --order 'doubt desc'
         quercus rows wine --unexpected
-        quercus rows wine --labeller ann --class Barolo -o barolo.csv
+        quercus rows wine --labeller ann --likeliest Barolo -o barolo.csv
     """
     wanted = RowFilter(text, class_name, labeller, guess, doubt, labelled, disputed, unexpected)
     if as_json and output is None and form is None:

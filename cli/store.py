@@ -12,11 +12,17 @@ import typer
 
 from quercus.cli.common import JsonOption, SpreadsheetOption, err, fail, out, print_json, progress_bar, report
 from quercus.cli.completion import complete_model
-from quercus.cli.output_files import format_for, refuse_existing, write_rows, written_whole
-from quercus.cli.stores import StoreOption, is_named, opened_store, store_errors, store_url
+from quercus.cli.output_files import ForceOption, format_for, refuse_existing, write_rows, written_whole
+from quercus.cli.stores import (
+    CreateOption,
+    NewNameOption,
+    StoreOption,
+    is_named,
+    opened_store,
+    store_errors,
+    store_url,
+)
 from quercus.files import writing
-
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace an existing store or file.")]
 
 
 def backup(
@@ -162,7 +168,7 @@ def export(
         from quercus.server.transfer.exporting import export_table  # noqa: PLC0415  (the server extra)
 
         if kind == "jsonl":
-            rows = -1  # the first line is no event
+            rows = -1  # the first line is not an event
             with (
                 written_whole(file) as part,
                 writing.open_text(part, packed=writing.is_packed(file)) as stream,
@@ -188,11 +194,9 @@ def import_log(
             show_default=False,
         ),
     ],
-    name: Annotated[
-        str | None, typer.Option("--as", metavar="MODEL", help="Give the model another name.")
-    ] = None,
+    name: NewNameOption = None,
     store: StoreOption = None,
-    create: Annotated[bool, typer.Option("--create", help="Create the store if there is none.")] = False,
+    create: CreateOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Create a model from an exported log: all of it, or nothing if a line is wrong.

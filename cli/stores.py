@@ -23,6 +23,10 @@ StoreOption = Annotated[
         help="The store: a file or postgresql://user@host/database (QUERCUS_STORE, else quercus.db).",
     ),
 ]
+CreateOption = Annotated[bool, typer.Option("--create", help="Create the store if there is none.")]
+NewNameOption = Annotated[
+    str | None, typer.Option("--as", metavar="MODEL", help="Give the model another name.")
+]
 
 
 @contextmanager

@@ -171,8 +171,8 @@ class LogEventAdditions:
     def id(self) -> str:
         """Identifier of the event, which no other event ever has.
 
-        It ends in the time of the event, in microseconds since 1970: a log that was put back to an earlier state (a
-        restored backup, a failover that lost commits) gives the numbers behind it to other events.
+        It ends in the time of the event, in microseconds since 1970: a log that was set back to an earlier state (a
+        restored backup, a failover that lost commits) gives the numbers after it to other events.
         """
         return f"{self.model_uid}/{self.sequence}/{(self.evidence.created_at - _EPOCH) // _MICROSECOND}"
 

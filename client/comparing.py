@@ -13,13 +13,13 @@ from quercus.client.specifications import Specification
 from quercus.specification.attributes import Nominal, plain_number
 
 _NOT_PLAIN: Final = {"attributes", "classes", "learner", "strategy", "presentation", "guidance"}
-"""Fields of a specification that are compared otherwise; how rows are presented is no difference."""
+"""Fields of a specification that are compared otherwise; how rows are presented is not a difference."""
 
 
 def same_model(model: Model, given: Specification) -> Model:
     """Return the model if it has the given specification.
 
-    Fields that are ``None`` are not compared; learned values of a nominal attribute are no difference.
+    Fields that are ``None`` are not compared; learned values of a nominal attribute are not a difference.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def same_model(model: Model, given: Specification) -> Model:
     differing = differences(model.specification, given)
     if differing:
         text = "; ".join(differing)
-        raise AlreadyExists(f"model {model.name!r} is there with another specification: {text}")
+        raise AlreadyExists(f"model {model.name!r} exists with another specification: {text}")
     return model
 
 

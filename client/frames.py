@@ -44,4 +44,4 @@ def _arrow_table(given: object) -> Any:
     try:
         return pyarrow.table(given)
     except (pyarrow.ArrowException, TypeError) as error:
-        raise ValueError(f"a {type(given).__name__} is no table of Arrow: {error}") from None
+        raise ValueError(f"a {type(given).__name__} is not a table of Arrow: {error}") from None

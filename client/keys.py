@@ -199,7 +199,7 @@ class LabellingKeys:
 def labelling_keys(classes: tuple[str, ...]) -> LabellingKeys:
     """Return the keys for classes in declared order, by `KEY_RULE`.
 
-    A class that is added behind the others moves no key of a class, except one that is its name.
+    A class that is added after the others moves no key of a class, except one that is its name.
 
     Parameters
     ----------

@@ -115,7 +115,7 @@ def enum_value(enum: EnumDescriptor, field: str, word: str) -> Any:
     prefix = enum.values[0].name.removesuffix("UNSPECIFIED")
     words = {each.name.removeprefix(prefix).lower(): each.number for each in enum.values if each.number}
     if word.lower() not in words:
-        raise invalid(field, f"{shown(word)} is none of {', '.join(words)}")
+        raise invalid(field, f"{shown(word)} is not one of {', '.join(words)}")
     return words[word.lower()]
 
 

@@ -61,7 +61,7 @@ def table_html(title: str, header: Sequence[str], rows: Iterable[Sequence[object
         lines.append(f'<tr><td colspan="{len(header)}">… {size - len(shown):,} more</td></tr>')
     names = (f'<th scope="col">{cell_text(name)}</th>' for name in header)
     return (
-        '<table class="tex2jax_ignore mathjax_ignore">'  # of MathJax: names are no mathematics
+        '<table class="tex2jax_ignore mathjax_ignore">'  # of MathJax: names are not mathematics
         f"<caption>{cell_text(title)}</caption>"
         f"<thead><tr>{''.join(names)}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table>"

@@ -23,7 +23,7 @@ from quercus.client.specification_messages import message_of_specification, spec
 from quercus.client.specifications import Specification
 from quercus.client.sync.client import Client
 from quercus.client.sync.push_line import PushLine
-from quercus.client.unseen import PushedNames, UnseenNames, take_news
+from quercus.client.unseen import PushedNames, UnseenNames, first_reports
 
 _log = logging.getLogger(__name__)
 MAX_BUFFER_BYTES = 256 * 1024 * 1024
@@ -84,7 +84,7 @@ class Outbox:
             raise
         self._names: PushedNames | None = None
         self._unseen: tuple[UnseenNames, ...] = ()
-        self._told: set[tuple[str, bool]] = set()
+        self._reported: set[tuple[str, bool]] = set()
         self._closing = False
         self._refused = 0
         self._first_refusal: QuercusError | None = None
@@ -110,12 +110,6 @@ class Outbox:
         """Number of rows that are not acknowledged yet."""
         with self._changed:
             return sum(batch.rows for batch in self._store.batches)
-
-    @property
-    def waiting_bytes(self) -> int:
-        """Size of the waiting rows, in the form in which they travel."""
-        with self._changed:
-            return self._store.size
 
     @property
     def waiting_for(self) -> str:
@@ -323,5 +317,5 @@ class Outbox:
                 self._unseen = () if self._names is None else self._names.results()
                 self._changed.notify_all()
             # Say once for each attribute that there are names never seen, and that it keeps no more.
-            for each in take_news(self._unseen, self._told):
+            for each in first_reports(self._unseen, self._reported):
                 _log.warning("%s: %s; further ones of this attribute are not logged", self._model, each.text)

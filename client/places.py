@@ -60,7 +60,7 @@ def place_of(field: str, specification: Specification | None = None) -> Place:
     Parameters
     ----------
     field
-        The path, as in ``specification.attributes[7].nominal.values[0]``; what is no path is returned as it is.
+        The path, as in ``specification.attributes[7].nominal.values[0]``; what is not a path is returned as it is.
     specification
         The specification that the request has, or that of its model.
 
@@ -138,7 +138,7 @@ def plain_text(error: Exception, specification: Specification | None = None) -> 
 
 @contextmanager
 def naming_places(specification: Specification) -> Iterator[None]:
-    """Name what a specification calls the fields that a server refuses, in the place of their paths."""
+    """Name what a specification calls the fields that a server refuses, in place of their paths."""
     try:
         yield
     except QuercusError as error:

@@ -1,7 +1,7 @@
 """Learners and strategies as people write them: a name, or a mapping of a name and parameters.
 
 ``"c45"``, or ``{"name": "forest", "trees": 20, "base": {"name": "averaging", "max_cuts": 8}}``. The server declares
-names and parameters (``Client.learners``) and says which values are possible; ``None`` is no value, such as no limit.
+names and parameters (``Client.learners``) and says which values are possible; ``None`` means none, such as no limit.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def _labels_of_frame(frame: nw.DataFrame[Any], classes: Sequence[str]) -> Floats
 
 def _id_text(given: Any, field: str) -> str:
     if is_missing(given):
-        raise invalid(field, f"{shown(given)} is no id")
+        raise invalid(field, f"{shown(given)} is not an id")
     try:
         return check_id(str(given), field)
     except InvalidInput as error:
@@ -384,7 +384,7 @@ class PushState:
         self._names.count_batch(batch.request.rows, batch.rows, self.specification, ack)
         self.has_taught = self.has_taught or any(each.rows > each.rows_beyond for each in ack.unseen)
         self._report = replace(self._report, unseen=self._names.results())
-        self._tell_progress()
+        self._report_progress()
 
     def _reject_rows(self, rows: Sequence[RejectedRow]) -> None:
         """Report rows that are not stored before they are forgotten: if the callback fails, they come again."""
@@ -400,7 +400,7 @@ class PushState:
         """Report the rows of a batch that is invalid as a whole."""
         self._reject_rows([self._rejected_row(batch, row, error) for row in range(batch.rows)])
         del self._pending[batch.request.batch_id]
-        self._tell_progress()
+        self._report_progress()
 
     def _rejected_row(self, batch: Batch, row: int, error: QuercusError) -> RejectedRow:
         position = None if batch.positions is None else batch.positions[row]
@@ -411,7 +411,7 @@ class PushState:
         label = sent_label(batch.request.labels, row, self.specification.classes)
         return RejectedRow(position, name, error, values, label)
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         if self._on_progress is not None:
             self._on_progress(self._report)
 
@@ -440,7 +440,7 @@ class PushState:
         pause_s = self._trial.pause_s(error)
         if pause_s is not None:
             return pause_s
-        # A message that is refused whole is the first that is not acknowledged: the server stores none behind it.
+        # A message that is refused whole is the first that is not acknowledged: the server stores none after it.
         batch = next(iter(self._pending.values()), None)
         if error.row is not None and batch is not None and batch.positions is not None:
             field, reason = f"ids[{error.row}]", error.message

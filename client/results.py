@@ -315,7 +315,7 @@ class Token:
     Attributes
     ----------
     id
-        Its public part, which stands in the token behind ``quercus_``.
+        Its public part, which follows ``quercus_`` in the token.
     caller
         The name of the caller, under which its labels are stored.
     roles
@@ -323,7 +323,7 @@ class Token:
     models
         Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
     created_at
-        When it was made.
+        When it was created.
     expires_at
         When it expires; ``None``: never.
     revoked_at
@@ -363,7 +363,7 @@ class NewToken:
     Attributes
     ----------
     id
-        Its public part, which stands in the token behind ``quercus_``.
+        Its public part, which follows ``quercus_`` in the token.
     caller
         The name of the caller, under which its labels are stored.
     roles
@@ -371,7 +371,7 @@ class NewToken:
     models
         Names of the models that it is for, in alphabetical order; ``None`` if it is for all.
     created_at
-        When it was made.
+        When it was created.
     expires_at
         When it expires; ``None``: never.
     revoked_at
@@ -447,7 +447,7 @@ class ConfusionCell:
     said
         Position of the class that was said or predicted, among the classes of the model.
     holds
-        Position of the class that holds.
+        Position of the right class.
     rows
         Number of rows.
     """
@@ -516,8 +516,8 @@ class StatementReport:
 class Evidence:
     """One statement about an instance's label: it says what is known of the row.
 
-    How an answer came about, as what the labeller's screen showed, is in ``Answer`` alone, which is for reviewing
-    answers.
+    How an answer came about, such as what the labeller's screen showed, is in ``Answer`` only, which is for
+    reviewing answers.
 
     Attributes
     ----------
@@ -540,7 +540,7 @@ class Evidence:
         follows it; ``adjudication``: a label that overrules those of all labellers, in the same way;
         ``correction``: replaces all earlier answers, and without a label takes them back.
     query
-        Number of the query that it answers; ``None`` for a label that is no answer.
+        Number of the query that it answers; ``None`` for a label that is not an answer.
     comment
         The labeller's comment.
     took_s
@@ -875,14 +875,14 @@ class RecentAccuracy(RecentAccuracyAdditions):
 
 @dataclass(frozen=True)
 class AverageConfidence:
-    """The mean probability of the classes that a model predicts for its rows: how right it takes itself to be.
+    """A model's own estimate of its accuracy on all rows: the mean probability of the classes that it predicts.
 
-    It needs no labels: an estimate of the accuracy on all rows that is as right as the probabilities are.
+    It needs no labels, and is only as good as the probabilities are.
 
     Attributes
     ----------
     rows
-        Number of rows; of more than 1,000, so many evenly spread ones.
+        Number of rows; if there are more than 1,000, then 1,000 evenly spread ones.
     mean
         Mean pignistic probability of the classes that the newest trees predict.
     """
@@ -898,7 +898,7 @@ class AverageConfidence:
 
 @dataclass(frozen=True)
 class Extension:
-    """Classes and attributes that a model got after it was made.
+    """Classes and attributes that a model got after it was created.
 
     Attributes
     ----------
@@ -1004,7 +1004,7 @@ class Model(ModelAdditions):
     specification
         Its definition; nominal attributes have the values learned so far.
     created_at
-        When it was made.
+        When it was created.
     sequence_committed
         Sequence number of the newest committed event of the log.
     sequence_grown
@@ -1034,7 +1034,7 @@ class Model(ModelAdditions):
         and every leaf has a labelled row). An unsettled one without open queries has no row left to ask about.
         ``None`` if that is not known, as for learners that learn again from all evidence.
     average_confidence
-        How right the newest trees take themselves to be on all rows; ``None`` if there are no rows or it is
+        The newest trees' own estimate of their accuracy on all rows; ``None`` if there are no rows or it is
         unknown.
     other_names
         By attribute: rows of the newest tree that hold a name beyond its max_values. Attributes without such rows
@@ -1143,8 +1143,8 @@ class Rival(RivalAdditions):
 class Reason(ReasonAdditions):
     """The reason why an instance is queried.
 
-    Whoever shows the sentence, the facts and the rivals shows every reason, also one of a strategy that is not
-    known.
+    A program that shows the sentence, the facts and the rivals can show any reason, even of a strategy that it does
+    not know.
 
     Attributes
     ----------
@@ -1489,7 +1489,7 @@ class Answer:
         ``marked``: it makes the instance a gold question.
     state
         The current state: it ``counts``, is ``pending`` until its query has all its answers, was ``replaced`` or
-        ``undone``; it has no label (``empty``); or it answers a gold question (``gold``), and is no evidence.
+        ``undone``; it has no label (``empty``); or it answers a gold question (``gold``), and is not evidence.
     label
         The label in the form in which it is given; ``None`` for kinds without a label.
     text
@@ -1639,10 +1639,10 @@ class Dispute:
     instance
         Id of the instance.
     disputed
-        Whether two labels that stand name different classes.
+        Whether two valid labels name different classes.
     labels
-        The newest label of each labeller, oldest first, also those that an adjudication overrules; and the
-        adjudication that stands, as the last.
+        The newest label of each labeller, oldest first, including those that an adjudication overrules; and last,
+        the valid adjudication.
     known
         Plausibility of each class by all that is known of the instance.
     values
@@ -1706,7 +1706,7 @@ class GoldReport:
     stored
         Marks that were made or taken back.
     known
-        Marks that stood already.
+        Marks that existed already.
     model_uid
         Uid of the model whose log has them.
     """
@@ -1724,7 +1724,7 @@ class GoldReport:
 
 @dataclass(frozen=True)
 class GoldQuestion:
-    """A row whose class is known, by which labellers are tried.
+    """A row whose class is known, to see which labellers answer right.
 
     Attributes
     ----------
@@ -1781,7 +1781,7 @@ class LabellerPair:
     same
         Those with the same class.
     kappa
-        Cohen's kappa: 1 perfect agreement, 0 that of chance; ``None`` where chance explains all, as where both name
+        Cohen's kappa: 1 is perfect agreement, 0 agreement by chance; ``None`` where it is not defined: both name
         one class only.
     """
 
@@ -1828,20 +1828,20 @@ class LabellerConfusion:
 class Agreement:
     """The agreement of the labellers of a model.
 
-    Each counts by the newest label of their own, also where it was overruled. A label counts in ``alpha``, pairs
-    and confusions where it has one most plausible class.
+    For each row the newest label of each labeller counts, even if it was overruled. In ``alpha``, pairs and
+    confusions a label counts if it has a single most plausible class.
 
     Attributes
     ----------
     shared
         Rows with labels of two or more labellers.
     disputed
-        Those in dispute now: two labels that stand have no most plausible class in common.
+        Those in dispute now: two valid labels have no most plausible class in common.
     adjudicated
         Those that somebody has adjudicated.
     alpha
-        Krippendorff's alpha for nominal data: 1 perfect agreement, 0 that of chance; ``None`` where it is not
-        defined.
+        Krippendorff's alpha for nominal data: 1 is perfect agreement, 0 agreement by chance; ``None`` where it is
+        not defined.
     alpha_rows
         Rows for which two or more labellers name one class.
     alpha_labels

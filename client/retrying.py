@@ -54,7 +54,7 @@ def backoff_s(attempt: int, failed: QuercusError | None = None) -> float:
 
 
 def service_config() -> dict[str, Any]:
-    """Return gRPC's own retry policy: a few attempts after UNAVAILABLE, for calls that are no streams."""
+    """Return gRPC's own retry policy: a few attempts after UNAVAILABLE, for calls that are not streams."""
     names = [
         {"service": method.containing_service.full_name, "method": method.name}
         for method in METHODS.values()

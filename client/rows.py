@@ -7,8 +7,8 @@ has ``__arrow_c_stream__``. A reader is read batch by batch. A cell is read by t
 already.
 
 Columns: every attribute is a column of a frame, and a key of a dict in the first message; later dicts may leave keys
-out, whose values are missing. What is no attribute is left out, unless an attribute is absent from the same row, whose
-misspelt name it may be.
+out; the values are then missing. A name that is not an attribute is ignored, unless the same row lacks an attribute,
+whose misspelt name it may be.
 """
 
 from __future__ import annotations
@@ -148,7 +148,7 @@ class RowEncoder:
     specification
         Specification of the model, with the nominal values that the server knows.
     former
-        Numbers of attributes that the model had before it was extended: rows may lack those behind.
+        Numbers of attributes that the model had before it was extended: rows may lack later ones.
     """
 
     def __init__(self, specification: Specification, *, former: Sequence[int] = ()) -> None:

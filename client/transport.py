@@ -97,7 +97,7 @@ def load_token(given: str | None) -> str | None:
     Raises
     ------
     InvalidArgument
-        When the file cannot be read, or the text is no token.
+        When the file cannot be read, or the text is not a token.
     """
     token = given if given is not None else os.environ.get("QUERCUS_TOKEN") or None
     if token is None and (file := os.environ.get("QUERCUS_TOKEN_FILE")):

@@ -14,7 +14,7 @@ from quercus.specification.attributes import OTHER_NAMES, Nominal
 from quercus.v1 import values_pb2
 
 MAX_NAMES = 10_000
-"""Names of one attribute that are told apart; of more, the number is a lower bound."""
+"""Names of one attribute that are reported apart; of more, the number is a lower bound."""
 MAX_EXAMPLES = 100
 
 
@@ -69,13 +69,13 @@ class UnseenNames:
         return said
 
 
-def take_news(unseen: Iterable[UnseenNames], told: set[tuple[str, bool]]) -> list[UnseenNames]:
-    """Return what nobody was told of: the first names of an attribute, and the first that it does not keep.
+def first_reports(unseen: Iterable[UnseenNames], reported: set[tuple[str, bool]]) -> list[UnseenNames]:
+    """Return what was not reported yet: the first names of an attribute, and the first that it does not keep.
 
-    ``told`` notes the attributes, each with whether it keeps no more names.
+    ``reported`` notes the attributes, each with whether it keeps no more names.
     """
-    news = [each for each in unseen if (each.attribute, each.rows_beyond > 0) not in told]
-    told.update((each.attribute, each.rows_beyond > 0) for each in news)
+    news = [each for each in unseen if (each.attribute, each.rows_beyond > 0) not in reported]
+    reported.update((each.attribute, each.rows_beyond > 0) for each in news)
     return news
 
 
@@ -145,7 +145,7 @@ class UnseenTally:
             Number of rows of all messages.
         young
             Attributes that had no names before: of these, only names beyond the bound are reported, since a first name
-            is no sign of a mistake.
+            is not a sign of a mistake.
         """
         first = frozenset(young)
         return tuple(

@@ -94,7 +94,7 @@ class ConsoleConfig:
             except ValueError:
                 raise InvalidInput(
                     "sign_on_proxy",
-                    f"is {proxy!r}, must be an address, as in 10.0.0.7; a network is no address",
+                    f"is {proxy!r}, must be an address, as in 10.0.0.7; a network is not an address",
                 ) from None
         try:
             read_users(Path(self.sign_on_users))
@@ -108,12 +108,12 @@ class ConsoleConfig:
             )
         for name in ("tls_cert", "tls_key"):
             if (path := getattr(self, name)) and not Path(path).is_file():
-                raise InvalidInput(name, f"{path} is no file")
+                raise InvalidInput(name, f"{path} is not a file")
         if self.on_loopback:
             return
         if not (self.tls_cert or self.plaintext):
             reason = (
-                f"others reach {self.host}, and would send their tokens in the clear; give --tls-cert and "
+                f"other machines can reach {self.host}, and would send their tokens in the clear; give --tls-cert and "
                 "--tls-key, or --plaintext if something before the console encrypts"
             )
             raise InvalidInput("host", reason)

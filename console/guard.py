@@ -113,7 +113,7 @@ class RequestGuard:
         bound = _longest_body(path)
         length = headers.get("content-length", "0")
         if not length.isascii() or not length.isdigit():
-            return 400, "Content-Length is no number"
+            return 400, "Content-Length is not a number"
         if int(length) > bound:
             return 413, f"a request to {path[:100]} may have {bound:,} bytes"
         if method not in _SAFE and not _is_own(headers, host):
@@ -155,7 +155,7 @@ def _is_own(headers: Headers, host: str) -> bool:
         return site == "same-origin"
     try:
         origin = urlsplit(headers.get("origin", "")).netloc
-    except ValueError:  # it is no address
+    except ValueError:  # it is not an address
         return False
     return bool(host) and origin == host
 
@@ -179,7 +179,7 @@ def _timely_body(receive: Receive) -> Receive:
         except TimeoutError:
             raise HTTPException(408, "the request did not arrive in time") from None
         if not message.get("more_body", False):
-            deadline = None  # from here on the end of the connection is waited for
+            deadline = None  # from here on, wait for the end of the connection
         return message
 
     return receive_in_time

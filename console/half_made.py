@@ -53,7 +53,7 @@ class ModelMaking:
         self.left: HalfMadeModel | None = None
 
     async def create_model(self, client: Client, name: str, specification: Specification) -> Model:
-        """Create a model in the place of what was left of an earlier attempt.
+        """Create a model in place of what was left of an earlier attempt.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class ModelMaking:
             self.left = HalfMadeModel(name)
             raise
         if model.instance_count:
-            raise AlreadyExists(f"a model {name} is there, with {model.instance_count:,} rows")
+            raise AlreadyExists(f"a model {name} exists already, with {model.instance_count:,} rows")
         return model
 
     async def remove_model(self, client: Client, model: Model) -> None:

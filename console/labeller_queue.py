@@ -22,7 +22,7 @@ FIRST_WAIT_S = 3.0
 MOST_HELD = 12
 """Queries that the pages of one labeller at one model hold, more only where a page would have none."""
 MOST_REPORTED_S = 4 * 3600.0
-"""Longest time of an answer, in seconds, that the console reports: an abandoned page is no measure of the query."""
+"""Longest time of an answer, in seconds, that the console reports: an abandoned page is not a measure of the query."""
 MAX_DIGITS = 20
 """Fewer digits than this has the number of a query."""
 LABELLING_ACTIONS = ("answer", "refuse", "skip", "postpone", "release", "correct", "undo")
@@ -296,7 +296,7 @@ def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
         if not any(plausibilities.values()):
             raise InvalidInput("label", "is 0 for every class; refuse if nobody can tell")
         return plausibilities
-    raise InvalidInput("label", "is none of a class, a list of classes, plausibilities by class")
+    raise InvalidInput("label", "is neither a class nor a list of classes nor plausibilities by class")
 
 
 def _check_class(name: object, classes: tuple[str, ...]) -> str:

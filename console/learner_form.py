@@ -71,7 +71,7 @@ class Setting:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Words that may be typed in the place of a number."""
+        """Words that may be typed in place of a number."""
         return (*self.parameter.choices, *((NONE,) if self.takes_none else ()))
 
     @property

@@ -10,16 +10,16 @@ from typing import Any, Final
 
 from quercus.belief.errors import InvalidInput, shown
 from quercus.files.displays import DisplayColumn
-from quercus.files.leaks import CLASS, ColumnContent, names_classes, names_sets
-from quercus.files.looking import (
+from quercus.files.inspection import (
     DECIMAL_COMMA,
     Choices,
-    ColumnLook,
+    InspectedColumn,
     Remark,
-    look_at,
-    look_at_rows,
+    inspect_columns,
+    inspect_rows,
     written_form,
 )
+from quercus.files.leaks import CLASS, ColumnContent, names_classes, names_sets
 from quercus.files.schema import class_column, names_of
 from quercus.files.seen import see_table
 from quercus.files.table import FileRecord, FileTable, listed_names
@@ -127,24 +127,26 @@ def guess_file(table: FileTable) -> FileGuess:
         raise InvalidInput(
             "file", f"has more than {MAX_ROWS:,} rows; use quercus models create and quercus push"
         )
-    columns = tuple(map(_uploaded_column, look_at(seen, Choices())))
+    columns = tuple(map(_uploaded_column, inspect_columns(seen, Choices())))
     return FileGuess(
         columns,
         _likely_class(table),
         seen.rows,
         (
             *(f"line {each.line} {each.says}." for each in table.doubts),
-            *(f"{each.says}. Such rows are not sent, and listed afterwards." for each in look_at_rows(seen)),
+            *(f"{each.says}. Such rows are not sent, and listed afterwards." for each in inspect_rows(seen)),
         ),
         tuple(islice(table.whole_rows(), SAMPLES)),
     )
 
 
-def _uploaded_column(look: ColumnLook) -> UploadedColumn:
-    seen = look.seen
-    doubtful = any(each.outcome == "refused" and each.kind != "uncertain" for each in look.remarks)
-    kind = LEFT_OUT if doubtful or not look.is_attribute else "names" if look.role == "names" else "number"
-    special, found = _special_kind(list(islice(seen.texts, MAX_SEEN)), look.remarks, not seen.numbers)
+def _uploaded_column(column: InspectedColumn) -> UploadedColumn:
+    seen = column.seen
+    doubtful = any(each.outcome == "refused" and each.kind != "uncertain" for each in column.remarks)
+    kind = (
+        LEFT_OUT if doubtful or not column.is_attribute else "names" if column.role == "names" else "number"
+    )
+    special, found = _special_kind(list(islice(seen.texts, MAX_SEEN)), column.remarks, not seen.numbers)
     if special:
         kind = special
     return UploadedColumn(
@@ -154,7 +156,7 @@ def _uploaded_column(look: ColumnLook) -> UploadedColumn:
         seen.known,
         frozenset(seen.values if len(seen.values) <= MAX_SEEN else ()),
         seen.is_numeric,
-        look.remarks,
+        column.remarks,
         found,
     )
 
@@ -164,7 +166,7 @@ def _special_kind(
 ) -> tuple[str, str]:
     """Return the kind of a column that is neither a number nor a name, and why; twice empty: it is one of these.
 
-    ``texts`` are its cells that are no numbers, and ``is_all`` says that there are no others.
+    ``texts`` are its cells that are not numbers, and ``is_all`` says that there are no others.
 
     Examples
     --------
@@ -255,7 +257,7 @@ class ModelPlan:
             return cls(guess, {}, guess.class_column, "", ids, KEEP, ())
         for field in ("class", "id"):
             if given.get(field) and given[field] not in names:
-                raise InvalidInput(field, f"is {given[field][:80]!r}, which is no column of the file")
+                raise InvalidInput(field, f"is {given[field][:80]!r}, which is not a column of the file")
         for k in range(len(names)):
             kind = given.get(f"kind-{k}", LEFT_OUT)
             if kind not in KINDS:

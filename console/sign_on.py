@@ -54,7 +54,7 @@ def plain_address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     Raises
     ------
     ValueError
-        When it is no address.
+        When it is not an address.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def read_users(path: Path) -> dict[str, str]:
 
 def _check_private(path: Path, state: os.stat_result) -> None:
     if not stat.S_ISREG(state.st_mode):
-        raise BadUserFile(f"{path} is no file")
+        raise BadUserFile(f"{path} is not a file")
     if state.st_mode & _GRANTED:
         mode = stat.S_IMODE(state.st_mode)
         raise BadUserFile(f"{path} has mode {mode:o}, so others can read or change it: chmod 600 {path}")
@@ -176,7 +176,7 @@ class SignOn:
         if not user:
             return None  # nobody has signed on there
         if not is_user(user):
-            return "the sign-on proxy names a user by a text that is no name"
+            return "the sign-on proxy names a user by a text that is not a name"
         scope[USER] = user
         return None
 

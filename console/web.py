@@ -274,7 +274,7 @@ def text_field(given: Mapping[str, Any], name: str, otherwise: str | None = None
     Raises
     ------
     InvalidInput
-        When it is no text, or several; also when there is none, unless ``otherwise`` is given.
+        When it is not text, or several; also when there is none, unless ``otherwise`` is given.
     """
     value = given.get(name, otherwise)
     if isinstance(value, list) and len(value) == 1:

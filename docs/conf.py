@@ -30,6 +30,7 @@ html_theme_options = {"sidebar_hide_name": False, "navigation_with_keys": True}
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_fence_as_directive = ["math"]
 myst_heading_anchors = 4
+smartquotes_action = "qe"  # not the hyphens of flags
 suppress_warnings = [
     "myst.xref_missing"
 ]  # tests/unit/test_docs.py checks links, also those out of this folder

@@ -37,9 +37,9 @@ class AskingForestClassifier(AskingClassifier):
     Notes
     -----
     Extremely randomised evidential trees, and three naive-Bayes members beside them, learn from the last 200, 600,
-    2,000, 6,000, 20,000 and 100,000 told rows, that is, rows whose label is not vacuous. The weight of a member depends
-    on the accuracy of its recent predictions. At any level, the forest as a whole is trusted to ``T / (T + l)`` after
-    T told rows. It is a function of its seed and of the rows, in their order.
+    2,000, 6,000, 20,000 and 100,000 labelled rows, that is, rows whose label is not vacuous. The weight of a member
+    depends on the accuracy of its recent predictions. The bounds of the whole forest are discounted to the
+    reliability ``T / (T + l)`` after T labelled rows. It is a function of its seed and of the rows, in their order.
 
     Weights of rows are whole numbers: a row of weight 2 is two rows.
 
@@ -78,7 +78,7 @@ class AskingForestClassifier(AskingClassifier):
             See `fit`. New names of nominal values are learned.
         classes
             The frame, needed with the first batch unless it is a parameter or the batch names all classes. Later it may
-            name further classes behind those of before: rows whose label says nothing may be of them, all other
+            name further classes after the earlier ones: rows with a vacuous label may be of them, all other
             earlier rows are not. Columns stay as they are.
 
         Raises
@@ -91,7 +91,7 @@ class AskingForestClassifier(AskingClassifier):
             return self._first_fit(X, y, frame, sample_weight)
         known, frame = self.classes_.tolist(), None if classes is None else list(classes)
         if frame is not None and frame[: len(known)] != known:
-            raise ValueError(f"classes are {frame}, were {known} before: further ones come behind these")
+            raise ValueError(f"classes are {frame}, were {known} before: add further ones at the end")
         X = self._validate_rows(X, reset=False)
         labels = read_labels(y, frame or known, self.missing_label)
         contours = labels.plausibility_matrix()

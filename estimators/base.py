@@ -367,7 +367,7 @@ def tree_of(base: object, default: TreeLearner) -> TreeLearner:
     Raises
     ------
     InvalidInput
-        If it is no estimator of a tree.
+        If it is not an estimator of a tree.
     """
     if base is None:
         return default

@@ -400,8 +400,8 @@ class EvidentialForestClassifier(ParallelClassifier):
     n_jobs
         Processes that grow trees; None: this one. The forest is the same.
     executor
-        Executor that grows the trees, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or
-        ``"dask://host:port"``. The forest is the same.
+        Executor that grows the trees, in place of `n_jobs`: ``"local"``, ``"processes:N"`` or ``"dask://host:port"``.
+        The forest is the same.
     classes, categorical_features
         See `quercus.estimators.base.BeliefClassifier`.
 

@@ -144,7 +144,7 @@ class FittedColumns:
             ``"from_dtype"``, or the columns that are names regardless of their dtype: numbers or names of columns, or a
             mask (K,); the others are then numbers.
         as_they_come
-            Names have the order of their first rows, as of `with_new_names`, and are not sorted; categories keep
+            Names have the order of their first rows, as in `with_new_names`, and are not sorted; categories keep
             theirs.
 
         Raises
@@ -188,7 +188,7 @@ class FittedColumns:
         Raises
         ------
         ValueError
-            If a numeric column has a cell that is no number, or an infinite one.
+            If a numeric column has a cell that is not a number, or an infinite one.
         """
         numeric = all(codes is None for codes in self.codes)
         if numeric and isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
@@ -214,7 +214,7 @@ class FittedColumns:
         Raises
         ------
         ValueError
-            If a cell is no value; the message names row and column.
+            If a cell is not a value; the message names row and column.
         """
         parts = [list(_python_cells(column)) for _, column in named_columns(X) if column.dtype.kind == "O"]
         if not any(isinstance(cell, UNCERTAIN) for column in parts for cell in column):
@@ -227,7 +227,7 @@ class FittedColumns:
 
 
 def distinct_names(values: Iterable[Hashable], most: int = MAX_NAME_CHARS) -> tuple[str, ...]:
-    """Return a name for each value: its text, or its representation if the text is no name or taken.
+    """Return a name for each value: its text, or its representation if the text is not a name or taken.
 
     No name has more than `most` characters.
 
@@ -315,7 +315,7 @@ def _forced_nominal(nominal: object, names: list[Hashable]) -> set[int] | None:
         is_number = isinstance(each, int) and 0 <= each < len(names)
         found = [each] if is_number else [k for k, name in enumerate(names) if name == each]
         if not found:
-            raise InvalidInput("categorical_features", f"names {shown(each)}, which is no column")
+            raise InvalidInput("categorical_features", f"names {shown(each)}, which is not a column")
         picked.update(found)
     return picked
 

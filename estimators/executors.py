@@ -183,7 +183,7 @@ def _run_in_processes(
         except BrokenProcessPool as error:
             if losses > MOST_LOSSES:
                 raise ExecutorError(
-                    f"executor {name}: tasks lost their worker {losses} times, at most {MOST_LOSSES} are made good; "
+                    f"executor {name}: tasks lost their worker {losses} times, at most {MOST_LOSSES} are tolerated; "
                     f"is memory short? ({type(error).__name__}: {error})"
                 ) from error
         finally:

@@ -123,7 +123,7 @@ SETTLED: Final = (
                 "executor",
                 "str | None",
                 "None",
-                'Executor that grows the trees, in the place of `n_jobs`: ``"local"``, ``"processes:N"`` or '
+                'Executor that grows the trees, in place of `n_jobs`: ``"local"``, ``"processes:N"`` or '
                 '``"dask://host:port"``. The forest is the same.',
             ),
         ),
@@ -356,7 +356,7 @@ def _learner_class(place: str) -> type[Learner]:
     except AttributeError:
         raise GenerateError(f"{place!r}: the module {module} has no {name!r}") from None
     if not (isinstance(found, type) and issubclass(found, Learner)):
-        raise GenerateError(f"{place!r} is no subclass of quercus.trees.Learner")
+        raise GenerateError(f"{place!r} is not a subclass of quercus.trees.Learner")
     return found
 
 

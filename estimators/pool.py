@@ -117,7 +117,7 @@ class AskingClassifier(BeliefClassifier):
             (at most `batch_size`,) numbers of rows of `X`, or of `candidates` if these are rows.
         utilities
             Only with `return_utilities`: (len(indices), n) or (len(indices), m). In row b the utilities at the
-            selection of number b, see the notes of the class; NaN for rows that are no candidates.
+            selection of number b, see the notes of the class; NaN for rows that are not candidates.
 
         Raises
         ------

@@ -223,12 +223,14 @@ def _read_kinds(path: Path) -> dict[str, dict[str, str]]:
     except OSError as error:
         raise FileError(path, f"cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise FileError(path, f"is no JSON: {error}") from None
+        raise FileError(path, f"is not JSON: {error}") from None
     good = isinstance(kinds, dict) and all(isinstance(columns, dict) for columns in kinds.values())
     if not good:
         raise FileError(path, 'must hold {"FILE": {"COLUMN": KIND}}')
     for file, columns in kinds.items():
         for column, kind in columns.items():
             if kind not in KINDS:
-                raise FileError(path, f"{file}, {column}: {kind!r} is no kind; they are {', '.join(KINDS)}")
+                raise FileError(
+                    path, f"{file}, {column}: {kind!r} is not a kind; they are {', '.join(KINDS)}"
+                )
     return dict(kinds)

@@ -170,7 +170,7 @@ def read_rows(path: Path) -> Iterator[Measurement]:
     Raises
     ------
     quercus.files.FileError
-        When it is no results file.
+        When it is not a results file.
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -179,14 +179,14 @@ def read_rows(path: Path) -> Iterator[Measurement]:
     whole = text[: text.rfind("\n") + 1]
     reader = csv.reader(io.StringIO(whole))
     if tuple(next(reader, ())) != COLUMNS:
-        raise FileError(path, f"is no results file: its first line must be {','.join(COLUMNS)}", 1)
+        raise FileError(path, f"is not a results file: its first line must be {','.join(COLUMNS)}", 1)
     for cells in reader:
         try:
             named: dict[str, Any] = {
                 name: _KINDS.get(name, float)(cell) for name, cell in zip(COLUMNS, cells, strict=True)
             }
         except ValueError as error:
-            raise FileError(path, f"is no measurement: {error}", reader.line_num) from None
+            raise FileError(path, f"is not a measurement: {error}", reader.line_num) from None
         key = MeasurementKey(**{name: named.pop(name) for name in KEYS})
         yield Measurement(key, **named)
 
@@ -223,7 +223,7 @@ def agree_on(folder: Path, settings: Mapping[str, Any], prints: Mapping[str, str
                 raise FileError(path, f"{reason}; give another --output, or the same {flag}")
         for name, value in prints.items():
             if data.get(name, value) != value:
-                raise FileError(path, f"the data set {name} was another one; give another --output")
+                raise FileError(path, f"the data set {name} was a different one; give another --output")
     elif (folder / RESULTS).exists():
         raise FileError(path, f"is missing beside {RESULTS}; give another --output")
     folder.mkdir(parents=True, exist_ok=True)

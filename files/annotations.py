@@ -60,7 +60,7 @@ class _Source:
                 known = ", ".join(self.classes)
                 raise FileError(
                     self.path,
-                    f"item {number}: {shown(name)} is no class of the model; its classes are {known}",
+                    f"item {number}: {shown(name)} is not a class of the model; its classes are {known}",
                 )
             chosen.append(found)
         label: str | frozenset[str] = chosen[0] if len(chosen) == 1 else frozenset(chosen)
@@ -133,7 +133,7 @@ def _parse_json(path: Path, text: str, line: int) -> Any:
         if "\\u" in text:
             json.dumps(content, ensure_ascii=False).encode()
     except UnicodeEncodeError:
-        raise FileError(path, "has half of a surrogate pair, which is no character", line) from None
+        raise FileError(path, "has half of a surrogate pair, which is not a character", line) from None
     except json.JSONDecodeError as error:
         raise FileError(path, f"is not JSON: {error.msg}", line or error.lineno, error.colno) from None
     except RecursionError:

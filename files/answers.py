@@ -1,9 +1,9 @@
 """Files of the answers of many labellers, such as from crowds.
 
-*Long*: a row an answer, with columns for the item, the labeller and the answer; more columns give its reliability and
-a comment. *Wide*: a row an item, a column a labeller; an empty cell is no answer. Columns are guessed by their names; a
-file with a column of answers is long. What `quercus answers -o` wrote is such a file as well: of it the answers that
-count are read.
+*Long*: one row per answer, with columns for the item, the labeller and the answer, and optionally for its reliability
+and a comment. *Wide*: one row per item and one column per labeller; an empty cell is not an answer. Columns are guessed
+by their names; a file with a column of answers is long. A file that `quercus answers -o` wrote is long too: only the
+answers that count are read.
 """
 
 from __future__ import annotations
@@ -90,11 +90,6 @@ class AnswerFile:
         self._state = self._column_or_none("state") if self._column_or_none("number") is not None else None
         used = {self._item, self._labeller, self._answer, self._reliability, self._comment, *self._workers}
         self.unused = tuple(name for k, name in enumerate(table.names) if k not in used)
-
-    @property
-    def layout_name(self) -> str:
-        """``"long"`` or ``"wide"``."""
-        return "wide" if self._workers else "long"
 
     def __iter__(self) -> Iterator[FileAnswer]:
         for row, record in enumerate(self.table):

@@ -109,7 +109,9 @@ class _Cursor:
                 try:  # Java writes a character beyond 16 bits as a pair of escapes
                     return text.encode("utf-16", "surrogatepass").decode("utf-16")
                 except UnicodeDecodeError:
-                    raise self.error("has half of a surrogate pair, which is no character", column) from None
+                    raise self.error(
+                        "has half of a surrogate pair, which is not a character", column
+                    ) from None
             if character == "\\" and self.at < len(self.text):
                 if (code := _UNICODE.match(self.text, self.at)) is not None:
                     self.at = code.end()
@@ -246,7 +248,7 @@ def _check_line_end(cursor: _Cursor, column: int, name: str) -> None:
 
 
 def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, ...]) -> Iterator[FileRecord]:
-    """Yield the records behind ``@data``, which ends at ``data``, (line, offset): one may stand behind it."""
+    """Yield the records after ``@data``, which ends at ``data``, (line, offset): one may follow on its line."""
     declared = [(k, frozenset(column.values)) for k, column in enumerate(columns) if column.values]
     dates = [(k, column.format) for k, column in enumerate(columns) if column.kind == "time"]
     for line, text in numbered_lines(path):
@@ -267,7 +269,7 @@ def _read_records(path: Path, data: tuple[int, int], columns: tuple[FileColumn, 
                 cell = cells[k]
                 if cell is not None and cell not in values:
                     named = listed_names([shown(value) for value in columns[k].values])
-                    reason = f"{shown(cell)} is none of the declared values {named}"
+                    reason = f"{shown(cell)} is not one of the declared values {named}"
                     raise cursor.error(reason, k + 1, columns[k].name)
         except FileError as error:
             fault = error

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import date, time, timedelta
@@ -14,6 +14,7 @@ from typing import Any, Final
 from quercus.belief.errors import shown
 from quercus.belief.missing import is_missing
 from quercus.files.errors import FileError
+from quercus.files.packing import Unpacking
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag
 from quercus.specification.values import canonical_cell, canonical_text
 
@@ -29,13 +30,13 @@ def open_parquet(path: Path) -> FileTable:
     Raises
     ------
     FileError
-        When pyarrow is not installed, or the file is no Parquet file.
+        When pyarrow is not installed, or the file is not a Parquet file.
     """
     return _open(path, "Parquet")
 
 
 def open_arrow(path: Path) -> FileTable:
-    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as of `open_parquet`.
+    """Open a file of Arrow, which Feather files are too, or a stream of Arrow in a file; cells as in `open_parquet`.
 
     Raises
     ------
@@ -124,7 +125,7 @@ def _opened(path: Path, form: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     try:
         if form == "Parquet":
             with parquet.ParquetFile(path) as file:
-                yield file.schema_arrow, file.iter_batches(batch_size=ROWS)
+                yield file.schema_arrow, _parts(path, file.iter_batches(batch_size=ROWS))
             return
         with pa.memory_map(str(path)) as source:
             if source.read(len(MAGIC)) == MAGIC:
@@ -133,14 +134,47 @@ def _opened(path: Path, form: str) -> Iterator[tuple[Any, Iterator[Any]]]:
             else:
                 source.seek(0)
                 file = batches = ipc.open_stream(source)
-            yield file.schema, (part for batch in batches for part in _slices(batch))
+            yield file.schema, _parts(path, batches)
     except (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError) as error:
         raise FileError(path, f"cannot be read as {form}: {error}") from None
 
 
-def _slices(batch: Any) -> Iterator[Any]:
-    batch.validate(full=True)  # pyarrow believes what a file says of itself, and would read beyond its end
-    return (batch.slice(start, ROWS) for start in range(0, batch.num_rows, ROWS))
+def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield batches in parts of `ROWS`, as long as they hold no more than a packed file may unpack to."""
+    unpacking = Unpacking(path, "write it as CSV")
+    for batch in batches:
+        # pyarrow believes what a file says of itself, and would read beyond its end
+        batch.validate(full=True)
+        unpacking.take(sum(_bytes_of(column) for column in batch.columns))
+        names = {k: found for k, each in enumerate(batch.columns) if (found := _name_bytes(each)) is not None}
+        for start in range(0, batch.num_rows, ROWS):
+            part = batch.slice(start, ROWS)
+            unpacking.take(sum(_sum_of(found, part.column(k).indices) for k, found in names.items()))
+            yield part
+
+
+def _bytes_of(column: Any) -> int:
+    """Return the bytes of a column, one for each cell at least, without the names of a dictionary."""
+    from pyarrow import types  # noqa: PLC0415 - an optional package
+
+    held = column.indices if types.is_dictionary(column.type) else column
+    return int(len(column) + held.nbytes)
+
+
+def _name_bytes(column: Any) -> Any:
+    """Return the bytes of each name of a dictionary, of which a cell has one; None: the column has no such names."""
+    from pyarrow import compute, types  # noqa: PLC0415 - an optional package
+
+    if not types.is_dictionary(column.type):
+        return None
+    kind = column.type.value_type
+    return compute.binary_length(column.dictionary).cast("int64") if _is_text(kind) else None
+
+
+def _sum_of(lengths: Any, indices: Any) -> int:
+    from pyarrow import compute  # noqa: PLC0415 - an optional package
+
+    return int(compute.sum(lengths.take(indices)).as_py() or 0)
 
 
 def _read_records(path: Path, form: str) -> Iterator[FileRecord]:

@@ -30,7 +30,7 @@ def range_in(cell: str) -> Between | None:
     Raises
     ------
     ValueError
-        When it has, but is no range; the message says why.
+        When it has, but is not a range; the message says why.
 
     Examples
     --------
@@ -38,14 +38,14 @@ def range_in(cell: str) -> Between | None:
     (Between(low=2.0, high=9.0), Between(low=-1.5, high=-0.5), None)
     >>> range_in("9..2")
     Traceback (most recent call last):
-    ValueError: '9..2' is no range: give two finite numbers in rising order, as 2..9
+    ValueError: '9..2' is not a range: give two finite numbers in rising order, as 2..9
     """
     if ".." not in cell:
         return None
     found = _RANGE.fullmatch(cell)
     ends = (None, None) if found is None else (finite_number(found[1]), finite_number(found[4]))
     if ends[0] is None or ends[1] is None or ends[0] > ends[1]:
-        raise ValueError(f"{shown(cell)} is no range: give two finite numbers in rising order, as 2..9")
+        raise ValueError(f"{shown(cell)} is not a range: give two finite numbers in rising order, as 2..9")
     return Between(ends[0], ends[1])
 
 
@@ -59,7 +59,7 @@ def set_in(cell: str, spellings: Spellings, *, of_any: bool = False) -> str | fr
     spellings
         The values of the attribute.
     of_any
-        Whether parts that are no values make a set, too.
+        Whether parts that are not values make a set, too.
 
     Examples
     --------

@@ -178,7 +178,7 @@ def _read_rows(
             of_row.append(text)
             yield text
 
-    # a blank before a quote is no part of the cell, unless blanks separate cells
+    # a blank before a quote is not part of the cell, unless blanks separate cells
     form: dict[str, Any] = {"delimiter": delimiter, "skipinitialspace": delimiter != " "}
     reader = csv.reader(texts(), strict=True, **form)
     while True:

@@ -62,12 +62,12 @@ def display_columns(table: FileTable, given: Sequence[str], flag: str) -> tuple[
 def display_of(
     table: FileTable, record: FileRecord, columns: Sequence[DisplayColumn]
 ) -> list[DisplayItem] | None:
-    """Return the display of a row; a missing cell is no item, and ``None`` is a row without any.
+    """Return the display of a row; a missing cell is not an item, and ``None`` is a row without any.
 
     Raises
     ------
     FileError
-        When a cell is no item of its kind; it names line and column.
+        When a cell is not an item of its kind; it names line and column.
     """
     items: list[DisplayItem] = []
     for column in columns:

@@ -59,7 +59,7 @@ class FileError(Exception):
 
     @property
     def reason_in_column(self) -> str:
-        """The reason behind the name of the column, for a list of lines."""
+        """The reason after the name of the column, for a list of lines."""
         return f"{cut_name(self.name)}: {self.reason}" if self.name else self.reason
 
 

@@ -23,7 +23,7 @@ def naming_columns(
     Raises
     ------
     FileError
-        In the place of the refusal, if it is about a name of a column or in one.
+        In place of the refusal, if it is about a name of a column or in one.
     """
     try:
         yield
@@ -65,7 +65,7 @@ def naming_lines(table: FileTable, records: Sequence[FileRecord]) -> Iterator[No
     Raises
     ------
     FileError
-        In the place of the refusal, if it is about a row.
+        In place of the refusal, if it is about a row.
     """
     try:
         yield

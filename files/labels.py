@@ -134,7 +134,7 @@ def open_labels(
     if strangers or absent:
         what = f"no column for the class {listed_names(absent)}"
         if strangers:
-            what = f"{listed_names(strangers)} is no class"
+            what = f"{listed_names(strangers)} is not a class"
         hint = "" if set(names) & set(frame) else "; is one a column of classes? (--label-column)"
         raise FileError(
             table.path, f"the header must name the classes {listed_names(frame)}: {what}{hint}", 1
@@ -185,7 +185,7 @@ def _set_of(name: str, frame: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
-    """Columns of single names that are no class are left out: the sum of the masses shows what is missing."""
+    """Columns of single names that are not a class are left out: the sum of the masses shows what is missing."""
     sets = {k: _set_of(name, frame) for k, name in enumerate(table.names)}
     if not frame:
         whole = max(sets.values(), key=len)
@@ -197,7 +197,7 @@ def _mass_file(table: FileTable, frame: tuple[str, ...]) -> LabelFile:
         if len(names) == 1 and strangers:
             continue
         if strangers:
-            reason = f"{listed_names(strangers)} is none of the classes {listed_names(frame)}"
+            reason = f"{listed_names(strangers)} is not one of the classes {listed_names(frame)}"
             raise FileError(table.path, f"in {shown(table.names[k])}: {reason}", *where)
         if frozenset(names) in used:
             first = used[frozenset(names)] + 1
@@ -212,7 +212,7 @@ def label_of(table: FileTable, record: FileRecord, k: int, classes: Sequence[str
     Raises
     ------
     FileError
-        When it is no label, or a name is not in the frame.
+        When it is not a label, or a name is not in the frame.
     """
     cell = record.cells[k]
     try:

@@ -27,7 +27,7 @@ _HEAD: Final = 8
 _GZIP, _BZIP2, _XZ, _ZIP = b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"PK\x03\x04"
 _PACKED: Final = (_GZIP, _BZIP2, _XZ, _ZIP)
 _OTHERS: Final = {
-    b"\x28\xb5\x2f\xfd": "is packed with zstd: unpack it first (zstd -d), or pack it with gzip",
+    b"\x28\xb5\x2f\xfd": "is compressed with zstd: uncompress it first (zstd -d), or compress it with gzip",
     b"Rar!": "is a RAR archive: unpack it first",
     b"7z\xbc\xaf": "is a 7-zip archive: unpack it first",
     b"PAR1": "is Parquet: give it a name that ends in .parquet",
@@ -99,13 +99,35 @@ def _open_stream(path: Path, head: bytes) -> IO[bytes]:
     return path.open("rb")
 
 
-def _bounded_lines(path: Path, stream: IO[bytes], most: int) -> Iterator[bytes]:
-    bound = FREE_BYTES + MAX_EXPANSION * path.stat().st_size
-    while raw := stream.readline(most):
-        bound -= len(raw)
-        if bound < 0:
+class Unpacking:
+    """A bound on what a packed file unpacks to.
+
+    Parameters
+    ----------
+    path
+        The file.
+    advice
+        What to do if it is as large as that.
+    """
+
+    def __init__(self, path: Path, advice: str) -> None:
+        self._path, self._advice = path, advice
+        self._left = FREE_BYTES + MAX_EXPANSION * path.stat().st_size
+
+    def take(self, size: int) -> None:
+        """Count bytes that it unpacked to; `FileError` when they are too many."""
+        self._left -= size
+        if self._left < 0:
             allowed = f"{FREE_BYTES >> 20} MiB and {MAX_EXPANSION} times its size"
-            raise FileError(path, f"unpacks to more than {allowed}: if that is intended, unpack it first")
+            raise FileError(
+                self._path, f"unpacks to more than {allowed}: if that is intended, {self._advice}"
+            )
+
+
+def _bounded_lines(path: Path, stream: IO[bytes], most: int) -> Iterator[bytes]:
+    unpacking = Unpacking(path, "unpack it first")
+    while raw := stream.readline(most):
+        unpacking.take(len(raw))
         yield raw
 
 

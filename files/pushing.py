@@ -23,7 +23,7 @@ from quercus.specification.server import MAX_BATCH_ROWS
 TakeRejected = Callable[[FileRecord, str, str], None]
 
 REJECTED_COLUMNS: Final = ("rejected_line", "rejected_id", "rejected_reason")
-"""Stand behind the columns of the file. A push leaves them out, so that mended rows can be pushed from there."""
+"""Follow the columns of the file. A push leaves them out, so that mended rows can be pushed from there."""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ class FilePush:
         self._count = 0
 
     def arguments(self) -> dict[str, Any]:
-        """Return the arguments of `quercus.client.Client.push` behind the model."""
+        """Return the arguments of `quercus.client.Client.push` after the model."""
 
         def noted_rows() -> Iterator[FileRow]:
             for row in self._rows.read(self._refuse):
@@ -185,7 +185,7 @@ class FilePush:
         Raises
         ------
         FileError
-            In the place of the push's own error, which is its ``__cause__``.
+            In place of the push's own error, which is its ``__cause__``.
         """
         try:
             yield

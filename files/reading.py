@@ -14,8 +14,8 @@ import numpy as np
 from quercus.client.values import Floats
 from quercus.files.cells import range_in
 from quercus.files.errors import FileError, FileWarning
+from quercus.files.inspection import Remark, no_number
 from quercus.files.labels import FileLabel, label_of, open_labels
-from quercus.files.looking import Remark, no_number
 from quercus.files.opening import open_table
 from quercus.files.schema import class_column, code_reader, infer_schema, number_in
 from quercus.specification.attributes import Attribute, Nominal, WholeNominal

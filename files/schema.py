@@ -12,16 +12,16 @@ from quercus.client.specifications import Specification
 from quercus.client.values import Between
 from quercus.files.cells import names_without_sets, range_in, set_in
 from quercus.files.errors import FileError
-from quercus.files.leaks import ColumnContent, LeakError, refuse_labels
-from quercus.files.looking import (
+from quercus.files.inspection import (
     Choices,
-    ColumnLook,
+    InspectedColumn,
     Remark,
     RemarkError,
-    look_at,
-    look_at_rows,
+    inspect_columns,
+    inspect_rows,
     no_number,
 )
+from quercus.files.leaks import ColumnContent, LeakError, refuse_labels
 from quercus.files.seen import SeenColumn, see_table
 from quercus.files.table import FileRecord, FileTable, flag, listed_names
 from quercus.specification.attributes import Attribute, Nominal, Numeric, other_names
@@ -47,7 +47,7 @@ class FileSchema:
     classes: tuple[str, ...]
     rows: int
     labelled: int = 0
-    columns: tuple[ColumnLook, ...] = field(default=(), compare=False)
+    columns: tuple[InspectedColumn, ...] = field(default=(), compare=False)
     remarks: tuple[Remark, ...] = field(default=(), compare=False)
     first_fault: FileError | None = field(default=None, compare=False)
 
@@ -67,7 +67,7 @@ def infer_schema(
 
     A column is numeric when every cell that is not missing is a number, or when the ARFF header says so; else
     nominal, with its values as declared, or sorted. What cannot be meant is refused; columns that cannot help a model
-    are left out, and `FileSchema.remarks` names them: see `quercus.files.looking`.
+    are left out, and `FileSchema.remarks` names them: see `quercus.files.inspection`.
 
     Parameters
     ----------
@@ -129,12 +129,12 @@ def survey_file(table: FileTable, choices: Choices, frame: Sequence[str] = ()) -
     seen = see_table(table, wanted, at)
     if not seen.rows:
         raise seen.first_fault or FileError(table.path, "has a header but no rows")
-    remarks = [*look_at_rows(seen)]
+    remarks = [*inspect_rows(seen)]
     remarks += [
         Remark(each.kind, "", f"line {each.line} {each.says}", each.advice, line=each.line)
         for each in table.doubts
     ]
-    columns = look_at(seen, choices)
+    columns = inspect_columns(seen, choices)
     classes = tuple(frame)
     if at is not None:
         try:
@@ -218,7 +218,7 @@ def _classes_of(table: FileTable, seen: SeenColumn, frame: tuple[str, ...]) -> t
 
 
 def _attribute_of(
-    table: FileTable, look: ColumnLook, *, has_sets: bool
+    table: FileTable, column: InspectedColumn, *, has_sets: bool
 ) -> tuple[Attribute, tuple[Remark, ...]]:
     """Return the attribute of a column, and a remark if it does not keep all names: the file is read again for it.
 
@@ -227,12 +227,12 @@ def _attribute_of(
     Raises
     ------
     FileError
-        When its name, or a value, is no name.
+        When its name, or a value, is not a name.
     """
-    seen = look.seen
+    seen = column.seen
     ignore = flag("--ignore", seen.name)
     try:
-        if look.role != "names":
+        if column.role != "names":
             return Numeric(seen.name), ()
         values = names_without_sets(seen.values) if has_sets else list(seen.values)
         for value in seen.values:
@@ -288,7 +288,7 @@ def code_reader(attribute: Nominal) -> Callable[[str], tuple[float, ...]]:
 
 
 def _fault_of_name(value: str) -> str | None:
-    """Return why a value is no name."""
+    """Return why a value is not a name."""
     try:
         Nominal("values", [value])
     except InvalidInput as error:
@@ -334,7 +334,7 @@ def frame_of(table: FileTable, k: int, cells: Iterable[str]) -> tuple[str, ...]:
         if ":" in name and _is_uncertain(name, [other for other in frame if other != name]):
             raise FileError(
                 table.path,
-                f"class column {shown(column.name)} has {shown(name)}, which is no class: "
+                f"class column {shown(column.name)} has {shown(name)}, which is not a class: "
                 "name the classes with --classes A,B,C",
             )
     try:

@@ -79,7 +79,7 @@ class SeenColumn:
 
     @property
     def text_cells(self) -> int:
-        """Number of cells that are no numbers."""
+        """Number of cells that are not numbers."""
         return self.other_texts + sum(count for _, count in self.texts.values())
 
     @property

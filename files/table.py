@@ -13,7 +13,7 @@ from quercus.files.errors import FileError, cut_name
 from quercus.files.packing import UNPACK_ERRORS, unpacked_lines
 
 MAX_LINE_BYTES = 4 * 1024 * 1024
-"""A longer line is no table; reading it whole would let one file fill the memory."""
+"""A longer line is not a table; reading it whole would let one file fill the memory."""
 MAX_COLUMNS = 10_000
 
 Kind = Literal["nominal", "numeric", "time", "unknown"]
@@ -23,9 +23,9 @@ Kind = Literal["nominal", "numeric", "time", "unknown"]
 class FileColumn:
     """A column. ``unknown``: a CSV file does not say; ``values`` are those an ARFF file declares.
 
-    The cells of a ``time`` are written as ISO 8601 says. ``fault`` says why it is no attribute, such as free text; ids
-    and what is shown beside a row may stand in it. ``is_index``: it numbers the rows of a table of pandas. ``is_text``:
-    the file says that its cells are texts. ``format``: how the times of an ARFF file are written there.
+    The cells of a ``time`` are written in ISO 8601. ``fault`` says why the column cannot be an attribute, such as free
+    text; it may still hold ids, or what is shown beside a row. ``is_index``: it numbers the rows of a pandas table.
+    ``is_text``: the file says that its cells are texts. ``format``: how the times of an ARFF file are written there.
     """
 
     name: str
@@ -175,7 +175,7 @@ def numbered_lines(path: Path) -> Iterator[tuple[int, str]]:
     Raises
     ------
     FileError
-        When the file cannot be opened or read, is no UTF-8, or a line is too long.
+        When the file cannot be opened or read, is not UTF-8, or a line is too long.
     """
     try:
         with unpacked_lines(path, MAX_LINE_BYTES + 1) as lines:
@@ -192,7 +192,7 @@ def decoded_line(path: Path, number: int, raw: bytes) -> str:
     Raises
     ------
     FileError
-        When it is no UTF-8, or too long.
+        When it is not UTF-8, or too long.
     """
     if len(raw) > MAX_LINE_BYTES:
         raise FileError(path, f"is longer than {MAX_LINE_BYTES:,} bytes: no table?", number)

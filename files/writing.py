@@ -154,7 +154,7 @@ def write_columns(found: OutputTable, path: Path, form: Literal["parquet", "arro
 
 
 def shielded_cell(cell: Any) -> Any:
-    """Return a cell that is no formula.
+    """Return a cell that is not a formula.
 
     Examples
     --------

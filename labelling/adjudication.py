@@ -2,8 +2,8 @@
 
 An adjudication is a row of the log like any other, in the name of whoever decided. It overrules all labels of its
 instance, earlier and later ones, and changes none of them: when it is taken back, they hold again. It spends no budget
-and settles no query. What holds stands in a CORRECTION of no query behind it (`combining.joint_event`), as behind
-statements.
+and settles no query. The label that then counts is in a CORRECTION without a query after it (`combining.joint_event`),
+as after statements.
 """
 
 from __future__ import annotations

@@ -131,7 +131,7 @@ class LabelledInstance:
         )  # fmt: skip
 
     def with_joint(self, events: list[Event]) -> list[Event]:
-        """Return new events, and behind them the combination of all labels, where some were stated or adjudicated."""
+        """Return new events, and after them the combination of all labels, where some were stated or adjudicated."""
         if not has_unasked(self.said):
             return events
         said, sequence = [*self.said, *events], self.committed + len(events) + 1
@@ -481,5 +481,5 @@ def _check_may_amend(policy: Policy, change: Amendment, events: Sequence[Event])
         raise Refused(f"{labeller} did not answer it, and only labellers who answered may correct it")
     if not (change.trusted or policy.may_label(labeller)):
         raise Refused(
-            f"{labeller} did not answer it, and is none of the labellers of this model, of whom anyone may correct it"
+            f"{labeller} did not answer it, and is not one of the labellers of this model, any of whom may correct it"
         )

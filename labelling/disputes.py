@@ -48,11 +48,6 @@ def are_in_dispute(labels: Iterable[LabelEvent], size: int) -> bool:
     return any(one.isdisjoint(other) for one, other in combinations(named, 2))
 
 
-def is_disputed(history: Sequence[Event], size: int) -> bool:
-    """Return whether the labels of an instance that stand now are in dispute."""
-    return are_in_dispute(standing_labels(history), size)
-
-
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
     """The agreement of two labellers.

@@ -25,7 +25,7 @@ from quercus.labelling.history import LabelEvent, LabelState, known_contour, lab
 from quercus.labelling.policy import Combination
 
 MARKED = "it is a gold question"
-UNMARKED = "it is no gold question any more"
+UNMARKED = "it is no longer a gold question"
 
 
 def gold_mark(history: Sequence[Event]) -> Event | None:
@@ -69,11 +69,11 @@ def mark_events(given: Mark, author: str, of: LabelledInstance) -> Sequence[Even
     Raises
     ------
     Refused
-        If the label says nothing, or the instance is no gold question and the mark is to be taken back.
+        If the label says nothing, or the instance is not a gold question and the mark is to be taken back.
     """
     last, label = gold_mark(of.said), given.label
     if label is None and last is None:
-        raise Refused(f"{given.instance} is no gold question, so there is no mark to take back")
+        raise Refused(f"{given.instance} is not a gold question, so there is no mark to take back")
     if last is not None and last.label == label:
         return ()
     own = of.event(1, EventKind.ADJUDICATION, label, author, comment=given.comment, gold=True)

@@ -35,7 +35,7 @@ class Idle(IntEnum):
     HANDS_FULL = 8
     """This labeller holds as many queries as the policy allows one labeller."""
     NOT_ASSIGNED = 9
-    """The policy names those who may label, and this labeller is none of them."""
+    """The policy names those who may label, and this labeller is not among them."""
 
 
 SPENT = {

@@ -286,7 +286,7 @@ def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord, expired: str) -> st
     if lease.used:  # the query is open again, because it wants more answers
         return "already answered"
     if lease.given_up:
-        return "the lease was released, or ended by an operator: lease the query again"
+        return "the lease was released, or ended by an operator; the row may be asked again, with a new lease"
     if lifecycle.state is WITHDRAWN:
         return f"withdrawn: {expired}, and growth does not want this label any more"
     if lifecycle.state is LEASED and lifecycle.token != lease.token:

@@ -1,4 +1,4 @@
-"""The stored form of a row's values: numbers, and behind them the ranges of those that are uncertain.
+"""The stored form of a row's values: numbers, and after them the ranges of those that are uncertain.
 
 Values are little-endian float64: numbers, indices of names, NaN where a value is missing or uncertain. All NaN have the
 same bytes, and -0.0 has those of 0.0, so equal rows have equal bytes. A row that has uncertain values begins with a

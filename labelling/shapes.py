@@ -22,7 +22,7 @@ from quercus.specification.parameters import MAX_ATTRIBUTES
 
 
 class Shape(NamedTuple):
-    """The shape of the events behind a sequence number: that of the event which extended the model, at first 0."""
+    """The shape of the events after a sequence number: that of the event which extended the model, at first 0."""
 
     since: int
     attributes: int

@@ -2,7 +2,7 @@
 
 A statement is a row of the log like any other. It spends no budget and settles no query: the query about its instance
 is withdrawn when it is open, and stays with its holder when it is leased. What all say together of the instance, asked
-or not, stands in a CORRECTION of no query behind the statements (`combining.joint_event`), and behind every later
+or not, is in a CORRECTION without a query after the statements (`combining.joint_event`), and after every later
 answer.
 """
 

@@ -62,8 +62,8 @@ from quercus.server.workers.forwarding import (
     Arrivals,
     Forwarder,
     WorkerMetrics,
+    answer_metrics,
     internal_handler,
-    tell_metrics,
 )
 from quercus.server.workers.line import LineServer, chain_of
 from quercus.specification.plugins import PluginError
@@ -310,7 +310,8 @@ class Server:
         post.board.tally("alive").set(1)
         if self._config.grower:
             await self.supervisor.start()
-        await self._tell_health(well=True)
+            self.core.changes.add_listener(lambda _: self.supervisor.note_change())
+        await self._report_health(well=True)
         self._watches = [
             asyncio.create_task(self._follow_store(), name="quercus-health"),
             asyncio.create_task(self._follow_parts(), name="quercus-health-parts"),
@@ -330,7 +331,7 @@ class Server:
             seen = changes.change_stamp("")  # of no model: changes for all
             if well == bool(changes.trouble):
                 well = not well
-                await self._tell_health(well)
+                await self._report_health(well)
             await changes.wait_for_change("", seen)
 
     async def _follow_parts(self) -> None:
@@ -365,7 +366,7 @@ class Server:
                 _log.warning("leases of revoked tokens cannot be ended now: %s", error)
             await asyncio.sleep(TOKENS_POLL_S)
 
-    async def _tell_health(self, well: bool) -> None:
+    async def _report_health(self, well: bool) -> None:
         for service in ("", *SERVICES):
             await self._set_health(service, well)
 
@@ -472,7 +473,7 @@ class Server:
 
     def _make_private_server(self) -> aio.Server:
         """Return the server of the socket on which other workers forward calls that they have admitted and counted."""
-        answers: dict[str, Answer] = {"Metrics": lambda _: tell_metrics(self._metrics.own_text)}
+        answers: dict[str, Answer] = {"Metrics": lambda _: answer_metrics(self._metrics.own_text)}
         interceptors: list[Any] = []
         services: list[Any] = []
         if self._post.is_keeper:
@@ -481,7 +482,7 @@ class Server:
             guard = Guard(self.core, self._authority, uncounted, self._audit)
             interceptors = [Joined(Arrivals(), calls, guard, DamageInterceptor(self.core.damaged))]
             answers["Record"] = self._record_line
-            answers[METRICS_PAGE] = self._tell_page
+            answers[METRICS_PAGE] = self._answer_page
             services = self._services.handlers
             self._line = LineServer(chain_of(interceptors, services))
         server = aio.server(interceptors=interceptors, options=SERVER_OPTIONS)
@@ -493,7 +494,7 @@ class Server:
         await self._record_call(who, action, target, outcome)
         return b""
 
-    async def _tell_page(self, data: bytes) -> bytes:
+    async def _answer_page(self, data: bytes) -> bytes:
         kind, text = await asyncio.to_thread(self._metrics.page, data.decode())
         return kind.encode() + b"\n" + text
 

@@ -254,7 +254,7 @@ def read_limits(given: Sequence[str]) -> dict[str, object]:
     Raises
     ------
     BadConfiguration
-        When one is not of that form or its key is no bound.
+        When one is not of that form or its key is not a bound.
     """
     found: dict[str, object] = {}
     for text in given:

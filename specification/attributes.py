@@ -194,7 +194,7 @@ def check_name(name: object, path: str) -> None:
     Raises
     ------
     InvalidInput
-        When it is no text, blank or too long.
+        When it is not text, blank or too long.
     """
     if not isinstance(name, str) or not name.strip():
         raise InvalidInput(path, f"is {shown(name)}, must be text and not empty")

@@ -71,7 +71,7 @@ CLASS_MARKS: Final = tuple(
 """Marks of the first, second, ... class of a frame: all differ."""
 
 OTHER_CLASSES: Final = ClassMark("#74766c", "#a3a69b")
-"""Mark of what is no class of the frame: all the others, in a tree that distinguishes one class from the rest."""
+"""Mark of what is not a class of the frame: all the others, in a tree that distinguishes one class from the rest."""
 
 
 def relative_luminance(colour: str) -> float:

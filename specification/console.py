@@ -31,13 +31,13 @@ SIGN_ON_HEADER = Parameter(
     "sign_on_header",
     str,
     "",
-    "Header in which a sign-on proxy names the user, as X-Forwarded-User; with sign_on_users and --sign-on-proxy",
+    "Header in which a sign-on proxy names the user, such as X-Forwarded-User; with sign_on_users and --sign-on-proxy",
 )
 SIGN_ON_USERS = Parameter(
     "sign_on_users",
     str,
     "",
-    "File of mode 600 with a line for each user of the sign-on proxy: the user, a blank and the token",
+    "File of mode 600 with a line for each user of the sign-on proxy: the user, a space and the token",
 )
 
 PARAMETERS = {each.name: each for each in tuple(globals().values()) if isinstance(each, Parameter)}

@@ -42,7 +42,7 @@ def check_environment(environ: Mapping[str, str]) -> None:
     >>> check_environment({"QUERCUS_SERVRE": "db:50051"})
     Traceback (most recent call last):
         ...
-    quercus.belief.errors.InvalidInput: QUERCUS_SERVRE: is no variable that Quercus reads; did you mean QUERCUS_SERVER?
+    quercus.belief.errors.InvalidInput: QUERCUS_SERVRE: is not a variable of Quercus; did you mean QUERCUS_SERVER?
     """
     for name in sorted(environ):
         upper = name.upper()
@@ -50,7 +50,7 @@ def check_environment(environ: Mapping[str, str]) -> None:
             continue
         near = difflib.get_close_matches(upper, sorted(VARIABLES), n=1)
         hint = f"did you mean {near[0]}?" if near else "docs/parameters.md lists them; remove it"
-        raise InvalidInput(name, f"is no variable that Quercus reads; {hint}")
+        raise InvalidInput(name, f"is not a variable of Quercus; {hint}")
 
 
 def _is_of_kubernetes(name: str, value: str) -> bool:

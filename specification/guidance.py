@@ -49,7 +49,7 @@ class Guidance:
     Parameters
     ----------
     title
-        Shown in the place of the model's name, which stays; at most 100 characters.
+        Shown in place of the model's name, which stays; at most 100 characters.
     text
         Plain text: blank lines divide paragraphs, and addresses are links. At most 20,000 characters.
     examples

@@ -67,7 +67,7 @@ def check_id(text: str, field: str) -> str:
         raise InvalidInput(field, f"has {len(text)} characters, not 1 to {MAX_ID_CHARACTERS}")
     check_controls(text, field)
     if text != text.strip():
-        raise InvalidInput(field, f"has white space at an end ({shown(text)}), take it off")
+        raise InvalidInput(field, f"has white space at an end ({shown(text)}): remove it")
     return text
 
 

@@ -125,7 +125,7 @@ CUTS = Parameter(
     "cuts",
     int,
     None,
-    "Number of candidate thresholds at which numeric columns are split, in the place of bins",
+    "Number of candidate thresholds at which numeric columns are split, instead of bins",
     1,
     MAX_BINS - 1,
     meaning_of_none="every bin is a branch",

@@ -90,7 +90,7 @@ def use_packages(names: Iterable[str] | None) -> None:
     wanted, known = frozenset(names), _installed_packages()
     for name in sorted(wanted - known):
         have = ", ".join(sorted(known - {DISTRIBUTION})) or "none"
-        raise PluginError(f"{name!r} is no installed package with plug-ins; installed are: {have}")
+        raise PluginError(f"{name!r} is not an installed package with plug-ins; installed are: {have}")
     _Choice.packages = wanted | {DISTRIBUTION}
     plugins.cache_clear()
 

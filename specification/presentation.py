@@ -41,9 +41,9 @@ class AttributeView:
     attribute
         Its name.
     title
-        Shown in the place of the name; at most 200 characters.
+        Shown in place of the name; at most 200 characters.
     unit
-        Shown behind the value, as in ``mm/s``.
+        Shown after the value, as in ``mm/s``.
     description
         At most 2,000 characters.
     format
@@ -197,7 +197,7 @@ class Presentation:
         check_distinct(self.withheld, "withheld")
 
     def check_names(self, names: Collection[str], numeric: Collection[str]) -> None:
-        """Refuse attributes that the model does not have, and curves of attributes that are no numbers.
+        """Refuse attributes that the model does not have, and curves of attributes that are not numbers.
 
         Raises
         ------
@@ -249,7 +249,7 @@ class Presentation:
 
 
 def check_text(text: object, field: str, most: int) -> None:
-    """Refuse values that are no text, or too long.
+    """Refuse values that are not text, or too long.
 
     Raises
     ------

@@ -68,7 +68,14 @@ PLUGINS = Parameter(
 GRACE_S = Parameter(
     "grace_s", float, 10.0, "Seconds that a stopping server waits for active calls", 0.0, 3600.0
 )
-POLL_MS = Parameter("poll_ms", int, 5, "Polling interval of the store, in milliseconds", 1, 10_000)
+POLL_MS = Parameter(
+    "poll_ms",
+    int,
+    5,
+    "Polling interval of the store, in milliseconds; 50 once nothing has changed for a second",
+    1,
+    10_000,
+)
 READ_THREADS = Parameter("read_threads", int, 4, "Threads that read the store", 1, 64)
 GROWER = Parameter(
     "grower", bool, True, "Whether to run the grower process; only one server of a store in a file may"

@@ -77,7 +77,7 @@ def chosen_strategy(given: str | QueryStrategy | None, asks: Asks) -> QueryStrat
     Raises
     ------
     InvalidInput
-        When it is no strategy, or chooses for something else.
+        When it is not a strategy, or chooses for something else.
     """
     if given is not None and not isinstance(given, str | QueryStrategy):
         raise InvalidInput("strategy", f"is {shown(given)}, must be a strategy or its name")

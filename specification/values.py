@@ -9,8 +9,8 @@ The rule, for the names of a nominal attribute and of the classes:
 - Where all names are spellings of true and false, a model that is made from them spells them ``true`` and ``false``:
   pandas writes ``True``, Parquet ``true``, and R ``TRUE``.
 - Elsewhere case matters, and so does space inside: what differs in these is two values.
-- A cell takes the spelling of its attribute. Values that a stream brought before the first that is no truth value stay
-  truth values in any case, so that ``True`` is one value before and after.
+- A cell takes the spelling of its attribute. Truth values that a stream sent before the first other value are still
+  recognised in either case, so ``True`` is the same value before and after.
 
 A cell of a numeric attribute is a number, or text that is one (`NUMBER`). Moments are numbers: seconds since 1970 UTC.
 """
@@ -92,14 +92,14 @@ def canonical_cell(cell: Any) -> str | None:
         return str(int(cell))
     if isinstance(cell, Real | Decimal):
         if not math.isfinite(cell):
-            raise ValueError(f"{cell} is no name")
+            raise ValueError(f"{cell} is not a name")
         return canonical_text(str(cell))
     if seconds_of(cell) is not None:
         raise ValueError(
             f"{cell} is a moment, and the column is one of names: make it numeric, which takes moments as seconds since"
             " 1970 UTC, or write the moments as text"
         )
-    raise ValueError(f"{_shown(cell)} ({kind}) is no name: a name is text, a truth value or a number")
+    raise ValueError(f"{_shown(cell)} ({kind}) is not a name: a name is text, a truth value or a number")
 
 
 def finite_number(text: str) -> float | None:
@@ -136,7 +136,7 @@ def number_of(cell: Any) -> float | None:
     [3.0, 2.5, 86400.0, 120.0, 1.0, None]
     >>> number_of("2,5")
     Traceback (most recent call last):
-    ValueError: '2,5' is no number
+    ValueError: '2,5' is not a number
     """
     cell = cell.strip() if isinstance(cell, str) else _plain(cell)
     if is_missing(cell) or (isinstance(cell, str) and cell in {"", NOTHING}):
@@ -152,7 +152,7 @@ def number_of(cell: Any) -> float | None:
         with suppress(TypeError, ValueError, OverflowError):
             number = float(cell)
     if number is None:
-        raise ValueError(f"{_shown(cell)} is no number")
+        raise ValueError(f"{_shown(cell)} is not a number")
     return number
 
 

@@ -10,7 +10,7 @@ from quercus.specification.written_labels import SET
 
 
 def name_cell(name: str) -> str:
-    r"""Return a name as a cell that is no set.
+    r"""Return a name as a cell that is not a set.
 
     Examples
     --------

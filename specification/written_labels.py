@@ -12,7 +12,7 @@ In a name, a backslash stands before a sign that means something: ``\\``, ``\|``
 named ``?``; ``\:`` stands where a number follows a colon. Control characters, line ends, and blanks at the ends of a
 name are ``\uXXXX``. A backslash before anything else stands for itself.
 
-A text that does not follow the grammar, or names something that is no class, may still be the plain name of a class:
+A text that does not follow the grammar, or names something that is not a class, may still be the plain name of a class:
 ``R|B`` is the set of R and B where both are classes, and the class ``R|B`` where they are not. Writers escape, so what
 they write does not depend on the classes.
 
@@ -48,7 +48,7 @@ _PART: Final = re.compile(r"(?:\\.|\\\Z|[^\\|])*", re.DOTALL)
 
 
 class UnknownClassError(ValueError):
-    """A text names something that is no class."""
+    """A text names something that is not a class."""
 
 
 def write_name(name: str) -> str:
@@ -148,7 +148,7 @@ def read_class_set(text: str, classes: Collection[str]) -> str | frozenset[str]:
     Raises
     ------
     ValueError
-        When it names something that is no class; an `UnknownClassError` unless only the sign of a set is another.
+        When it names something that is not a class; an `UnknownClassError` unless only the sign of a set is another.
 
     Examples
     --------
@@ -192,7 +192,7 @@ def read_label(text: str, classes: Sequence[str]) -> Label:
     Raises
     ------
     ValueError
-        For an invalid text; it names the error. `UnknownClassError` if a name is no class.
+        For an invalid text; it names the error. `UnknownClassError` if a name is not a class.
 
     Examples
     --------

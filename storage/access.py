@@ -147,7 +147,7 @@ class Access:
             connection.execute(insert(schema.audit).values(at=self._clock(connection), **row))
 
     def audit(self, after: int = 0, limit: int = 1000) -> list[AuditRecord]:
-        """Up to `limit` entries of the audit log, oldest first, behind the number `after`."""
+        """Up to `limit` entries of the audit log, oldest first, after the number `after`."""
         table = schema.audit
         with self._database.read() as connection:
             rows = connection.execute(

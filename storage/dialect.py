@@ -133,7 +133,7 @@ def dialect_for(url: str, busy_timeout_s: float, read_only: bool = False) -> Dia
     Raises
     ------
     InvalidInput
-        When it is no URL, or of a database that is not supported.
+        When it is not a URL, or of a database that is not supported.
     StoreError
         When its driver is not installed.
     """

@@ -73,7 +73,7 @@ def _commit(database: Database, clocks: StoreClock, model: str, calls: Sequence[
 def _run_in_order(
     connection: Connection, model: str, calls: Sequence[GroupCall], clock: Clock
 ) -> list[_Outcome]:
-    """Read once for as many calls as what was read suffices for, and once more for those behind."""
+    """Read once for as many calls as what was read suffices for, and once more for later ones."""
     outcomes: list[_Outcome] = []
     while len(outcomes) < len(calls):
         left = calls[len(outcomes) :]

@@ -121,7 +121,7 @@ def with_queries(connection: Connection, now: Timestamps) -> list[ModelRecord]:
 
 
 def read_page(connection: Connection, after: str, limit: int, now: Timestamps) -> list[ModelRecord]:
-    """Models in order of name, those behind `after`."""
+    """Models in order of name, those after `after`."""
     checks.at_least("limit", limit, 1)
     wanted = _with_counts().where(model.c.name > after).order_by(model.c.name).limit(limit)
     return _sound_records(connection, wanted, {}, now, limit)
@@ -136,7 +136,7 @@ def _sound_records(
 ) -> list[ModelRecord]:
     """Return the records of a statement without damaged models, each of which would make the list unreadable.
 
-    `limit`: that of the statement; models behind it take the places of damaged ones, since a short page is the last.
+    `limit`: that of the statement; models after it take the places of damaged ones, since a short page is the last.
     """
     try:
         return [_to_record(row, now) for row in connection.execute(wanted, {"now": now.clock, **values})]
@@ -200,7 +200,7 @@ def extend(
 ) -> ModelRecord:
     """Extend a model by a rule that runs while the model is held, as an event of the log; once for each request.
 
-    `is_same` says whether the specification of an earlier event has what this request adds, behind the shape before it.
+    `is_same` says whether the specification of an earlier event has what this request adds, after the shape before it.
     """
     checks.name_text("request_id", request)
     row = lock_model(connection, name)

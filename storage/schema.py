@@ -246,7 +246,7 @@ query = Table(
     # Id of the access token by which it was leased last; NULL where none was asked for.
     Column("credential", text_type(32)),
     Column("created_at", Double, nullable=False),
-    # Whether it is a gold question, in the place of one that growth asks.
+    # Whether it is a gold question, in place of one that growth asks.
     Column("gold", Boolean, nullable=False, server_default=false()),
 )
 Index(

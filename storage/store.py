@@ -142,7 +142,7 @@ class Store(LogCalls, QueryCalls, GrowthCalls):
         return dialect.room.left_bytes() if isinstance(dialect, SqliteDialect) else None
 
     def beside(self, suffix: str) -> Path | None:
-        """Return a path beside the store's file, for files that can be made again; None if the store is no file."""
+        """Return a path beside the store's file, for files that can be made again; None if the store is not a file."""
         return self._database.dialect.path_beside(suffix)
 
     @property

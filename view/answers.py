@@ -42,10 +42,10 @@ def remarks_on(answer: Answer) -> list[str]:
     kind = KINDS[answer.kind] if answer.text else ""
     state = STATES[answer.state]
     if state and answer.later is not None:
-        state += f" by {answer.later}"
+        state += f" by event {answer.later}"
     former = ""
     if answer.former is not None:
-        former = f"was {answer.former_text} ({answer.former})" if answer.former_text else f"({answer.former})"
+        former = f"was {answer.former_text or 'nothing'} (event {answer.former})"
     trust = f"reliability {answer.reliability:.2g}" if answer.reliability < 1.0 else ""
     return list(filter(None, [kind, former, state, trust, "contradicts" if answer.conflict else ""]))
 

@@ -29,16 +29,19 @@ def coverage_text(sets: PredictionSets) -> str:
     >>> none = np.empty(0, np.uint64)
     >>> coverage_text(PredictionSets(none, 0.9, 950, CoverageBasis.LABELLED))
     'sets of 90 %: by 950 rows that were predicted before their label came'
-    >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED))
-    'sets of 90 %: by 60 rows that were predicted without their label; rows that were asked about are weighted'
+    >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED)).partition("; ")[2]
+    'as these were asked about, sets are often too large'
     >>> coverage_text(PredictionSets(none, 0.95, 10, CoverageBasis.LABELLED))
     'sets of 95 %: all classes, since 10 rows were predicted without their label; 19 are needed'
-    >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE))
-    'sets of 95 %: all classes, since no row was predicted before its label came; 19 are needed'
+    >>> coverage_text(PredictionSets(none, 0.95, 0, CoverageBasis.NONE)).partition("; ")[2]
+    '19 are needed, of a learner that keeps them, as active-forest does'
     """
     head, needed = f"sets of {share_text(sets.coverage)}", scores_needed(sets.coverage)
     if not sets.scores:
-        return f"{head}: all classes, since no row was predicted before its label came; {needed:,} are needed"
+        return (
+            f"{head}: all classes, since no row was predicted before its label came; {needed:,} are needed, "
+            "of a learner that keeps them, as active-forest does"
+        )
     rows = counted(sets.scores, "row")
     if sets.scores < needed:
         were = "was" if sets.scores == 1 else "were"
@@ -46,7 +49,10 @@ def coverage_text(sets: PredictionSets) -> str:
             f"{head}: all classes, since {rows} {were} predicted without their label; {needed:,} are needed"
         )
     if sets.basis is CoverageBasis.WEIGHTED:
-        return f"{head}: by {rows} that were predicted without their label; rows that were asked about are weighted"
+        return (
+            f"{head}: by {rows} that were predicted without their label; "
+            "as these were asked about, sets are often too large"
+        )
     return f"{head}: by {rows} that were predicted before their label came"
 
 

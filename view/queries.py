@@ -26,7 +26,10 @@ MOST_NAMED: Final = 3
 IDLE: Final = {
     "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
-    "budget_spent": "The budget is spent. To raise it: quercus models update {model} --budget N",
+    "budget_spent": (
+        "The budget is spent. Whoever leads the model can raise it: on the page Lead of the console, or by "
+        "quercus models update {model} --budget N"
+    ),
     "growing": "The tree is learning from your last answer.",
     "not_for_you": "You have answered or skipped every open query, or it is postponed.",
     "share_spent": "You have given the maximum number of answers of one labeller.",

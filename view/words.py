@@ -44,7 +44,7 @@ TERMS: Final = {
 
 
 MOST_NAMED = 4
-"""Classes that are not open and are told by name; if there are more, they are 'the others'."""
+"""Classes that are less likely, or ruled out, and are told by name; if there are more, they are 'the others'."""
 
 
 def counted(number: int, noun: str) -> str:
@@ -78,9 +78,11 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 1.0, 1.0))
     'No label of this row yet.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 0.4, 0.0))
-    'Open: Barolo; less plausible: Grignolino; ruled out: Barbera.'
+    'By the labels so far it is most likely Barolo; less likely: Grignolino; ruled out: Barbera.'
     >>> known_text(tuple("ABCDEFG"), (0.1, 1.0, 0.1, 0.1, 0.1, 1.0, 0.1))
-    'Open: B, F; less plausible: the 5 others.'
+    'By the labels so far it is most likely B or F; less likely: the 5 others.'
+    >>> known_text(("Barolo", "Grignolino", "Barbera"), (1.0, 1.0, 0.0))
+    'By the labels so far it is Barolo or Grignolino; ruled out: Barbera.'
     >>> known_text(("Barolo", "Grignolino", "Barbera"), (0.0, 1.0, 0.0))
     'It is known to be Grignolino.'
     """
@@ -88,14 +90,16 @@ def known_text(classes: Sequence[str], contour: Sequence[float]) -> str:
         return ""
     if is_vacuous(contour):
         return "No label of this row yet."
-    top = max(contour, default=0.0)
-    groups: dict[str, list[str]] = {"open": [], "less plausible": [], "ruled out": []}
+    top = max(contour)
+    groups: dict[str, list[str]] = {"open": [], "less likely": [], "ruled out": []}
     for name, value in zip(classes, contour, strict=True):
-        groups["ruled out" if value <= 0.0 else "open" if value >= top else "less plausible"].append(name)
-    if len(groups["open"]) == 1 and not groups["less plausible"]:
-        return f"It is known to be {groups['open'][0]}."
-    rest = max(("less plausible", "ruled out"), key=lambda kind: len(groups[kind]))
-    if len(groups[rest]) > MOST_NAMED:
-        groups[rest] = [f"the {len(groups[rest])} others"]
-    said = "; ".join(f"{kind}: {', '.join(names)}" for kind, names in groups.items() if names)
-    return f"{said[0].upper()}{said[1:]}."
+        groups["ruled out" if value <= 0.0 else "open" if value >= top else "less likely"].append(name)
+    possible = groups.pop("open")
+    if len(possible) == 1 and not groups["less likely"]:
+        return f"It is known to be {possible[0]}."
+    fewer, more = sorted(groups.items(), key=lambda each: len(each[1]))
+    if len(more[1]) > MOST_NAMED:
+        more = more[0], [f"the {len(more[1])} others"]
+    likeliest = ("most likely " if groups["less likely"] else "") + " or ".join(possible)
+    rest = [f"; {kind}: {', '.join(names)}" for kind, names in (fewer, more) if names]
+    return f"By the labels so far it is {likeliest}{''.join(rest)}."

@@ -129,7 +129,7 @@ class ProcessGroup:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._members: list[ManagedProcess] = []
+        self._parts: list[ManagedProcess] = []
         self._changed = threading.Event()
 
     def __enter__(self) -> Self:
@@ -137,16 +137,16 @@ class ProcessGroup:
 
     def __exit__(self, *_: object) -> None:
         try:
-            for member in self._members:
-                member.terminate()
+            for part in self._parts:
+                part.terminate()
             until = time.monotonic() + TERMINATE_S
-            for member in self._members:
-                member.join(max(0.0, until - time.monotonic()))
+            for part in self._parts:
+                part.join(max(0.0, until - time.monotonic()))
         finally:  # also when Ctrl-C comes a second time
-            for member in self._members:
-                if member.process.poll() is None:
-                    member.process.kill()
-                member.process.wait()
+            for part in self._parts:
+                if part.process.poll() is None:
+                    part.process.kill()
+                part.process.wait()
 
     def start(
         self,
@@ -157,16 +157,14 @@ class ProcessGroup:
     ) -> ManagedProcess:
         """Start a part of the demo."""
         log = self._folder / f"{name}.log"
-        member = ManagedProcess(
-            name, arguments, log, listener=listener, changed=self._changed, may_end=may_end
-        )
-        self._members.append(member)
-        return member
+        part = ManagedProcess(name, arguments, log, listener=listener, changed=self._changed, may_end=may_end)
+        self._parts.append(part)
+        return part
 
     def check(self) -> None:
         """Raise ``DemoFailure`` for the first process that failed; the server is before those that fail with it."""
-        for member in self._members:
-            member.check()
+        for part in self._parts:
+            part.check()
 
     def wait(self, done: Callable[[], bool], until: float, slice_s: float = 0.2) -> bool:
         """Return whether ``done``; if not, wait for something to happen, at most ``slice_s``.
@@ -185,7 +183,7 @@ class ProcessGroup:
         self._changed.clear()
         return False
 
-    def end_process(self, member: ManagedProcess, until: float) -> None:
+    def end_process(self, part: ManagedProcess, until: float) -> None:
         """Ask one process to end and wait for it, up to ``until`` (of ``time.monotonic``).
 
         Raises
@@ -193,7 +191,7 @@ class ProcessGroup:
         DemoFailure
             When it does not, or ends with an error.
         """
-        member.terminate()
-        if not member.join(max(0.0, until - time.monotonic())):
-            raise member.make_failure("did not end when it was asked to")
-        member.check()
+        part.terminate()
+        if not part.join(max(0.0, until - time.monotonic())):
+            raise part.make_failure("did not end when it was asked to")
+        part.check()

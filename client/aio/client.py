@@ -8,7 +8,7 @@ from quercus.client.aio.trees import TreeCalls
 
 
 class Client(InstanceCalls, QueryCalls, TreeCalls):
-    """A connection to a Quercus server for asyncio programs; it belongs to the loop in which it was made.
+    """A connection to a Quercus server for asyncio programs; it belongs to the event loop in which it was created.
 
     Parameters
     ----------

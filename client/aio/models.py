@@ -37,7 +37,7 @@ class ModelCalls(Connection):
         return Caller.from_message(await self._call(admin_pb2.GetCallerRequest()))
 
     async def set_log_level(self, level: str) -> str:
-        """Set the level of the server's log (debug, info, warning, error) until it ends; return the level before."""
+        """Set the level of the server's log (debug, info, warning, error) until it ends; return the previous level."""
         previous: str = (await self._call(filled(admin_pb2.SetLogLevelRequest, level=level))).previous
         return previous
 
@@ -49,7 +49,7 @@ class ModelCalls(Connection):
         models: Collection[str] | None = None,
         lifetime_s: float | None = None,
     ) -> NewToken:
-        """Make a token at a server that asks for them; only its response has the secret.
+        """Create a token at a server that asks for tokens; only its response has the secret.
 
         Parameters
         ----------
@@ -60,7 +60,7 @@ class ModelCalls(Connection):
         models
             Names of the models that it is for, at least one; ``None``: all.
         lifetime_s
-            Seconds until it expires; ``None``: never. A token outlives none by which it is made.
+            Seconds until it expires; ``None``: never. It cannot expire later than the token that creates it.
         """
         request = filled(
             admin_pb2.CreateTokenRequest,
@@ -160,17 +160,17 @@ class ModelCalls(Connection):
         attributes: Sequence[Attribute] = (),
         request_id: str | None = None,
     ) -> Model:
-        """Give a model further classes and attributes, behind those that it has.
+        """Give a model further classes and attributes, after those that it has.
 
         Rows that were pushed before lack the new attributes. Labels that were given before exclude the new classes,
-        unless they say nothing. The tree is grown anew; leases and open queries stay.
+        unless they are vacuous. The tree is grown anew; leases and open queries stay.
 
         Parameters
         ----------
         name
             Name of the model.
         classes, attributes
-            What is new, in order.
+            The new ones, in order.
         request_id
             A call with the id of an earlier one changes nothing, so one that may have failed can be made again;
             ``None``: a new one.

@@ -100,9 +100,9 @@ class TreeCalls(ModelCalls):
     async def explain_row(
         self, model: str, instance: str, at: int | datetime | None = None, *, timeout_s: float = EXPLAIN_S
     ) -> RowExplanation:
-        """Return what the model said of a row then and says now, and which answers changed it.
+        """Return what the model predicted for a row then and predicts now, and which answers changed that.
 
-        The server grows the model again from its log, which takes seconds. Whoever stops waiting ends that.
+        The server grows the model again from its log, which takes seconds. If you stop waiting, it stops too.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class TreeCalls(ModelCalls):
         if sequence is None:
             sequence = now.sequence_committed
         elif before not in {"", now.uid} and sequence > now.sequence_committed:
-            # A number beyond the end of the log is waited for, since a push may follow; not so that of a deleted model.
+            # Wait for a number beyond the end of the log, since a push may follow, unless the model was deleted.
             raise replaced_error(model)
         try:
             watched = self._watch_trees(model, timeout_s, now.uid, without_nodes=True)

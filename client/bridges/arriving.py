@@ -1,26 +1,31 @@
-"""Messages of a bus on their way to a model: what is no row is set aside, the rows are pushed until they are committed.
+"""Messages of a bus on their way to a model: rows are pushed until they are committed, anything else is set aside.
 
-A bridge acknowledges a message to its bus once `RowPusher.push` has returned True.
+A bridge acknowledges a message to its bus once `RowBridge.push` has returned True.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import IO, Final
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import IO, Any, Final, Generic, TypeVar
 
 from quercus.client.bridges.messages import BadMessageError, MessageFormat, MessageRow
 from quercus.client.client import Client
 from quercus.client.errors import QuercusError, RejectedRow
 from quercus.client.retrying import is_transient
 from quercus.client.rows import later_attributes
-from quercus.client.unseen import take_news
+from quercus.client.unseen import first_reports
 
 RETRY_S: Final = 1.0
+MAX_REJECTED_BYTES: Final = 256 * 2**20
+"""Size of a file up to which what is refused is appended to it: whoever may send could fill the disk."""
+Source = TypeVar("Source")
 
 
 def without_password(url: str) -> str:
@@ -47,7 +52,7 @@ class BridgeTally:
     rejected: int = 0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Message:
     """A message; ``origin`` says where on the bus it was, ``rows`` have their places in it."""
 
@@ -55,50 +60,69 @@ class Message:
     payload: bytes
     rows: Sequence[tuple[int, MessageRow]]
 
+    def text(self, place: int | None) -> str:
+        """Return the message as text, of one with several rows only that at ``place``."""
+        if place is None or not isinstance(self._content, list):
+            return self.payload.decode("utf-8", "replace")
+        return json.dumps(self._content[place], ensure_ascii=False)
 
-class RowPusher:
-    """Reads messages as rows of a model, and pushes them.
+    @cached_property
+    def _content(self) -> Any:
+        return json.loads(self.payload)
 
-    Parameters
+
+@dataclass(eq=False)
+class RowBridge(Generic[Source]):
+    """Reads the messages of a bus as rows of a model, and pushes them.
+
+    Attributes
     ----------
     client
         Client of the server.
     model
         Name of the model that receives the rows.
+    source
+        The bus that sends the messages.
     form
         The format of messages.
     rejected
-        Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
-        acknowledged.
+        Takes a line of JSON for each row that is refused, and each message that is not a row, before the message is
+        acknowledged; a file takes them up to `MAX_REJECTED_BYTES`.
+    batch
+        Most rows (MQTT) or entries (Redis) of one push.
     notify
         Called with messages for people.
+    tally
+        The counts so far.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        model: str,
-        form: MessageFormat,
-        *,
-        rejected: IO[str] | None = None,
-        notify: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._client = client
-        self._model = model
-        self._form = form
-        self._rejected = rejected
-        self._notify = notify
-        self._told: set[tuple[str, bool]] = set()
-        self._names: set[str] = set()
-        self._later: frozenset[str] = frozenset()
-        # attributes that earlier rows had: in a row without one, its value is missing
-        self._seen: set[str] = set()
-        self.stopping = threading.Event()
-        self.tally = BridgeTally()
+    client: Client
+    model: str
+    source: Source
+    form: MessageFormat
+    rejected: IO[str] | None = None
+    batch: int = 500
+    notify: Callable[[str], None] = lambda _: None
+    stopping: threading.Event = field(init=False, default_factory=threading.Event)
+    tally: BridgeTally = field(init=False, default_factory=BridgeTally)
+    _reported: set[tuple[str, bool]] = field(init=False, default_factory=set)
+    _names: set[str] = field(init=False, default_factory=set)
+    _later: frozenset[str] = field(init=False, default=frozenset())
+    # attributes that earlier rows had: in a row without one, its value is missing
+    _seen: set[str] = field(init=False, default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._rejected_room = math.inf
+        if self.rejected is not None and self.rejected.seekable():
+            self._rejected_room = MAX_REJECTED_BYTES - self.rejected.tell()
+
+    def stop(self) -> None:
+        """End the bridge after the push under way."""
+        self.stopping.set()
 
     def read_attributes(self) -> None:
         """Learn the names of the attributes; errors of server, token or name are raised before the first message."""
-        model = self._client.get_model(self._model)
+        model = self.client.get_model(self.model)
         self._names = {each.name for each in model.specification.attributes}
         self._later = later_attributes(model)
 
@@ -107,7 +131,7 @@ class RowPusher:
         rows: list[tuple[int, MessageRow]] = []
         message = Message(origin, payload, rows)
         try:
-            for place, row in enumerate(self._form.rows(payload, made_id)):
+            for place, row in enumerate(self.form.rows(payload, made_id)):
                 if isinstance(row, BadMessageError):
                     self.reject(message, place, "", str(row))
                 else:
@@ -142,8 +166,8 @@ class RowPusher:
         while True:
             rejected: list[RejectedRow] = []
             try:
-                report = self._client.push(
-                    self._model,
+                report = self.client.push(
+                    self.model,
                     filled,
                     [row.label for row in rows],
                     [row.id for row in rows],
@@ -154,31 +178,40 @@ class RowPusher:
                     raise
                 if self.stopping.wait(max(RETRY_S, error.retry_s or 0.0)):
                     return False
-                self._notify(f"{error}; the broker keeps the messages meanwhile")
+                self.notify(f"{error}; the broker keeps the messages meanwhile")
             else:
                 for each in rejected:
                     if each.position is not None:
                         self.reject(*places[each.position], each.id, each.reason)
                 self.tally.stored += report.stored
                 self.tally.known += report.known
-                for names in take_news(report.unseen, self._told):
-                    self._notify(f"{names.text}; further ones of this attribute are not reported")
+                for names in first_reports(report.unseen, self._reported):
+                    self.notify(f"{names.text}; further ones of this attribute are not reported")
                 self._seen = seen
                 return True
 
     def reject(self, message: Message, place: int | None, name: str, reason: str) -> None:
         """Set aside a row of a message, or the whole message if it has no rows."""
         self.tally.rejected += 1
-        what = "is no row" if place is None else f"has a wrong row {place}"
-        self._notify(f"message of {' '.join(message.origin.values())} {what}: {reason}")
-        if self._rejected is not None:
+        what = "is not a row" if place is None else f"has a wrong row {place}"
+        self.notify(f"message of {' '.join(message.origin.values())} {what}: {reason}")
+        if self.rejected is not None:
             line = {
                 **message.origin,
-                "payload": message.payload.decode("utf-8", "replace"),
+                "payload": message.text(place),
                 "row": place,
                 "id": name,
                 "reason": reason,
                 "at": time.time(),
             }
-            self._rejected.write(json.dumps(line, ensure_ascii=False) + "\n")
-            self._rejected.flush()
+            text = json.dumps(line, ensure_ascii=False) + "\n"
+            self._rejected_room -= len(text.encode())
+            if self._rejected_room < 0:
+                self.rejected = None
+                self.notify(
+                    f"the file of what is refused has {MAX_REJECTED_BYTES >> 20} MiB: what is refused from now on is "
+                    "only counted; move the file away and start the bridge again"
+                )
+                return
+            self.rejected.write(text)
+            self.rejected.flush()

@@ -146,7 +146,7 @@ class _Backend:
             Client(server, timeout_s=TIMEOUT_S, outage_s=0.0) as self._reading,
             Client(server, timeout_s=TIMEOUT_S, outage_s=OUTAGE_S) as self._stating,
         ):
-            with suppress(errors.QuercusError):  # one that has answered once is waited for later
+            with suppress(errors.QuercusError):  # once it has answered, later calls wait for it
                 await self._stating.get_model(self._config.model)
             yield
 

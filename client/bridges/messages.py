@@ -40,7 +40,7 @@ class MessageFormat:
     label_field
         The field that holds its label, if there is one.
     ignored
-        Fields that are no attributes, such as a time.
+        Fields that are not attributes, such as a time.
     """
 
     id_field: str = "id"
@@ -48,14 +48,14 @@ class MessageFormat:
     ignored: Collection[str] = ()
 
     def rows(self, payload: bytes, made_id: str) -> list[MessageRow | BadMessageError]:
-        """Return the rows of a message, and an error in the place of each that is none.
+        """Return the rows of a message, and an error in place of each that is none.
 
-        ``made_id`` is the id of the first row if it has none; that of a later one has its place behind it.
+        ``made_id`` is the id of the first row if it has none; that of a later one has its place appended.
 
         Raises
         ------
         BadMessageError
-            When it is no JSON object, and no list of them.
+            When it is not a JSON object, and no list of them.
 
         Examples
         --------
@@ -67,7 +67,7 @@ class MessageFormat:
             if b"\\u" in payload:
                 json.dumps(content, ensure_ascii=False).encode()
         except UnicodeEncodeError:
-            raise BadMessageError("has half of a surrogate pair, which is no character") from None
+            raise BadMessageError("has half of a surrogate pair, which is not a character") from None
         except (ValueError, RecursionError) as error:  # among them a whole number of thousands of digits
             raise BadMessageError(f"is not JSON in UTF-8: {error}") from None
         entries = content if isinstance(content, list) else [content]

@@ -12,15 +12,13 @@ import ssl
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from paho.mqtt import client as paho
 from paho.mqtt.enums import CallbackAPIVersion, MQTTProtocolVersion
 
-from quercus.client.bridges.arriving import BridgeTally, Message, RowPusher, without_password
-from quercus.client.bridges.messages import MessageFormat
-from quercus.client.client import Client
+from quercus.client.bridges.arriving import BridgeTally, Message, RowBridge, without_password
 from quercus.client.errors import FailedPrecondition, Unavailable, invalid
 
 MAX_QUEUED: Final = 10_000
@@ -96,58 +94,15 @@ class _Arrived:
     session: int
 
 
-class MqttBridge:
-    """Pushes the messages of a broker to a model.
+@dataclass(eq=False)
+class MqttBridge(RowBridge[Broker]):
+    """Pushes the messages of a broker to a model."""
 
-    Parameters
-    ----------
-    client
-        Client of the server.
-    model
-        Name of the model that receives the rows.
-    broker
-        The broker that sends the messages.
-    form
-        The format of messages.
-    rejected
-        Takes a line of JSON for each row that is refused, and each message that is no row, before the message is
-        acknowledged.
-    batch_rows
-        Rows of one push.
-    notify
-        Called with messages for people.
-    """
-
-    def __init__(
-        self,
-        client: Client,
-        model: str,
-        broker: Broker,
-        form: MessageFormat,
-        *,
-        rejected: IO[str] | None = None,
-        batch_rows: int = 500,
-        notify: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._rows = RowPusher(client, model, form, rejected=rejected, notify=notify)
-        self._broker = broker
-        self._batch_rows = batch_rows
-        self._notify = notify
-        self._stopping = self._rows.stopping
-        self._arrived: queue.Queue[_Arrived] = queue.Queue(MAX_QUEUED)
-        # A message of an earlier connection comes again: it is not acknowledged on this one.
-        self._session = 0
-        self._refused: str | None = None
-        self._failure: Exception | None = None
-
-    @property
-    def tally(self) -> BridgeTally:
-        """The counts so far."""
-        return self._rows.tally
-
-    def stop(self) -> None:
-        """End `run` after the push under way."""
-        self._stopping.set()
+    _arrived: queue.Queue[_Arrived] = field(init=False, default_factory=lambda: queue.Queue(MAX_QUEUED))
+    # A message of an earlier connection comes again: it is not acknowledged on this one.
+    _session: int = field(init=False, default=0)
+    _refused: str | None = field(init=False, default=None)
+    _failure: Exception | None = field(init=False, default=None)
 
     def run(self, most: int | None = None) -> BridgeTally:
         """Push until `stop` is called, or ``most`` messages are acknowledged.
@@ -162,22 +117,22 @@ class MqttBridge:
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
-        self._rows.read_attributes()
-        host, port, is_tls = self._broker.address()
+        self.read_attributes()
+        host, port, is_tls = self.source.address()
         connection = self._make_connection(is_tls)
         try:
             connection.connect(host, port)
         except (OSError, ssl.SSLError) as error:
-            raise Unavailable(f"no broker answers at {self._broker.url}: {error}") from None
+            raise Unavailable(f"no broker answers at {self.source.url}: {error}") from None
         connection.loop_start()
         try:
-            while not self._stopping.is_set() and (most is None or self.tally.messages < most):
+            while not self.stopping.is_set() and (most is None or self.tally.messages < most):
                 if self._failure is not None:
                     raise self._failure
                 if self._refused is not None:
-                    raise Unavailable(f"the broker at {self._broker.url} refuses: {self._refused}")
+                    raise Unavailable(f"the broker at {self.source.url} refuses: {self._refused}")
                 batch = self._next_batch(most)
-                if batch and self._rows.push([each.message for each in batch]):
+                if batch and self.push([each.message for each in batch]):
                     for each in batch:
                         if each.session == self._session:
                             connection.ack(each.mid, each.qos)
@@ -190,15 +145,15 @@ class MqttBridge:
     def _make_connection(self, is_tls: bool) -> paho.Client:
         made = paho.Client(
             CallbackAPIVersion.VERSION2,
-            client_id=self._broker.client_id,
+            client_id=self.source.client_id,
             clean_session=False,
             protocol=MQTTProtocolVersion.MQTTv311,
             manual_ack=True,
         )
-        if self._broker.username is not None:
-            made.username_pw_set(self._broker.username, self._broker.password)
+        if self.source.username is not None:
+            made.username_pw_set(self.source.username, self.source.password)
         if is_tls:
-            made.tls_set(ca_certs=self._broker.ca)
+            made.tls_set(ca_certs=self.source.ca)
         made.on_connect = self._guarded_callback(self._on_connect)
         made.on_subscribe = self._guarded_callback(self._on_subscribe)
         made.on_disconnect = self._guarded_callback(self._on_disconnect)
@@ -222,15 +177,15 @@ class MqttBridge:
             self._refused = str(reason)
             return
         try:
-            client.subscribe([(topic, 1) for topic in self._broker.topics])
+            client.subscribe([(topic, 1) for topic in self.source.topics])
         except ValueError as error:
-            raise invalid("topic", f"{', '.join(self._broker.topics)}: {error}") from None
-        self._notify(f"connected to {self._broker.url}, {', '.join(self._broker.topics)}")
+            raise invalid("topic", f"{', '.join(self.source.topics)}: {error}") from None
+        self.notify(f"connected to {self.source.url}, {', '.join(self.source.topics)}")
 
     def _on_subscribe(self, _: Any, __: Any, ___: Any, reasons: Sequence[Any], ____: Any) -> None:
         refused = [
             f"{topic} ({reason})"
-            for topic, reason in zip(self._broker.topics, reasons, strict=False)
+            for topic, reason in zip(self.source.topics, reasons, strict=False)
             if reason.is_failure
         ]
         if refused:
@@ -238,8 +193,8 @@ class MqttBridge:
 
     def _on_disconnect(self, *_: Any) -> None:
         self._session += 1
-        if not self._stopping.is_set():
-            self._notify("the connection to the broker is lost; trying again")
+        if not self.stopping.is_set():
+            self.notify("the connection to the broker is lost; trying again")
 
     def _on_message(self, _: Any, __: Any, message: paho.MQTTMessage) -> None:
         """Take a message, in the thread of the connection; if many wait, the broker waits too.
@@ -249,18 +204,18 @@ class MqttBridge:
         """
         if self._failure is not None:
             return
-        if not self._broker.has_topic(message.topic):
+        if not self.source.has_topic(message.topic):
             raise FailedPrecondition(
-                f"the session {self._broker.client_id} at {self._broker.url} still subscribes to other topics: a "
+                f"the session {self.source.client_id} at {self.source.url} still subscribes to other topics: a "
                 f"message of {message.topic} arrived, and stays at the broker; give this bridge a session of its own "
                 "with --client-id"
             )
         payload = bytes(message.payload)
         # equal messages of a topic are one row: MQTT numbers none that a second bridge would know again
         made_id = hashlib.sha256(message.topic.encode() + b"\0" + payload).hexdigest()[:32]
-        read = self._rows.read({"topic": message.topic}, payload, made_id)
+        read = self.read({"topic": message.topic}, payload, made_id)
         arrived = _Arrived(read, message.mid, message.qos, self._session)
-        while not self._stopping.is_set():
+        while not self.stopping.is_set():
             with suppress(queue.Full):
                 self._arrived.put(arrived, timeout=TICK_S)
                 return
@@ -271,7 +226,7 @@ class MqttBridge:
         room = None if most is None else most - self.tally.messages
         try:
             batch.append(self._arrived.get(timeout=TICK_S))
-            while sum(len(each.message.rows) for each in batch) < self._batch_rows and (
+            while sum(len(each.message.rows) for each in batch) < self.batch and (
                 room is None or len(batch) < room
             ):
                 batch.append(self._arrived.get_nowait())

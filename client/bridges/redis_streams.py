@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any, Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
-from quercus.client.bridges.arriving import RETRY_S, BridgeTally, Message, RowPusher, without_password
-from quercus.client.bridges.messages import MessageFormat
-from quercus.client.client import Client
+from quercus.client.bridges.arriving import RETRY_S, BridgeTally, Message, RowBridge, without_password
 from quercus.client.errors import FailedPrecondition, Unavailable, invalid
 
 TICK_MS: Final = 200
@@ -46,7 +44,7 @@ class StreamGroup:
     Attributes
     ----------
     url
-        ``redis://HOST:PORT``, or ``rediss://`` for TLS; a number behind it (``/2``) is a database.
+        ``redis://HOST:PORT``, or ``rediss://`` for TLS; a number after it (``/2``) is a database.
     streams
         Keys of the streams; one that does not exist yet is created, empty.
     group
@@ -117,55 +115,17 @@ class _Entry:
     message: Message
 
 
-class RedisBridge:
-    """Pushes the entries of streams to a model.
+@dataclass(eq=False)
+class RedisBridge(RowBridge[StreamGroup]):
+    """Pushes the entries of streams to a model; a row without an id gets the names of its stream and entry."""
 
-    Parameters
-    ----------
-    client
-        Client of the server.
-    model
-        Name of the model that receives the rows.
-    source
-        The streams, and the group that reads them.
-    form
-        The format of messages. A row without an id gets that of its entry, behind the name of the stream.
-    rejected
-        Takes a line of JSON for each row that is refused, and each message that is no row, before the entry is
-        acknowledged.
-    batch_messages
-        Most entries of one push.
-    notify
-        Called with messages for people.
-    """
+    _positions: dict[str, str] = field(init=False, default_factory=dict)
+    _next_claim_s: float = field(init=False, default=0.0)
+    _room: int = field(init=False)
 
-    def __init__(
-        self,
-        client: Client,
-        model: str,
-        source: StreamGroup,
-        form: MessageFormat,
-        *,
-        rejected: IO[str] | None = None,
-        batch_messages: int = 500,
-        notify: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        self._rows = RowPusher(client, model, form, rejected=rejected, notify=notify)
-        self._source = source
-        self._batch_messages = batch_messages
-        self._notify = notify
-        self._positions: dict[str, str] = {}
-        self._next_claim_s = 0.0
-        self._room = min(FIRST_ENTRIES, batch_messages)
-
-    @property
-    def tally(self) -> BridgeTally:
-        """The counts so far."""
-        return self._rows.tally
-
-    def stop(self) -> None:
-        """End `run` after the push under way."""
-        self._rows.stopping.set()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._room = min(FIRST_ENTRIES, self.batch)
 
     def run(self, most: int | None = None) -> BridgeTally:
         """Push until `stop` is called, or ``most`` messages are acknowledged.
@@ -175,14 +135,14 @@ class RedisBridge:
         Unavailable
             When no broker answers at the start, or it refuses user or password.
         FailedPrecondition
-            When the broker refuses the group, for example because a key is no stream.
+            When the broker refuses the group, for example because a key is not a stream.
         QuercusError
             When the server will never take the rows, for example because there is no such model.
         """
-        self._rows.read_attributes()
+        self.read_attributes()
         # A command whose answer was lost is not repeated: the entries of that answer come again at the next start.
         connection: Any = redis.Redis(
-            **self._source.connection_options(),
+            **self.source.connection_options(),
             protocol=2,
             socket_timeout=TIMEOUT_S,
             socket_connect_timeout=TIMEOUT_S,
@@ -191,25 +151,25 @@ class RedisBridge:
         with connection:
             self._start(connection)
             is_away = False
-            while not self._rows.stopping.is_set() and (most is None or self.tally.messages < most):
+            while not self.stopping.is_set() and (most is None or self.tally.messages < most):
                 try:
                     if is_away:
                         self._open_groups(connection)
-                        self._notify(f"connected to {self._source.url} again")
+                        self.notify(f"connected to {self.source.url} again")
                         is_away = False
                     entries = self._next_entries(connection, most)
-                    if entries and self._rows.push([each.message for each in entries]):
+                    if entries and self.push([each.message for each in entries]):
                         self._acknowledge(connection, entries)
                     self._take_over(connection)
                 except redis.RedisError as error:
                     if not is_away:
-                        self._notify(f"the broker at {self._source.url} fails: {error}; trying again")
+                        self.notify(f"the broker at {self.source.url} fails: {error}; trying again")
                     is_away = True
-                    self._rows.stopping.wait(RETRY_S)
+                    self.stopping.wait(RETRY_S)
         return self.tally
 
     def _start(self, connection: Any) -> None:
-        url = self._source.url
+        url = self.source.url
         try:
             self._open_groups(connection)
         except redis.AuthenticationError as error:
@@ -218,32 +178,32 @@ class RedisBridge:
             raise Unavailable(f"no broker answers at {url}: {error}") from None
         except redis.ResponseError as error:
             raise FailedPrecondition(
-                f"the broker at {url} refuses the group {self._source.group}: {error}"
+                f"the broker at {url} refuses the group {self.source.group}: {error}"
             ) from None
-        streams = ", ".join(self._source.streams)
-        self._notify(f"connected to {url}, {streams}, as {self._source.consumer} of {self._source.group}")
+        streams = ", ".join(self.source.streams)
+        self.notify(f"connected to {url}, {streams}, as {self.source.consumer} of {self.source.group}")
 
     def _open_groups(self, connection: Any) -> None:
         """Make sure that the group is there, which a broker may have lost, and go back to what this bridge was sent."""
-        for stream in self._source.streams:
+        for stream in self.source.streams:
             try:
-                connection.xgroup_create(stream, self._source.group, id=FIRST, mkstream=True)
+                connection.xgroup_create(stream, self.source.group, id=FIRST, mkstream=True)
             except redis.ResponseError as error:
                 if not str(error).startswith("BUSYGROUP"):  # it is there
                     raise
-        self._positions = dict.fromkeys(self._source.streams, FIRST)
+        self._positions = dict.fromkeys(self.source.streams, FIRST)
 
     def _take_over(self, connection: Any) -> None:
         """Take over what other consumers left alone; it is read with what this one was sent before."""
         if time.monotonic() < self._next_claim_s:
             return
-        for stream in self._source.streams:
+        for stream in self.source.streams:
             _, found, *deleted = connection.xautoclaim(
                 stream,
-                self._source.group,
-                self._source.consumer,
+                self.source.group,
+                self.source.consumer,
                 int(1000 * LEFT_ALONE_S),
-                count=self._batch_messages,
+                count=self.batch,
             )
             if found:
                 self._positions[stream] = FIRST
@@ -256,7 +216,7 @@ class RedisBridge:
         """Return the entries that have arrived, up to a batch; none if a moment passes without any."""
         room = self._room if most is None else min(self._room, most - self.tally.messages)
         answer = connection.xreadgroup(
-            self._source.group, self._source.consumer, self._positions, count=room, block=TICK_MS
+            self.source.group, self.source.consumer, self._positions, count=room, block=TICK_MS
         )
         entries: list[_Entry] = []
         for key, found in answer:
@@ -269,14 +229,14 @@ class RedisBridge:
         if size > BATCH_BYTES:
             self._room = max(1, self._room // 2)
         elif len(entries) >= self._room:
-            self._room = min(self._batch_messages, 2 * self._room)
+            self._room = min(self.batch, 2 * self._room)
         return entries if most is None else entries[: most - self.tally.messages]  # COUNT is for each stream
 
     def _read_entry(self, stream: str, entry_id: str, fields: Mapping[bytes, bytes]) -> _Entry:
         origin = {"stream": stream, "entry": entry_id}
-        payload = fields.get(self._source.payload_field.encode())
+        payload = fields.get(self.source.payload_field.encode())
         if payload is not None:
-            return _Entry(stream, entry_id, self._rows.read(origin, payload, f"{stream}/{entry_id}"))
+            return _Entry(stream, entry_id, self.read(origin, payload, f"{stream}/{entry_id}"))
         named = {
             name.decode("utf-8", "replace"): text.decode("utf-8", "replace") for name, text in fields.items()
         }
@@ -286,11 +246,11 @@ class RedisBridge:
             if named
             else "for it was deleted before it was read"
         )
-        self._rows.reject(message, None, "", f"has no field {self._source.payload_field!r}, {found}")
+        self.reject(message, None, "", f"has no field {self.source.payload_field!r}, {found}")
         return _Entry(stream, entry_id, message)
 
     def _acknowledge(self, connection: Any, entries: Sequence[_Entry]) -> None:
         for stream in self._positions:
             if ids := [each.id for each in entries if each.stream == stream]:
-                connection.xack(stream, self._source.group, *ids)
+                connection.xack(stream, self.source.group, *ids)
                 self.tally.messages += len(ids)

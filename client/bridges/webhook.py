@@ -133,13 +133,13 @@ class WebhookBridge:
         self._stopping.set()
 
     def run(self, most: int | None = None) -> WebhookTally:
-        """Post until `stop` is called, or ``most`` events are behind it.
+        """Post until `stop` is called, or ``most`` events are delivered.
 
         Raises
         ------
         FailedPrecondition
             The receiver wants no more events (410), another model has the name, or the log was put back to an earlier
-            state, so that it is not known which events behind the position the receiver has.
+            state, so that it is not known which events after the position the receiver has.
         QuercusError
             There is no such model, or no server answers at the start.
         """
@@ -192,7 +192,7 @@ class WebhookBridge:
             found = next(events).id if is_there else ""
         if not is_there or position.event not in {"", found}:
             raise FailedPrecondition(
-                f"the log of model {self._model} was put back to an earlier state, by a restored backup or a failover: "
+                f"the log of model {self._model} was set back to an earlier state, by a restored backup or a failover: "
                 f"event {position.sequence} is not the one that was delivered; to post the whole log again, start with "
                 "a new file of --state (a receiver knows by its id what it has)"
             )
@@ -217,7 +217,7 @@ class WebhookBridge:
             trouble, wish_s = self._post_event(event, body)
             if trouble and (most is None or attempt < most):
                 pause_s = max(growing_pause_s(attempt, self._first_pause_s, LONGEST_PAUSE_S), wish_s)
-                self._notify(f"event {event.sequence} was not taken ({trouble}); again in {pause_s:.3g} s")
+                self._notify(f"event {event.sequence} was not accepted ({trouble}); again in {pause_s:.3g} s")
                 self._stopping.wait(pause_s)
                 continue
             if trouble:

@@ -52,7 +52,7 @@ class InstanceCalls(ModelCalls):
             One per row, unique in the model: rows with a known id are not stored again.
         displays
             The display of each row, which labellers see beside it: a list of items
-            (:mod:`quercus.specification.display`), or ``None``. It is no part of the evidence.
+            (:mod:`quercus.specification.display`), or ``None``. It is not part of the evidence.
         batch_rows, window
             Rows per message, and unacknowledged messages at once.
         on_progress
@@ -60,7 +60,7 @@ class InstanceCalls(ModelCalls):
         on_rejected
             Called with rows that are refused because of a wrong value, label, display or id: each with its position,
             its id and its error. All other rows are stored. If omitted, the push ends at the first such row, and the
-            rows before its message are stored. Messages behind it that are under way may be stored too if the server
+            rows before its message are stored. Messages after it that are under way may be stored too if the server
             refuses the row for its id.
 
         Raises
@@ -163,9 +163,9 @@ class InstanceCalls(ModelCalls):
         Parameters
         ----------
         model, wanted, order
-            As of :meth:`instances`.
+            As in :meth:`instances`.
         page
-            Token of the page, as of `RowPage.next_page`; empty: the first.
+            Token of the page, as in `RowPage.next_page`; empty: the first.
         size
             Most rows, 1 to 1,000.
         """

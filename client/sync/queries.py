@@ -383,7 +383,7 @@ class QueryCalls(ModelCalls):
         model
             Name of the model.
         statements
-            Up to 10,000 are stored all or none; more are sent in several requests.
+            Up to 10,000 are stored all together or not at all; more are sent in several requests.
         labeller
             Labeller of statements that name none. If omitted with a token, the token's name.
         request_id
@@ -512,7 +512,7 @@ class QueryCalls(ModelCalls):
         instance
             Id of the row.
         label
-            What holds; see :meth:`answer`.
+            The right label; see :meth:`answer`.
         labeller
             Who decides. If omitted with a token, the token's name.
         comment
@@ -548,7 +548,7 @@ class QueryCalls(ModelCalls):
     def mark_gold(
         self, model: str, labels: Mapping[str, LabelLike], *, labeller: str = "", comment: str = ""
     ) -> GoldReport:
-        """Make rows gold questions: their classes are known, and tell how reliable labellers are.
+        """Make rows gold questions: their classes are known, and show how reliable labellers are.
 
         They are mixed among the queries of each labeller, each once, at the ``gold_share`` of the labelling policy. Up
         to 1,000, all or none.
@@ -597,7 +597,7 @@ class QueryCalls(ModelCalls):
         return [*map(GoldQuestion.from_message, self._call(request).questions)]
 
     def agreement(self, model: str) -> Agreement:
-        """Return how far the labellers of a model agree: by pair, beyond chance, and each against what holds."""
+        """Return how far the labellers of a model agree: by pair, beyond chance, and each with the right labels."""
         request = filled(query_pb2.GetAgreementRequest, model=model_resource(model))
         return Agreement.from_message(self._call(request))
 

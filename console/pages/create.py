@@ -49,9 +49,9 @@ from quercus.files.csv_format import likely_delimiter
 from quercus.files.displays import display_of
 from quercus.files.errors import FileError
 from quercus.files.faults import naming_columns
+from quercus.files.inspection import RemarkError
 from quercus.files.labels import label_of
 from quercus.files.leaks import LeakError
-from quercus.files.looking import RemarkError
 from quercus.files.opening import open_table
 from quercus.files.pushing import FilePush, FileRows
 from quercus.files.schema import Binding, FileSchema, infer_schema
@@ -182,9 +182,12 @@ async def _keep_upload(session: Session, file: UploadFile) -> Upload:
     path, name = await save_upload(file, folder.name)
     try:
         guess = await in_thread(guess_file, _counted(open_file(path), session, "read"))
-    except (FileError, InvalidInput) as error:
+    except FileError as error:
         folder.cleanup()
         raise InvalidInput("file", str(error).replace(str(path), name)) from None
+    except InvalidInput:
+        folder.cleanup()
+        raise
     session.upload = Upload(folder, path, name, guess, learners)
     return session.upload
 
@@ -245,7 +248,7 @@ def _counted(table: FileTable, session: Session, done: str, total: int = 0) -> F
 
 @dataclass(frozen=True)
 class Preview:
-    """A row of the file as a labeller will see it; a fault of a cell stands in the place of an item."""
+    """A row of the file as a labeller will see it; a fault of a cell stands in place of an item."""
 
     title: str
     values: list[tuple[str, list[ShownValue]]]

@@ -140,8 +140,15 @@ def _typed_examples(given: dict[str, Any]) -> list[tuple[str, str, str]]:
     return list(zip(*columns, strict=False))
 
 
+async def _set_budget(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Set the budget."""
+    budget = _number(given, "budget") or 0
+    await session.client.update_model(name, budget=budget)
+    return f"The budget is set: {counted(budget, 'answer')} in all."
+
+
 async def _set_policy(session: Session, name: str, given: dict[str, Any]) -> str:
-    """Set budget, bounds and assignment."""
+    """Set bounds and assignment."""
     now = await session.client.labelling_policy(name)
     labellers = dict.fromkeys(
         each.strip() for each in re.split(r"[,\n]", text_field(given, "labellers", "")) if each.strip()
@@ -154,12 +161,9 @@ async def _set_policy(session: Session, name: str, given: dict[str, Any]) -> str
         labellers=tuple(labellers),
     )
     changed = [key for key in _POLICY if getattr(policy, key) != getattr(now, key)]
-    budget = _number(given, "budget") or 0
-    if budget != (await session.client.get_model(name)).budget:
-        await session.client.update_model(name, budget=budget)
     if changed:
         await session.client.set_labelling_policy(name, policy, changed)
-    return "Budget and assignment are set. They count from the next query on."
+    return "Who labels is set. It counts from the next query on."
 
 
 _POLICY: Final = ("answers_per_query", "per_labeller", "per_hour", "labellers")
@@ -282,6 +286,7 @@ async def _delete_model(session: Session, name: str, given: dict[str, Any]) -> s
 
 
 _ACTIONS: Final = {
+    "budget": _set_budget,
     "policy": _set_policy,
     "guidance": _set_guidance,
     "rows": _add_rows,

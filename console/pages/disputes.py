@@ -165,7 +165,7 @@ def _filters(of_class: str, of_labeller: str, classes: Sequence[str]) -> dict[st
 
 
 def _following(listed: Sequence[Dispute], row: str) -> str:
-    """Return the row behind one in the list; the first behind the last, and of one that is not in the list."""
+    """Return the row after one in the list; the first one after the last row, or after one that is not in the list."""
     names = [each.instance for each in listed]
     place = names.index(row) + 1 if row in names else 0
     others = [*names[place:], *names[:place]]

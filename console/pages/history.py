@@ -105,7 +105,7 @@ async def history(request: Request) -> Response:
 
 
 def _number(text: str) -> int:
-    """Return the number of an answer, of a page that begins behind it; 0: the first page."""
+    """Return the number of an answer, of a page that begins after it; 0: the first page."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 18):

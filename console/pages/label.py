@@ -97,6 +97,7 @@ async def label(request: Request) -> Response:
         most_ahead=MOST_AHEAD,
         strict=request.query_params.get("order") == "strict",
         said_before=await _last_answers(session, model),
+        class_names=() if model is None else tuple(model.specification.classes),
         answer_text=answer_text,
         flash=session.take_flash(),
     )
@@ -108,7 +109,7 @@ async def _last_answers(session: Session, model: Model | None) -> list[Answer]:
         return []
     wanted = AnswerFilter(labellers=[session.labeller])
     newest = session.client.answers(model.name, wanted, limit=LAST_ANSWERS, newest_first=True)
-    return [each async for each in newest if each.later is None]
+    return [each async for each in newest if each.later is None and each.kind != "marked"]
 
 
 async def query_article(request: Request, session: Session, query: Query, model: Model | None) -> str:

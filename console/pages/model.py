@@ -152,5 +152,5 @@ def _accuracy_text(model: Model) -> str:
     if model.accuracy and model.accuracy.rows:
         return f"{accuracy_text(model.accuracy)}."
     if not model.queries_answered:
-        return "Nobody answered yet. Each answer is compared with what the model predicted before it."
+        return "Nobody has answered yet. Each answer is compared with what the model predicted before it."
     return "It is not known yet: the first answers only teach. Later ones are predicted first, and then compared."

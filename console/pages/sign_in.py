@@ -102,7 +102,7 @@ async def _sign_on(request: Request, console: Console, user: str) -> Response:
 
 
 async def _begin_session(request: Request, session: Session, response: Response) -> Response:
-    """Return a response that gives the browser a new session, in the place of the one it had."""
+    """Return a response that gives the browser a new session, in place of the one it had."""
     console = console_of(request)
     old = request.cookies.get(console.cookie_name)
     if old:
@@ -159,7 +159,7 @@ def _check_open(console: Console, name: str) -> None:
     if not console.config.on_loopback and console.config.access != "open":
         raise HTTPException(
             403,
-            "The server asks for no token, and others reach this console: anybody could label. Its operator allows "
+            "The server asks for no token, and others can reach this console: anybody could label. Its operator allows "
             "that with --access open, or gives the server tokens.",
         )
     if not 1 <= len(name) <= MAX_LABELLER_CHARACTERS or not name.isprintable():

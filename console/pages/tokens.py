@@ -28,7 +28,7 @@ ROLES: Final = {
     "sensor": "pushes rows",
     "labeller": "is asked and answers, under its own name",
     "corrector": "corrects and takes back the answers of others",
-    "operator": "does everything; for all models also: makes tokens",
+    "operator": "does everything; an operator for all models also creates tokens",
 }
 SHOWN_TOKENS: Final = 2_000
 SHOWN_MODELS: Final = 200

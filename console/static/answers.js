@@ -11,6 +11,9 @@ import { fetchNext, refreshUnseen } from "./supply.js";
 state.outbox = new Outbox(labeller, formToken, {
   onTaken: taken,
   onRefused(entry, reason) {
+    const step = stepOf(entry);
+    if (step !== null && step !== state.correcting) dropStep(step); // it was not said
+    announce(`${entry.description} was not taken.`);
     showRefused(entry, reason, () => state.outbox.dismiss(entry));
     fetchNext();
   },
@@ -40,7 +43,7 @@ function buttonOf(article, label) {
   return possible.length === 1 ? [...article.querySelectorAll("button.class")].find((each) => each.value === possible[0]) : undefined;
 }
 
-/** The mark of the class in the style sheet; empty: the label is no single class. */
+/** The mark of the class in the style sheet; empty: the label is not a single class. */
 function markOf(button) {
   return button ? `mark ${[...button.classList].find((each) => each.startsWith("mark-"))}` : "";
 }

@@ -13,7 +13,7 @@ requestAnimationFrame(() =>
   }),
 );
 
-/** Whether a press counts; one that comes too early delays those behind it, as a double click or a held key. */
+/** Whether a press counts; one that comes too early delays those after it, as a double click or a held key. */
 function counts(event) {
   if (isSent) return false;
   if (event.timeStamp >= readableAt) return true;

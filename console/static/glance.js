@@ -41,7 +41,7 @@ export function startGlance(seenAt) {
   );
 }
 
-/** Note a press of a key, a button or a finger. One that comes too early delays those behind it: a double click, a held key. */
+/** Note a press of a key, a button or a finger. One that comes too early delays those after it: a double click, a held key. */
 export function notePress(event) {
   if (MODIFIERS.has(event.key)) return;
   isEarly = event.timeStamp < readableAt;

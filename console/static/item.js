@@ -37,6 +37,7 @@ export function zoom(figure = state.current.querySelector(".picture")) {
   const isZoomed = figure.classList.toggle("zoomed");
   figure.querySelector(".zoom-word").textContent = isZoomed ? "make smaller" : "enlarge";
   sharpen(figure.querySelector("img"));
+  figure.scrollLeft = (figure.scrollWidth - figure.clientWidth) / 2; // on a phone it is wider than the screen
 }
 
 /** End a zoom; return whether there was one. */

@@ -151,7 +151,7 @@ export class Outbox {
     this.#wake();
   }
 
-  /** Write an entry to the disk, in the place of what was written of it before. */
+  /** Write an entry to the disk, in place of what was written of it before. */
   #keep(entry) {
     if (!this.isKept) return;
     const before = this.numbers.get(entry.id) ?? Promise.resolve(undefined);
@@ -180,7 +180,7 @@ export class Outbox {
     this.timer = setTimeout(() => this.#send(), wait);
   }
 
-  /** Move the entries of a query behind those of the others: a request that the console fails at may never succeed. */
+  /** Move the entries of a query after those of the others: a request that the console fails at may never succeed. */
   #postpone(query) {
     const own = this.entries.filter((each) => each.body.query === query);
     this.entries = [...this.entries.filter((each) => each.body.query !== query), ...own];

@@ -54,6 +54,7 @@ async function pause() {
   state.upcoming = [];
   showSaid();
   by("stage").replaceChildren();
+  announce("");
   by("idle").hidden = true;
   by("paused").hidden = false;
   for (const each of names) {

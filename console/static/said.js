@@ -4,7 +4,7 @@ import { by, state } from "./state.js";
 
 const MOST_STEPS = 10;
 
-/** Add an answer: { entry, article, words, mark, isAnswer }. What is no answer can be taken back only while it waits. */
+/** Add an answer: { entry, article, words, mark, isAnswer }. What is not an answer can be taken back only while it waits. */
 export function addStep(step) {
   state.said.push(step);
   if (state.said.length > MOST_STEPS) state.said.shift();

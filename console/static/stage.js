@@ -71,7 +71,7 @@ export function showRefused(entry, reason, onDismiss) {
     by("refused").hidden = by("refused").children.length === 0;
     onDismiss();
   });
-  line.append(`${entry.description} was not taken: ${reason} `, button);
+  line.append(`${entry.description} was not accepted: ${reason} `, button);
   by("refused").append(line);
   by("refused").hidden = false;
 }

@@ -4,7 +4,7 @@ export const by = (id) => document.getElementById(id);
 const { dataset } = by("labelling");
 export const { base, formToken, labeller } = dataset;
 export const delayMs = Number(dataset.delay) * 1000;
-export const unseenMs = Number(dataset.unseen) * 1000; // what is pressed sooner is no answer to a query
+export const unseenMs = Number(dataset.unseen) * 1000; // what is pressed sooner is not an answer to a query
 export const leaseMs = Number(dataset.lease) * 1000;
 export const strict = dataset.strict !== "";
 export const ahead = strict ? 0 : Number(dataset.ahead); // queries held before they are wanted

@@ -18,9 +18,14 @@ export function have() {
   return [...articles.map((each) => each.dataset.name), ...state.outbox.names()];
 }
 
-/** A query whose lease had ended was leased again: it is the same one, with another token. */
-function renewLease({ name, token }) {
-  for (const each of [state.current, state.held, ...state.upcoming]) if (each?.dataset.name === name) each.dataset.token = token;
+/** The queries of a reply that the page does not have. One whose lease had ended was leased again: the same, with another token. */
+function takeNew(queries) {
+  const articles = queries.map(({ html }) => read(html));
+  for (const { dataset } of articles) {
+    for (const each of [state.current, state.held, ...state.upcoming]) if (each?.dataset.name === dataset.name) each.dataset.token = dataset.token;
+  }
+  const had = have();
+  return articles.filter((each) => !had.includes(each.dataset.name));
 }
 
 export async function fetchNext() {
@@ -35,11 +40,7 @@ export async function fetchNext() {
     const reply = await post(`${base}/next`, { page, have: have(), wait_s: needed || state.upcoming.length === 0 ? WAIT_S : 0, count }, formToken);
     if (state.outbox.size === 0) by("away").hidden = true;
     showProgress(reply.progress);
-    for (const { html } of reply.queries) {
-      const article = read(html);
-      if (!have().includes(article.dataset.name)) state.upcoming.push(article);
-      else renewLease(article.dataset);
-    }
+    state.upcoming.push(...takeNew(reply.queries));
     if (reply.queries.length === 0) {
       if (state.outbox.size > 0) state.outbox.flush(); // what waits may be what the next query waits for
       showIdle(reply.why);
@@ -63,7 +64,7 @@ export async function refreshUnseen() {
   refreshing = true;
   try {
     const { newer } = await post(`${base}/grown`, { wait_s: 5 }, formToken);
-    // not beside a request for more, which may bring what the exchange leases: one row twice
+    // Not beside a request for more: that does not name what the exchange leases, and may bring it again once it is answered.
     if (newer && !fetching && state.upcoming.length > 0) await exchange(state.upcoming.splice(0, 2));
   } catch (error) {
     if (!(error instanceof Failure)) throw error; // a query that is less apt is a query too
@@ -75,14 +76,14 @@ export async function refreshUnseen() {
 }
 
 /**
- * The next query and the oldest of those behind it, for the two that the newest tree asks first: one is next, the other last.
+ * The next query and the oldest of those after it, for the two that the newest tree asks first: one is next, the other last.
  * From here until the answer nobody can be shown the exchanged ones: they are given back.
  */
 async function exchange(unseen) {
   exchanging = true;
   const reply = await post(`${base}/exchange`, { page, unseen: unseen.map((each) => each.dataset.name) }, formToken);
   showProgress(reply.progress);
-  const [next, ...last] = reply.queries.map(({ html }) => read(html)).filter((each) => !have().includes(each.dataset.name));
+  const [next, ...last] = takeNew(reply.queries);
   if (next) state.upcoming = [next, ...state.upcoming, ...last];
 }
 

@@ -97,18 +97,8 @@ inline void write_overlaps(Matrix<const int32_t> nodes, ConstRealMatrix opinions
 /// (m,).
 inline void add_of_leaves(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
                           Matrix<const int64_t> counts, ConstReals weights, ConstReals of_nodes, Reals sums) {
-    const bool by_name = any_named(named);
-    Index first = 0, at[LANES];
-    for (Index m = 0; m < length(keys); ++m) {
-        for (Index i = 0; weights[m] > 0.0 && i < codes.rows; ++i) {
-            const Index lane = i % LANES;
-            if (by_name) at[lane] = leaf_of(nodes, first, keys[m], codes[i].data(), named);
-            else if (lane == 0)
-                leaves_of(nodes, first, {codes[i].data(), std::min<Index>(LANES, codes.rows - i), codes.columns}, at);
-            sums[i] += weights[m] * of_nodes[at[lane]];
-        }
-        first += counts(m, 0);
-    }
+    for_each_leaf(codes, named, keys, nodes, counts, weights,
+                  [&](Index m, Index i, Index leaf) { sums[i] += weights[m] * of_nodes[leaf]; });
 }
 
 }  // namespace quercus::forest

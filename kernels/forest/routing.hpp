@@ -1,12 +1,12 @@
 // The predictions of the members (theory §10.3, §10.4).
 #pragma once
 
+#include <cstring>
+
 #include "gaussian.hpp"
 #include "growing.hpp"
 
 namespace quercus::forest {
-
-inline bool any_named(Bools named) { return std::find(named.begin(), named.end(), true) != named.end(); }
 
 /// Return the leaf of a row with these codes, in the tree whose root has number `node` and this key.
 inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, const uint16_t* codes, Bools named) {
@@ -20,20 +20,145 @@ inline Index leaf_of(Matrix<const int32_t> nodes, Index node, uint64_t key, cons
     return node;
 }
 
-/// Write the leaves of at most `LANES` rows in the tree of this root, whose tests are all of numbers, into `at`.
+constexpr Index AT_A_TIME = 1024;             // rows that go down together: their codes stay in the nearest memory
+constexpr Index MOST_ALONE = AT_A_TIME / 64;  // rows of a node that go down by themselves, at most
+
+/// The ways of rows down one tree after another.
 ///
-/// Rows go down side by side: none waits for where another one goes.
-inline void leaves_of(Matrix<const int32_t> nodes, Index root, Codes codes, Index (&at)[LANES]) {
-    std::fill(at, at + LANES, root);
-    for (bool going = true; going;) {
-        going = false;
-        for (Index lane = 0; lane < codes.rows; ++lane) {
-            const int32_t* node = nodes[at[lane]].data();
-            const int32_t k = node[ATTRIBUTE];
-            const bool is_inner = k >= 0, on_left = Cut(node[TEST]).goes_left(codes(lane, k & -int32_t{is_inner}));
-            at[lane] += step_of(node, on_left) & -Index{is_inner};
-            going |= is_inner;
+/// The rows in a node are the bits of a set: a test is made of 64 rows at a time, whether they are in the node or not.
+/// Where few are left they go down by themselves, side by side: none waits for where another one goes.
+class Ways {
+    struct Node {
+        Index number, rows;
+        uint64_t key;
+    };
+
+    Codes codes;
+    Bools named;
+    bool by_name;
+    Index words, few;
+    OwnedMatrix<uint16_t> columns;  // (K, 64 words) the codes of each attribute, 0 behind those of the last row
+    std::vector<Node> waiting;
+    std::vector<uint64_t> sets;  // (waiting, words) the rows of each node
+
+   public:
+    Ways(Codes codes, Bools named)
+        : codes(codes),
+          named(named),
+          by_name(std::find(named.begin(), named.end(), true) != named.end()),
+          words((codes.rows + 63) / 64),
+          few(std::max<Index>(LANES, words)),
+          columns(codes.columns, codes.rows > few ? 64 * words : 0) {
+        for (Index i = 0; i < codes.rows && columns.columns > 0; ++i)
+            for (Index k = 0; k < codes.columns; ++k) columns(k, i) = codes(i, k);
+    }
+
+    /// Call `each` with the number of each row and of its leaf, in the tree whose root has number `root` and this key.
+    template <class Each>
+    void go_down(Matrix<const int32_t> nodes, Index root, uint64_t key, Each each) {
+        waiting.assign(1, {root, codes.rows, key});
+        sets.resize(std::max<std::size_t>(sets.size(), words));
+        for (Index w = 0; w < words; ++w) sets[w] = ~uint64_t{0} >> std::max<Index>(0, 64 * (w + 1) - codes.rows);
+        while (!waiting.empty()) {
+            const Node here = waiting.back();
+            const Index place = length(waiting) - 1;
+            const int32_t* at = nodes[here.number].data();
+            if (at[ATTRIBUTE] < 0) {
+                for_each_row(place, [&](Index row) { each(row, here.number); });
+                waiting.pop_back();
+            } else if (here.rows <= few) {
+                go_alone(nodes, here, place, each);
+                waiting.pop_back();
+            } else {
+                const Index on_left = divide(place, at, named[at[ATTRIBUTE]] ? names_key(here.key, at[TEST]) : 0);
+                waiting.back() = {here.number + at[SKIP], here.rows - on_left, derived_key(here.key, RIGHT)};
+                if (on_left > 0) waiting.push_back({here.number + 1, on_left, derived_key(here.key, LEFT)});
+            }
         }
+    }
+
+   private:
+    template <class Each>
+    void for_each_row(Index place, Each each) const {
+        for (Index w = 0; w < words; ++w)
+            for (uint64_t rows = sets[place * words + w]; rows != 0; rows &= rows - 1)
+                each(64 * w + std::countr_zero(rows));
+    }
+
+    /// Leave in the set at this place the rows that go right, put those that go left behind it; return their number.
+    ///
+    /// `mask` is the key of the names that go left, 0 where a number is tested.
+    Index divide(Index place, const int32_t* at, uint64_t mask) {
+        sets.resize(std::max<std::size_t>(sets.size(), (place + 2) * words));
+        uint64_t* here = sets.data() + place * words;
+        const uint16_t* column = columns[at[ATTRIBUTE]].data();
+        const Cut cut(at[TEST]);
+        Index count = 0;
+        for (Index w = 0; w < words; ++w) {
+            uint64_t left = 0;
+            if (mask != 0)
+                for (uint64_t rows = here[w]; rows != 0; rows &= rows - 1) {
+                    const int bit = std::countr_zero(rows);
+                    left |= uint64_t{is_heads(derived_key(mask, column[64 * w + bit]))} << bit;
+                }
+            else if (here[w] != 0) left = here[w] & on_left(column + 64 * w, cut);
+            here[words + w] = left;
+            here[w] ^= left;
+            count += std::popcount(left);
+        }
+        return count;
+    }
+
+    /// Return which of 64 rows go left, as bits.
+    static uint64_t on_left(const uint16_t* column, Cut cut) {
+        uint8_t side[64];
+        for (int i = 0; i < 64; ++i) side[i] = cut.goes_left(column[i]);
+        uint64_t found = 0;
+        for (int i = 0; i < 64; i += 8) {
+            uint64_t eight;
+            std::memcpy(&eight, side + i, sizeof eight);
+            found |= (eight * 0x0102040810204080u >> 56) << i;  // the lowest bit of each byte
+        }
+        return found;
+    }
+
+    /// Take a few rows of a node down.
+    template <class Each>
+    void go_alone(Matrix<const int32_t> nodes, const Node& from, Index place, Each each) const {
+        Index rows[MOST_ALONE], at[MOST_ALONE], count = 0;
+        for_each_row(place, [&](Index row) { rows[count++] = row; });
+        if (by_name) {
+            for (Index i = 0; i < count; ++i)
+                each(rows[i], leaf_of(nodes, from.number, from.key, codes[rows[i]].data(), named));
+            return;
+        }
+        std::fill(at, at + count, from.number);
+        for (bool going = true; going;) {
+            going = false;
+            for (Index lane = 0; lane < count; ++lane) {
+                const int32_t* node = nodes[at[lane]].data();
+                const int32_t k = node[ATTRIBUTE];
+                const bool is_inner = k >= 0,
+                           on_left = Cut(node[TEST]).goes_left(codes(rows[lane], k & -int32_t{is_inner}));
+                at[lane] += step_of(node, on_left) & -Index{is_inner};
+                going |= is_inner;
+            }
+        }
+        for (Index lane = 0; lane < count; ++lane) each(rows[lane], at[lane]);
+    }
+};
+
+/// Call `each` with tree, row and leaf, for every row and every tree of a weight above 0; of a row, for one tree after
+/// the other.
+template <class Each>
+inline void for_each_leaf(Codes codes, Bools named, Vector<const uint64_t> keys, Matrix<const int32_t> nodes,
+                          Matrix<const int64_t> counts, ConstReals weights, Each each) {
+    for (Index begin = 0; begin < codes.rows; begin += AT_A_TIME) {
+        Ways ways({codes[begin].data(), std::min(AT_A_TIME, codes.rows - begin), codes.columns}, named);
+        Index first = 0;
+        for (Index m = 0; m < length(keys); first += counts(m++, 0))
+            if (weights[m] > 0.0)
+                ways.go_down(nodes, first, keys[m], [&](Index i, Index leaf) { each(m, begin + i, leaf); });
     }
 }
 
@@ -46,33 +171,25 @@ inline void add_opinions(Codes codes, Bools named, Vector<const uint64_t> keys, 
                          ConstRealMatrix opinions, Matrix<const int64_t> counts, ConstReals weights, double level,
                          RealMatrix predicted) {
     const Index l = opinions.columns / 3;
-    const bool by_name = any_named(named), with_bounds = predicted.columns > l;
+    const bool with_bounds = predicted.columns > l;
     const Index lines_apart = predicted.rows > codes.rows ? codes.rows : 0;
-    Index first = 0, first_opinion = 0, at[LANES];
-    for (Index m = 0; m < length(keys); ++m) {
+    std::vector<Index> first_opinions(length(keys) + 1);
+    for (Index m = 0; m < length(keys); ++m) first_opinions[m + 1] = first_opinions[m] + counts(m, 1);
+    for_each_leaf(codes, named, keys, nodes, counts, weights, [&](Index m, Index i, Index leaf) {
         const double weight = weights[m];
-        for (Index i = 0; weight > 0.0 && i < codes.rows; ++i) {
-            const Index lane = i % LANES;
-            if (by_name) at[lane] = leaf_of(nodes, first, keys[m], codes[i].data(), named);
-            else if (lane == 0)
-                leaves_of(nodes, first, {codes[i].data(), std::min<Index>(LANES, codes.rows - i), codes.columns}, at);
-            const Index leaf = at[lane];
-            const Index opinion = nodes(leaf, SKIP), size = nodes(leaf, SIZE);
-            const Reals sum = predicted[m * lines_apart + i];
-            if (opinion >= l) {
-                const ConstReals own = opinions[first_opinion + opinion - l];
-                for (Index c = 0; c < predicted.columns; ++c) sum[c] += weight * own[c];
-                continue;
-            }
-            sum[opinion] += weight;
-            if (!with_bounds) continue;
-            const double sure = weight * (size == 1 ? level : std::pow(level, 1.0 / size));
-            sum[l + opinion] += sure;
-            for (Index c = 0; c < l; ++c) sum[2 * l + c] += c == opinion ? weight : weight - sure;
+        const Index opinion = nodes(leaf, SKIP), size = nodes(leaf, SIZE);
+        const Reals sum = predicted[m * lines_apart + i];
+        if (opinion >= l) {
+            const ConstReals own = opinions[first_opinions[m] + opinion - l];
+            for (Index c = 0; c < predicted.columns; ++c) sum[c] += weight * own[c];
+            return;
         }
-        first += counts(m, 0);
-        first_opinion += counts(m, 1);
-    }
+        sum[opinion] += weight;
+        if (!with_bounds) return;
+        const double sure = weight * (size == 1 ? level : std::pow(level, 1.0 / size));
+        sum[l + opinion] += sure;
+        for (Index c = 0; c < l; ++c) sum[2 * l + c] += c == opinion ? weight : weight - sure;
+    });
 }
 
 /// Add ``Σ_k ln φ(x_k; μ_kc, σ_kc)`` of rows (m, K), without missing values, to `logs` (m, l).

@@ -1,4 +1,8 @@
-"""The change signal: it notices the changes that any process commits, and wakes calls that wait for them."""
+"""The change signal: it notices the changes that any process commits, and wakes calls that wait for them.
+
+Where nothing happens for a while it rests: it looks rarely then, and at once when this process commits or a call begins
+to wait.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, Protocol
 
-from quercus.server.wire.limits import MAX_REMEMBERED_CHANGES
+from quercus.server.wire.limits import MAX_REMEMBERED_CHANGES, QUIET_S, REST_POLL_S
 from quercus.storage import Change
 
 _log = logging.getLogger(__name__)
@@ -40,7 +44,8 @@ class ChangeSignal:
     Parameters
     ----------
     source : the store.
-    poll_s : time between two reads, in seconds; more where a read takes more than `READ_SHARE` of it.
+    poll_s : time between two reads, in seconds; more where a read takes more than `READ_SHARE` of it, and where nothing
+        has happened for `QUIET_S`.
     """
 
     def __init__(self, source: ChangeSource, poll_s: float) -> None:
@@ -52,6 +57,7 @@ class ChangeSignal:
         self._waiting: dict[str, set[asyncio.Future[None]]] = {}
         self._listeners: list[Callable[[Sequence[Change]], None]] = []
         self._stopping = threading.Event()
+        self._called = threading.Event()  # to look at once instead of resting
         self._trouble = ""
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._poll_store, name="quercus-changes", daemon=True)
@@ -78,10 +84,16 @@ class ChangeSignal:
         """Return a stamp that differs after every change of a model: take it before a read, then wait for another."""
         return self._counts.get(model, self._all)
 
+    def look_soon(self) -> None:
+        """Look at once where the thread rests: something happens here. Thread-safe."""
+        if not self._called.is_set():
+            self._called.set()
+
     async def wait_for_change(self, model: str, seen: int, timeout_s: float | None = None) -> bool:
         """Wait until a model has changed since `seen`; return False if the time runs out first."""
         if self.change_stamp(model) != seen:
             return True
+        self.look_soon()
         mine: asyncio.Future[None] = self._loop.create_future()
         waiting = self._waiting.setdefault(model, set())
         waiting.add(mine)
@@ -134,15 +146,23 @@ class ChangeSignal:
     async def close(self) -> None:
         """Stop the thread, and wake all waiting calls for the last time."""
         self._stopping.set()
+        self._called.set()
         await asyncio.to_thread(self._thread.join)
         self.notify_all()
 
     def _poll_store(self) -> None:
         token: int | None = None
         newest = 0  # at the first read everything has changed
-        pause_s = self._poll_s
-        while not self._stopping.wait(pause_s):
+        pause_s, quiet_since = self._poll_s, time.monotonic()
+        while True:
+            if pause_s < REST_POLL_S and time.monotonic() - quiet_since >= QUIET_S:
+                self._called.wait(REST_POLL_S)
+            else:
+                self._stopping.wait(pause_s)
+            if self._stopping.is_set():
+                break
             started = time.monotonic()
+            self._called.clear()
             try:
                 found = self._source.change_token()
                 if found != token and (changes := self._source.changes(newest)):
@@ -154,7 +174,8 @@ class ChangeSignal:
                     self._publish_trouble(str(error) or type(error).__name__)
                 self._stopping.wait(RETRY_S)
                 continue
-            token = found
+            if found != token:
+                token, quiet_since = found, started
             if self._trouble:
                 _log.warning("the store can be read again")
                 self._publish_trouble("")

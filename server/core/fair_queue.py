@@ -32,7 +32,7 @@ class QueuedRequest(Generic[A, R]):
     asked : request of the labeller.
     outcome : result of the request; cancelled when the labeller has gone.
     others : int
-        Other labellers behind it; leave something for them.
+        Other labellers after it; leave something for them.
     """
 
     labeller: str

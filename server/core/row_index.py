@@ -56,7 +56,7 @@ class Found(NamedTuple):
     ----------
     sequences : sequences of the INSTANCE events of the rows, in order.
     guesses : class (a number) and doubt of each row, by which they were chosen or ordered; empty if by neither.
-    after : key of the order and sequence of the last row, behind which the next page begins; None: there is none.
+    after : key of the order and sequence of the last row, after which the next page begins; None: there is none.
     total : number of rows that are wanted on all pages.
     """
 
@@ -125,7 +125,7 @@ class RowIndex:
         wanted : filter and order.
         schema : present schema of the model.
         classifier : newest tree, if it is needed; None if it is not, or there is none yet.
-        after : where the page begins, as of `Found.after`; None: at the first row.
+        after : where the page begins, as in `Found.after`; None: at the first row.
         size : most rows of the page.
 
         Raises
@@ -422,7 +422,7 @@ class RowIndexes:
         after: tuple[float, int] | None,
         size: int,
     ) -> Found:
-        """Return a page of rows, as of `RowIndex.find`.
+        """Return a page of rows, as in `RowIndex.find`.
 
         The doubt is that of the newest tree that has judged all rows. If there is a newer one, it judges them
         afterwards, for later pages.

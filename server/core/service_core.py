@@ -53,8 +53,9 @@ class ServiceCore:
         self.stopping = asyncio.Event()
         self.rows_pushed = self.rows_classified = 0  # for the metrics
         made = Tally() if made is None else made
-        self.writer = Writer(store, made) if writes else NoWriter(store, made)
         self.changes = ChangeSignal(store, config.poll_ms / 1000)
+        writer = Writer if writes else NoWriter
+        self.writer = writer(store, made, committed=self.changes.look_soon)
         self._pool = ThreadPoolExecutor(config.read_threads, thread_name_prefix="quercus-read")
         self.catalogue = Catalogue(store, self.read, self.changes, made)
         self.model_statuses = ModelStatusCache(store, self.read, self.changes)

@@ -1,8 +1,8 @@
 """The one thread that writes to the store: no commit on the event loop, small pushes share a commit.
 
-A commit costs more than a row. Pushes acknowledged together are therefore held briefly, so that the next ones of the
-same callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write share a
-transaction too, without waiting.
+A commit costs more than a row. After a commit that several pushes shared, the next push is therefore held briefly, so
+that these callers share a commit again; a single pusher does not wait. Leases and answers that arrive during a write
+share a transaction too, without waiting.
 """
 
 from __future__ import annotations
@@ -56,10 +56,14 @@ class Writer:
     ----------
     store : the open store.
     made : number of changes that this worker has made; None: there are no others, who would look at it.
+    committed : called in the thread after writes.
     """
 
-    def __init__(self, store: Store, made: Tally | None = None) -> None:
+    def __init__(
+        self, store: Store, made: Tally | None = None, committed: Callable[[], object] = lambda: None
+    ) -> None:
         self._store = store
+        self._committed = committed
         self._made = Tally() if made is None else made
         self._loop = asyncio.get_running_loop()
         self._queue: queue.SimpleQueue[Sequence[_WriteJob | None]] = queue.SimpleQueue()
@@ -165,6 +169,8 @@ class Writer:
             known = [job for job in jobs if job is not None]
             try:
                 self._run_all(known)
+                if known:
+                    self._committed()
                 looked = self._probe_store()
                 if self._removing:  # some rows of deleted models; queued writes run in between
                     self._removing = False  # where the store does not take it: until the next look
@@ -218,7 +224,7 @@ class Writer:
                 continue
             self._commit_pushes(group)
             group, rows = ([], 0) if job.push is None else ([job], len(job.push.ids))
-            self._run_shared(shared)  # not behind all pushes that wait
+            self._run_shared(shared)  # not after all pushes that wait
             shared = []
             if job.run is not None:
                 try:

@@ -15,7 +15,7 @@ WARNED_S: Final = 14 * 86_400.0
 
 
 def expiry_warning(cert: str, end: float) -> str:
-    """Return a warning of a certificate that expires at `end`, as of `certificate_end`; empty if there is time.
+    """Return a warning of a certificate that expires at `end`, as in `certificate_end`; empty if there is time.
 
     Examples
     --------

@@ -8,11 +8,9 @@ what one connection may hold is bounded, so that a stranger wears out its own co
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from grpc import StatusCode
-from grpc._cython import cygrpc  # type: ignore[attr-defined]
 
 MAX_CALLS_OF_CONNECTION: Final = 100
 """Calls at a time on one connection; its client holds further ones back until there is room."""
@@ -160,12 +158,6 @@ GRPC_LIMITS: Final = (
     ),
 )
 """Every limit of gRPC that can end a call, hold memory or close a connection."""
-
-
-def unknown_options() -> list[str]:
-    """Return the options that the installed library of gRPC does not know: it ignores them without a word."""
-    library = Path(cygrpc.__file__).read_bytes()
-    return [each.option for each in GRPC_LIMITS if b"%s\0" % each.option.encode() not in library]
 
 
 def grpc_options(

@@ -40,7 +40,7 @@ INTERNAL: Final = "quercus.Worker"
 OPEN_PREFIX: Final = (
     "/grpc.health.", f"{INFERENCE}ServerLive", f"{INFERENCE}ServerReady", f"/{INTERNAL}/"
 )  # fmt: skip
-"""Methods without a token: health probes, because the health of a server is no secret, and calls between workers."""
+"""Methods without a token: health probes, because the health of a server is not secret, and calls between workers."""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def join_address(host: str, port: int) -> str:
 
 
 def check_address(host: str, port: int, flags: str = "") -> None:
-    """Bind every address of the host for a moment, as gRPC will; parameters and errors as of `hold_port`."""
+    """Bind every address of the host for a moment, as gRPC will; parameters and errors as in `hold_port`."""
     for each in hold_port(host, port, flags, shared=False)[0]:
         each.close()
 
@@ -39,7 +39,7 @@ def hold_port(
     host, port : address to listen on; port 0: any free one.
     flags : the beginning of the flags that choose it.
     shared : whether other processes bind it too, as the workers of a server do. If not, connections of a former server
-        that are still ending are no hindrance.
+        that are still ending are not a hindrance.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class MessageReader:
         Raises
         ------
         InvalidInput
-            When the bytes are no message of the method's type, or would make more than a message may have.
+            When the bytes are not a message of the method's type, or would make more than a message may have.
         """
         if is_small(data):
             return self.parse_message(data)

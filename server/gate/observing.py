@@ -23,7 +23,7 @@ from quercus.server.telemetry.metrics import CODES, Metrics
 _log = logging.getLogger("quercus.calls")
 REQUEST_ID: Final = "x-request-id"
 SLOW_S: Final = 1.0
-"""A call that is no stream and takes longer is worth a line at level info."""
+"""A call that is not a stream and takes longer is worth a line at level info."""
 
 _SOUND: Final = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
@@ -135,7 +135,7 @@ class _ObservedMethod:
 
     def _begin_call(self, context: Any) -> Call:
         call = Call(context)
-        given = metadata_of(call, REQUEST_ID)  # an id is no secret, so no system call is made for one
+        given = metadata_of(call, REQUEST_ID)  # an id is not secret, so no system call is made for one
         request_id = given if given and _SOUND.fullmatch(given) else f"{random.getrandbits(64):016x}"
         set_request_id(request_id)
         call.set_trailing_metadata(((REQUEST_ID, request_id),))

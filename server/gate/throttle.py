@@ -123,7 +123,7 @@ class CallsAtOnce:
         """
         if self._count.total >= self._most:
             raise ResourceExhausted(
-                f"max_calls: {self._most:,} calls{self._whose} are under way, the most there may be",
+                f"max_calls: {self._most:,} calls{self._whose} are under way, the most allowed",
                 SHED_RETRY_S,
             )
         if (task := asyncio.current_task()) is not None:  # it always is

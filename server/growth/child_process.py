@@ -18,6 +18,9 @@ from typing import Any, BinaryIO, Final
 from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
 
+LOOK: Final = "look"
+"""The line that tells a grower to look at the store now."""
+
 PR_SET_PDEATHSIG: Final = 1  # <linux/prctl.h>
 END_S: Final = 5.0
 """Longest time, in seconds, that a killed process takes to end."""

@@ -200,7 +200,7 @@ class LogEvents:
         return np.array(self._instances, np.int64)  # a view would keep the array from growing
 
     def restore_instances(self, sequences: NDArray[np.int64], specification: bytes) -> None:
-        """Continue behind these instances."""
+        """Continue after these instances."""
         self._instances = array("q", sequences.tobytes())
         self.specification = specification
 
@@ -339,12 +339,7 @@ class TreeEngine:
         return split_names(self._specification.attributes, state.edges, state.names(vocabulary))
 
     def saved_state(self) -> SavedEngine | None:
-        """Return the folded state, to be saved; None if it cannot be saved now.
-
-        A state of rows with uncertain values is not saved: the log is folded again.
-        """
-        if self._state.has_uncertain:
-            return None
+        """Return the folded state, to be saved; None if it cannot be saved now."""
         evidence = saved_evidence(self._state)
         head = {
             "specification": self._log.specification.hex(),
@@ -479,7 +474,7 @@ class ForestEngine(TreeEngine):
         """Return the forest of the folded events, with the tree."""
         grown = super().grown_trees(vocabulary)
         if not isinstance(grown.model, TreeModel):
-            raise TypeError(f"{type(grown.model).__name__} is no tree")
+            raise TypeError(f"{type(grown.model).__name__} is not a tree")
         theta = self._forest.theta_of_rows(spread_rows(len(self._forest.evidence)))
         own = AverageConfidence.of(theta.argmax(axis=1), theta)
         return replace(grown, model=served_forest(self._forest, grown.model), confidence=own)

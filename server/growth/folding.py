@@ -78,7 +78,7 @@ class LogFolder:
         self._saved = SavedGrowth(store, record)
         loaded = self._saved.restore_engine(self._engine)
         self._folded = loaded.sequence  # newest sequence in the state
-        self._other_events = loaded.heard  # events in the state that are no rows
+        self._other_events = loaded.heard  # events in the state that are not rows
         # whether somebody waits for the tree of the folded events
         self._awaited = loaded.sequence > record.sequence_grown
         self._is_resting = False  # until `wake_at`, with rows unread

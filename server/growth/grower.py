@@ -25,7 +25,7 @@ from functools import partial
 from typing import Final
 
 from quercus.server.core.damaged_models import find_damage
-from quercus.server.growth.child_process import end_with_parent, keep_small, private_output
+from quercus.server.growth.child_process import LOOK, end_with_parent, keep_small, private_output
 from quercus.server.growth.engines import learns_again
 from quercus.server.growth.folding import LogFolder, RelearningFolder
 from quercus.server.growth.heartbeat import HeartbeatWriter, LearningQueue
@@ -41,6 +41,7 @@ from quercus.server.growth.sharing import GrowerShare, OneModelShare, SoleShare
 from quercus.server.growth.time_shares import RecentTime
 from quercus.server.plugins import choose_inherited_plugins
 from quercus.server.telemetry import logs
+from quercus.server.wire.limits import QUIET_S, REST_POLL_S
 from quercus.server.wire.models import specification_of
 from quercus.server.wire.reports import stop_text, stopped_above, with_stop
 from quercus.specification.pauses import growing_pause_s
@@ -78,6 +79,10 @@ LARGE_MODEL: Final = 10_000_000
 
 BYTES_OF_LARGE: Final = 100
 """A model is large from one in this many of the bytes that it may take: only processes of models are measured."""
+
+REST_AFTER_S: Final = 2.0 * QUIET_S
+"""Seconds without a change after which the grower looks at the store more rarely: so late that the server wakes it."""
+
 STORE_RETRY_S: Final = 5.0
 """Longest time, in seconds, until a model is tried again after the store took nothing: somebody waits for its tree."""
 
@@ -354,7 +359,7 @@ class Grower:
         return folding
 
     def _retry_later(self, record: ModelRecord, error: Exception) -> None:
-        """Log the error and try again later, after twice the time. A model that was deleted meanwhile is no failure."""
+        """Log the error and try again after twice the time. A model that was deleted meanwhile is not a failure."""
         try:
             gone = self._store.get_model(record.name).key != record.key
         except NotFound:
@@ -394,6 +399,8 @@ def run_grower(
 ) -> bool:
     """Grow until `may_end`: rounds while there is work, then wait for the store to change or a learning to end.
 
+    Where the store stays as it is, looks at it become rarer; the server says when it has changed it.
+
     Returns
     -------
     bool
@@ -407,7 +414,7 @@ def run_grower(
                 token = store.change_token()
                 if may_end():
                     break
-            until = grower.wake_at
+            until, rests_at = grower.wake_at, time.monotonic() + REST_AFTER_S
             while (
                 not may_end()
                 and grower.is_settled
@@ -415,7 +422,8 @@ def run_grower(
                 and (left := until - time.monotonic()) > 0
             ):
                 pulse.report_model("")
-                if learners.wait_for_end(min(poll_s, left)):
+                pause_s = poll_s if time.monotonic() < rests_at else max(poll_s, REST_POLL_S)
+                if learners.wait_for_news(min(pause_s, left)):
                     break
             delay = FIRST_RETRY_S
             if may_end():
@@ -460,6 +468,8 @@ def main() -> None:
     def on_line(line: str) -> None:
         if line == LEAVE:
             is_leaving.set()
+        elif line == LOOK:
+            learners.end_wait()
         elif line in LOG_LEVELS:  # how much to log
             logs.set_level(line)
             learners.set_log_level(line)

@@ -44,7 +44,7 @@ class Heartbeat:
 
     @classmethod
     def decode(cls, line: bytes) -> Heartbeat:
-        """Read a line; ``ValueError`` where it is no heartbeat."""
+        """Read a line; ``ValueError`` where it is not a heartbeat."""
         read: Any = json.loads(line)
         if not isinstance(read, dict) or not {field.name for field in fields(cls)}.issuperset(read):
             raise ValueError("it is not a heartbeat")

@@ -138,9 +138,13 @@ class LearnerPool:
         self._assign_waiting()
         return {learning.task.key for learning in done}
 
-    def wait_for_end(self, timeout_s: float) -> bool:
-        """Wait until a learning has ended, but not longer than the timeout."""
+    def wait_for_news(self, timeout_s: float) -> bool:
+        """Wait until a learning has ended, or `end_wait`, but not longer than the timeout."""
         return self._news.wait(timeout_s)
+
+    def end_wait(self) -> None:
+        """End the wait for news, or the next one. In any thread."""
+        self._news.set()
 
     def set_log_level(self, level: str) -> None:
         """Set the log level of the processes."""

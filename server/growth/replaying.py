@@ -301,7 +301,7 @@ class _Log:
         return [part.first if isinstance(part, InstanceColumns) else part.sequence for part in self.parts]
 
     def parts_between(self, after: int, last: int) -> list[InstanceColumns | Event]:
-        """Return the events behind `after` and up to `last`."""
+        """Return the events after `after` and up to `last`."""
         found: list[InstanceColumns | Event] = []
         begun = max(0, bisect_right(self._starts, after) - 1)
         for part in self.parts[begun : bisect_right(self._starts, last)]:

@@ -2,7 +2,7 @@
 
 Layout, little-endian: eight bytes that name the format, the length of the directory as uint64, the CRC-32 of the
 directory as uint32, and the directory as JSON: a head, and name, type, shape, room and CRC-32 of each column. The
-columns follow. Spaces behind the directory and zeros behind a column fill up to a multiple of 64 bytes. Behind a column
+columns follow. Spaces after the directory and zeros after a column fill up to a multiple of 64 bytes. After a column
 that grows there is room for more rows, a hole that takes no space on the disk: a reader that maps the file into memory
 appends there without copying.
 
@@ -31,7 +31,7 @@ TYPES: Final = ("|i1", "|u1", "<i2", "<u2", "<i4", "<i8", "|b1", "<f8")
 MAX_DIRECTORY: Final = 16 * 1024 * 1024
 ALIGNMENT: Final = 64
 ROOM_SHARE: Final = 8
-"""The room behind a growing column is one part in `ROOM_SHARE` of its rows."""
+"""The room after a growing column is one part in `ROOM_SHARE` of its rows."""
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -41,7 +41,7 @@ class UnreadableFileError(Exception):
 
 
 class _Entry(NamedTuple):
-    """An entry of the directory: a column; `room` is in rows, behind those of `shape`."""
+    """An entry of the directory: a column; `room` is in rows, after those of `shape`."""
 
     name: str
     kind: str
@@ -54,7 +54,7 @@ class _Entry(NamedTuple):
         return np.dtype(self.kind).itemsize * math.prod(self.shape[1:])
 
     def byte_bounds(self, start: int) -> tuple[int, int, int]:
-        """Return where the rows end, their room, and what fills up behind them, of a column that starts there."""
+        """Return where the rows end, their room, and what fills up after them, of a column that starts there."""
         rows = start + self.shape[0] * self.row_bytes
         room = rows + self.room * self.row_bytes
         return rows, room, room + -room % ALIGNMENT
@@ -151,7 +151,7 @@ class SavedEngine:
     Attributes
     ----------
     head : of JSON's types.
-    columns : may be views. Those of a file that was read have their room behind them.
+    columns : may be views. Those of a file that was read have their room after them.
     growing : names of columns that get room for more rows in a file.
     """
 

@@ -22,7 +22,7 @@ from quercus.storage import ModelRecord, Store, StoreError
 
 _log = logging.getLogger(__name__)
 
-FORMAT: Final = 10
+FORMAT: Final = 11
 SUFFIX: Final = "-growth"  # of the folder beside the store's file
 ENDING: Final = ".growth"
 LEAST_S: Final = 0.25
@@ -40,7 +40,7 @@ FREE_TIMES: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class FoldedPart:
-    """The folded part of a log: its newest sequence number, and the number of its events that are no rows."""
+    """The folded part of a log: its newest sequence number, and the number of its events that are not rows."""
 
     sequence: int = 0
     heard: int = 0

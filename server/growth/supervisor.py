@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 import subprocess
 import sys
@@ -13,9 +14,10 @@ import uuid
 from typing import Final
 
 from quercus.server.config import Config
+from quercus.server.growth.child_process import LOOK
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.machine import memory_of_machine
-from quercus.server.wire.limits import MODEL_MEMORY_SHARE
+from quercus.server.wire.limits import MODEL_MEMORY_SHARE, QUIET_S
 from quercus.storage import without_secrets
 from quercus.v1 import admin_pb2
 
@@ -62,6 +64,7 @@ class Supervisor:
         self._restarts = 0
         self._beat = Heartbeat()
         self._silent_s = 0.0  # for how long nothing was heard
+        self._changed_at = -math.inf  # when a change was noticed last
 
     @property
     def pid(self) -> int | None:
@@ -110,9 +113,19 @@ class Supervisor:
     def set_log_level(self, level: str) -> None:
         """Set the log level of this grower and of later ones."""
         self._command[self._command.index("--log-level") + 1] = level
+        self._send_line(level)
+
+    def note_change(self) -> None:
+        """The store has changed: a grower that may look at it rarely by now is to look at once."""
+        now = time.monotonic()
+        is_first, self._changed_at = now >= self._changed_at + QUIET_S, now
+        if is_first:
+            self._send_line(LOOK)
+
+    def _send_line(self, line: str) -> None:
         if self.pid is not None and self._process is not None and self._process.stdin is not None:
             with contextlib.suppress(BrokenPipeError):  # it has just ended
-                self._process.stdin.write(f"{level}\n".encode())
+                self._process.stdin.write(f"{line}\n".encode())
 
     async def start(self) -> None:
         """Start the first grower."""
@@ -154,6 +167,8 @@ class Supervisor:
             env={**os.environ, **self._secrets, "PYTHONUNBUFFERED": "1"},
             process_group=0,
         )
+        if self._process.stdin is not None:  # one that is stopped and reads nothing keeps nobody waiting
+            os.set_blocking(self._process.stdin.fileno(), False)
         self._silent_s, self._beat = -LOADING_S, Heartbeat()
         self._listening = asyncio.create_task(self._read_heartbeats(self._process), name="quercus-heartbeat")
         return self._process

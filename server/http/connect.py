@@ -231,7 +231,7 @@ def _read_head(method: HttpMethod, scope: Scope, headers: Headers) -> _Asked:
     Raises
     ------
     Failure
-        When it is no request of the method.
+        When it is not a request of the method.
     """
     if method.takes_stream:
         raise Failure(
@@ -268,7 +268,7 @@ def _read_query(query: QueryParams) -> _Asked:
     for name in query:
         if name not in _PARAMETERS:
             raise invalid_request(
-                f"{name[:60]}: is no parameter of a call, which has {', '.join(sorted(_PARAMETERS))}"
+                f"{name[:60]}: is not a parameter of a call, which has {', '.join(sorted(_PARAMETERS))}"
             )
     checks: tuple[tuple[str, str, tuple[str, ...]], ...] = (
         ("connect", "v1", ("v1",)),

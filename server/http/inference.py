@@ -197,7 +197,7 @@ class _Wishes:
 
 
 class InferRequest(EncodedMessage):
-    """A request for inference: JSON, and the tensors that are bytes behind it."""
+    """A request for inference: JSON, and the tensors that are bytes after it."""
 
     path: InferencePath
     json_length: int | None
@@ -248,7 +248,7 @@ class InferRequest(EncodedMessage):
 
 
 class _Blobs:
-    """The bytes behind the JSON, of which each tensor takes its part."""
+    """The bytes after the JSON, of which each tensor takes its part."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -257,14 +257,14 @@ class _Blobs:
     def take(self, size: Any, place: str) -> bytes:
         left = len(self._data) - self._at
         if not isinstance(size, int) or isinstance(size, bool) or not 0 <= size <= left:
-            raise InvalidInput(place, f"is {shown(size)}, but {left} bytes are left behind the JSON")
+            raise InvalidInput(place, f"is {shown(size)}, but {left} bytes are left after the JSON")
         self._at += size
         return self._data[self._at - size : self._at]
 
     def check_end(self) -> None:
         if self._at < len(self._data):
             left = len(self._data) - self._at
-            raise InvalidInput(REQUEST, f"has {left} bytes behind the JSON that no input takes ({SIZE})")
+            raise InvalidInput(REQUEST, f"has {left} bytes after the JSON that no input takes ({SIZE})")
 
 
 def _read_input(fields: dict[str, Any], request: pb.ModelInferRequest, blobs: _Blobs, place: str) -> None:
@@ -275,12 +275,14 @@ def _read_input(fields: dict[str, Any], request: pb.ModelInferRequest, blobs: _B
     parameters = _object(fields.get("parameters", {}), f"{place}.parameters")
     if SIZE in parameters:
         if "data" in fields:
-            raise InvalidInput(f"{place}.data", f"is there, but {SIZE} as well: send one of both")
+            raise InvalidInput(f"{place}.data", f"is given, but so is {SIZE}: send only one of the two")
         request.raw_input_contents.append(blobs.take(parameters[SIZE], f"{place}.parameters.{SIZE}"))
         return
     name = contents_field(tensor.datatype)
     if name is None:
-        raise InvalidInput(f"{place}.datatype", f"is {shown(tensor.datatype)}, which is none of the protocol")
+        raise InvalidInput(
+            f"{place}.datatype", f"is {shown(tensor.datatype)}, which is not a datatype of the protocol"
+        )
     values = _flat(_list(fields.get("data"), f"{place}.data"), len(tensor.shape), f"{place}.data")
     if tensor.datatype == BYTES:
         values = [_text(value, f"{place}.data[{i}]").encode() for i, value in enumerate(values)]

@@ -61,14 +61,14 @@ async def stream_answers(
         if missing := [each for each in wanted.instances if each not in places]:
             raise NotFound("instance", f"{model}/{missing[0]}")
         instances = tuple(places.values())
-    look = EventSelection(
+    selection = EventSelection(
         request.after_sequence, ANSWER_PAGE, request.newest_first, wanted.labellers, wanted.since,
         wanted.until, instances,
     )  # fmt: skip
     left = request.limit or float("inf")
     while True:
         page, last = await core.read(
-            _read_page, core.store, schema, wanted, look, request.include_values, only
+            _read_page, core.store, schema, wanted, selection, request.include_values, only
         )
         for answer in page:
             yield answer
@@ -79,23 +79,23 @@ async def stream_answers(
             return
         if core.stopping.is_set():
             raise Unavailable(STOPPING)
-        look = replace(look, after=last)
+        selection = replace(selection, after=last)
 
 
 def _read_page(
     store: Store,
     schema: ModelSchema,
     wanted: AnswerSelection,
-    look: EventSelection,
+    selection: EventSelection,
     with_values: bool,
     only: str | None,
 ) -> tuple[list[pb.Answer], int | None]:
-    """Return a page, and the event behind which the next one begins, None when it was the last.
+    """Return a page, and the event after which the next one begins, None when it was the last.
 
     A model that was replaced by another of its name has no more of these answers. A labeller (`only`) reads of gold
     questions as of other queries.
     """
-    events, details = store.said_details(schema.model, look)
+    events, details = store.said_details(schema.model, selection)
     if details.model.key != schema.key:
         raise NotFound("model", schema.model, "any more: another has its name")
     is_extended = details.model.shapes != schema.shapes
@@ -110,7 +110,7 @@ def _read_page(
         for event in events
         if event.sequence in said and wanted.is_selected(said[event.sequence][0], fresh.frame)
     ]
-    return page, events[-1].sequence if len(events) == look.limit else None
+    return page, events[-1].sequence if len(events) == selection.limit else None
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def read_filter(request: pb.StreamAnswersRequest, frame: Frame) -> AnswerSelecti
         if name not in frame.classes:
             known = ", ".join(frame.classes)
             raise InvalidInput(
-                f"classes[{i}]", f"is {name[:60]!r}, which is no class; the classes are {known}"
+                f"classes[{i}]", f"is {name[:60]!r}, which is not a class; the classes are {known}"
             )
     since = seconds_of(request.since, "since") if request.HasField("since") else None
     until = seconds_of(request.until, "until") if request.HasField("until") else None

@@ -142,7 +142,7 @@ def _position(given: str, field: str, schema: ModelSchema) -> int:
     name = class_named(given, schema.frame)
     if name not in schema.frame.classes:
         known = ", ".join(schema.frame.classes)
-        raise InvalidInput(field, f"is {name[:60]!r}, which is no class; the classes are {known}")
+        raise InvalidInput(field, f"is {name[:60]!r}, which is not a class; the classes are {known}")
     return schema.frame.classes.index(name)
 
 

@@ -252,7 +252,7 @@ def check_lease_token(token: str) -> None:
 
 
 def give_back(core: ServiceCore, model: str, number: int, token: str) -> None:
-    """Release a lease without waiting; one that has ended meanwhile is no error."""
+    """Release a lease without waiting; one that has ended meanwhile is not an error."""
     done = core.writer.queue_write(partial(core.store.release, model, number, token))
     done.add_done_callback(lambda future: future.cancelled() or future.exception())
 

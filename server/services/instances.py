@@ -226,7 +226,7 @@ class InstanceService(OnCore, instance_pb2_grpc.InstanceServiceServicer):
     async def WatchEvents(
         self, request: pb.WatchEventsRequest, context: Any
     ) -> AsyncIterator[pb.WatchEventsResponse]:
-        """Send the log behind a number, page by page, then each new event."""
+        """Send the log after a number, page by page, then each new event."""
         core = self._core
         model, after = parse_model(request.model, "model"), request.after_sequence
         if after < 0:

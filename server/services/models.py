@@ -115,7 +115,7 @@ def _create_in_store(store: Store, model: str, data: bytes, budget: int, most: i
     def check_model_count(count: int) -> None:
         if count > most:
             raise ResourceExhausted(
-                f"max_models: there are {most} models, the most there may be: delete one", None
+                f"max_models: there are {most} models, the most allowed: delete one", None
             )
 
     return store.create_model(model, data, budget=budget, admit=check_model_count)
@@ -183,7 +183,7 @@ def _extend_in_store(
 
 
 def _check_examples(store: Store, model: str, request: pb.UpdateModelRequest) -> None:
-    """Refuse examples that are no rows of the model; rows are never removed."""
+    """Refuse examples that are not rows of the model; rows are never removed."""
     for k, each in enumerate(request.specification.guidance.examples[:MAX_EXAMPLES]):
         field = f"specification.guidance.examples[{k}].instance"
         check_id(each.instance, field)
@@ -192,7 +192,7 @@ def _check_examples(store: Store, model: str, request: pb.UpdateModelRequest) ->
         except NotFound as error:
             if error.resource == "model":
                 raise
-            raise InvalidInput(field, f"is {shown(each.instance)}, which is no row of {model}") from None
+            raise InvalidInput(field, f"is {shown(each.instance)}, which is not a row of {model}") from None
 
 
 def _update_in_store(

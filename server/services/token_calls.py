@@ -130,7 +130,7 @@ class TokenCalls(OnCore, admin_pb2_grpc.AdminServiceServicer):
         """Refuse where anybody may call: whoever made a token now would keep it when the server asks for tokens."""
         if not self._core.config.needs_tokens:
             raise FailedPrecondition(
-                "this server asks for no token, so anybody could make one: use quercus tokens at the store, or start "
+                "this server asks for no token, so anybody could create one: use quercus tokens at the store, or start "
                 "the server with --access tokens"
             )
 

@@ -44,7 +44,7 @@ HANDLED: Final = MetricRow(
 HANDLING: Final = MetricRow(
     "grpc_server_handling_seconds",
     "histogram",
-    "Time from the start to the end of calls that are no streams.",
+    "Time from the start to the end of calls that are not streams.",
     _CALL,
     "s",
 )

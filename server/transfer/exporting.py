@@ -86,7 +86,7 @@ def _export_row(history: Sequence[Event], schema: ModelSchema) -> Row:
     ]
     said = first.label  # the labellers' present label, or the pushed one if there is none or it says nothing
     for event in history:
-        if event.gold:  # an answer to a gold question, or the mark, which the combination behind it has
+        if event.gold:  # an answer to a gold question, or the mark, which the combination after it has
             continue
         if event.kind is EventKind.CORRECTION or (event.kind is EventKind.ANSWER and event.label is not None):
             said = first.label if event.label is None else event.label

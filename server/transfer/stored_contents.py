@@ -148,7 +148,7 @@ class StoredModel:
         self._take_shape(first, 0)
 
     def _take_shape(self, specification: Specification, sequence: int) -> None:
-        """Take the specification that gives the events behind a sequence number their shape."""
+        """Take the specification that gives the events after a sequence number their shape."""
         self._specification, attributes = specification, specification.attributes
         self._shape = Shape(sequence, len(attributes), specification.frame.size)
         self._check_shape(sequence)
@@ -159,7 +159,7 @@ class StoredModel:
             if not isinstance(attribute, Nominal) or value in attribute.values:
                 raise InvalidInput(
                     "vocabulary",
-                    f"has {shown(value)} of attribute {k}, which is no new value of a nominal attribute",
+                    f"has {shown(value)} of attribute {k}, which is not a new value of a nominal attribute",
                 )
         counts: dict[int, int] = {}  # indices of nominal attributes: of their values, and of a bucket in use
         for k, attribute in enumerate(attributes):

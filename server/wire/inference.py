@@ -87,7 +87,7 @@ def decode_inputs(
         for i, tensor in enumerate(inputs):
             if tensor.HasField("contents"):
                 raise InvalidInput(
-                    f"inputs[{i}].contents", "is there, but the contents are raw: send one of both"
+                    f"inputs[{i}].contents", "is given, but the contents are raw: send only one of the two"
                 )
     for i, tensor in enumerate(inputs):
         if tensor.shape and not 1 <= tensor.shape[0] <= sizes.max_batch_rows:
@@ -180,7 +180,7 @@ def _decode_columns(
         )
     for k, column in enumerate(schema.columns):
         certain = np.array([(row, k) not in parts for row in range(len(values))])
-        if column.values is not None:  # a name that no branch has is no fault
+        if column.values is not None:  # a name that no branch has is not a fault
             certain &= values[:, k] != column.most
         _check_rows(values[:, k], np.flatnonzero(certain), column, f"inputs[{shown(column.name)}]")
     values[np.isnan(values)] = np.nan  # one NaN of the many

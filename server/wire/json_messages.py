@@ -48,7 +48,7 @@ class JsonMessage(EncodedMessage):
         Raises
         ------
         InvalidInput
-            When the text is no JSON, or has a field that the message does not have or a value that does not fit.
+            When the text is not JSON, or has a field that the message does not have or a value that does not fit.
 
         Examples
         --------
@@ -58,7 +58,7 @@ class JsonMessage(EncodedMessage):
         >>> JsonMessage(b'{"nmae": "models/wine"}').read_as(model_pb2.GetModelRequest)
         Traceback (most recent call last):
         ...
-        quercus.belief.errors.InvalidInput: nmae: is no field of GetModelRequest, which has name
+        quercus.belief.errors.InvalidInput: nmae: is not a field of GetModelRequest, which has name
         """
         text = json_text(self)
         if not text.lstrip(" \t\r\n").startswith("{"):
@@ -77,7 +77,7 @@ def json_text(data: bytes) -> str:
     Raises
     ------
     InvalidInput
-        When it is no UTF-8, or would make more than ``MAX_PARTS``.
+        When it is not UTF-8, or would make more than ``MAX_PARTS``.
     """
     parts = data.count(b",") + data.count(b"{") + data.count(b"[")
     if parts > MAX_PARTS:
@@ -113,7 +113,7 @@ def _explained_error(text: str) -> InvalidInput:
         names = re.findall(r"'(\w+)'", known)
         field = f"{field}.{unknown[2][:60]}".lstrip(".")
         owner = unknown[1].rpartition(".")[2]
-        reason = f"is no field of {owner}, which has {', '.join(names) or 'none'}"
+        reason = f"is not a field of {owner}, which has {', '.join(names) or 'none'}"
         return InvalidInput(shorten_text(field), shorten_text(reason))
     reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")
     return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(reason)})")

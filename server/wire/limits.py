@@ -93,6 +93,12 @@ NEW_VALUE_ATTEMPTS: Final = 20
 PENDING_BYTES: Final = 128 * 1024 * 1024
 """Batches that wait for the writer, together; streams are read no further while they exceed it."""
 
+QUIET_S: Final = 1.0
+"""Seconds without a change after which the server looks for changes more rarely."""
+
+REST_POLL_S: Final = 0.05
+"""Seconds between two looks for changes then, unless `poll_ms` is longer. What the server itself does ends the rest."""
+
 MAX_REMEMBERED_CHANGES: Final = 20_000
 """Models whose last change the server remembers; beyond this number, all waiting calls are woken once."""
 

@@ -105,7 +105,7 @@ def new_specification(message: model_pb2.Specification, max_values: int) -> mode
 
     Parameters
     ----------
-    message, max_values : as of `complete_specification`.
+    message, max_values : as in `complete_specification`.
 
     Raises
     ------
@@ -235,7 +235,7 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
             with field_prefix("pruning"):
                 kind: Any = _PRUNING.get(message.pruning.kind)
                 if kind is None:
-                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is no kind of pruning")
+                    raise InvalidInput("kind", f"is {message.pruning.kind}, which is not a kind of pruning")
                 pruning = Pruning(kind, message.pruning.level)
         return Specification(
             attributes=tuple(attributes),
@@ -250,14 +250,14 @@ def decode_specification(message: model_pb2.Specification) -> Specification:
 def _decode_attribute(message: model_pb2.Attribute) -> Attribute:
     missing: Any = _MISSING.get(message.missing)
     if missing is None:
-        raise InvalidInput("missing", f"is {message.missing}, which is no policy for missing values")
+        raise InvalidInput("missing", f"is {message.missing}, which is not a policy for missing values")
     match message.WhichOneof("kind"):
         case "nominal":
             overflow: Any = _OVERFLOW.get(message.nominal.overflow)
             if overflow is None:
                 raise InvalidInput(
                     "nominal.overflow",
-                    f"is {message.nominal.overflow}, which is no policy for further values",
+                    f"is {message.nominal.overflow}, which is not a policy for further values",
                 )
             most = None if message.nominal.max_values == MAX_VALUES else message.nominal.max_values
             try:
@@ -303,7 +303,7 @@ def first_specification(record: ModelRecord) -> tuple[Specification, int]:
 def extended_specification(
     current: model_pb2.Specification, request: model_pb2.ExtendModelRequest, max_values: int = MAX_VALUES
 ) -> model_pb2.Specification:
-    """Return the specification with the classes and attributes of a request behind its own.
+    """Return the specification with the classes and attributes of a request after its own.
 
     Raises
     ------
@@ -312,7 +312,9 @@ def extended_specification(
         may not be missing, or what `complete_specification` refuses.
     """
     if not request.classes and not request.attributes:
-        raise InvalidInput("classes", "are none, and there are no attributes: name what the model is to have")
+        raise InvalidInput(
+            "classes", "are none, and there are no attributes: give at least one class or attribute"
+        )
     extended = model_pb2.Specification()
     extended.CopyFrom(current)
     named = model_pb2.ExtendModelRequest(classes=request.classes, attributes=request.attributes)

@@ -74,7 +74,7 @@ def not_found(kind: str, name: str, known: Sequence[str]) -> str:
     Examples
     --------
     >>> not_found("attribute", "colr", ["size", "color"])
-    "'colr' is no attribute; did you mean 'color'? There are size, color"
+    "'colr' is not an attribute; did you mean 'color'? There are size, color"
     """
     near = get_close_matches(name, known, n=1)
     meant = f"; did you mean {shown(near[0])}? There" if near else "; there"
@@ -146,6 +146,6 @@ def _split_name(name: str, field: str, collections: tuple[str, ...], form: str) 
 def _parse_number(text: str, name: str, form: str) -> int:
     if _NUMBER.fullmatch(text) is None:
         raise InvalidInput(
-            "name", f"{name[:200]!r} is not of the form {form}: {text[:40]!r} is no number from 1"
+            "name", f"{name[:200]!r} is not of the form {form}: {text[:40]!r} is not a number from 1"
         )
     return int(text)

@@ -244,7 +244,7 @@ def _decode_named(
             if name not in names:
                 raise InvalidInput(
                     f"rows[{i}].{name if len(name) <= 60 else f'{name[:57]}...'}",
-                    f"is no attribute of the model; its attributes are {_listed_names(list(names))}",
+                    f"is not an attribute of the model; its attributes are {_listed_names(list(names))}",
                 )
         for column in required:
             if column.name not in row.values:

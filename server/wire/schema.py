@@ -68,7 +68,7 @@ class AttributeColumn:
         return other_names(self.index)
 
     def index_of(self, text: str) -> int | None:
-        """Return the index that a text stands for, in any spelling, as of `name_of`; None: it stands for none."""
+        """Return the index that a text stands for, in any spelling, as in `name_of`; None: it stands for none."""
         found = self.index.get(text)
         if found is not None:
             return found

@@ -82,7 +82,7 @@ def _raw_numbers(tensor: Tensor, raw: bytes, field: str) -> NDArray[Any]:
     if len(raw) % kind.itemsize:
         raise InvalidInput(
             f"{field}.contents",
-            f"has {len(raw)} raw bytes, which are no {tensor.datatype} of {kind.itemsize} each",
+            f"has {len(raw)} raw bytes, which are not {tensor.datatype} of {kind.itemsize} bytes each",
         )
     return np.frombuffer(raw, dtype=kind)
 

@@ -286,7 +286,7 @@ class TreeClassifier:
     ) -> classify_pb2.ClassifyResponse:
         if want_paths and self.names is None:
             raise InvalidInput(
-                "want_paths", "is true, but the model has several trees: a row has no one path"
+                "want_paths", "is true, but the model has several trees: a row has no single path"
             )
         predicted = self.model.predict_cells(cells)
         theta = predicted.theta.ravel().tolist()

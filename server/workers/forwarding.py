@@ -44,6 +44,8 @@ ASK_S: Final = 10.0
 """Longest time, in seconds, that the keeper takes to answer for itself."""
 
 FORWARDABLE: Final = "quercus.v1."
+FEW_AT_ONCE: Final = frozenset({"TreeService/ExplainRow"})
+"""Methods that read, and of which a server runs few calls at once: one worker counts them."""
 _OWN_METADATA: Final = frozenset({REQUEST_ID, CALLER, ENCODING, "user-agent"})
 
 SOCKET_OPTIONS: Final = (
@@ -74,7 +76,7 @@ class Forwarder:
     ----------
     address : the keeper's private socket, for gRPC.
     line : the keeper's socket for small calls.
-    all_writes : whether all methods that write are the keeper's, and not only those of the whole server.
+    all_writes : whether all methods that write are the keeper's.
     """
 
     def __init__(self, address: str, line: str, all_writes: bool) -> None:
@@ -93,18 +95,18 @@ class Forwarder:
         await self._channel.close()
 
     def is_forwarded(self, method: str) -> bool:
-        """Return whether calls of a method are the keeper's; those that concern the whole server always are."""
+        """Return whether calls of a method are the keeper's: those of the whole server, or in `FEW_AT_ONCE`, always."""
         if not method.startswith(f"/{FORWARDABLE}"):
             return False
         rpc = rpc_of(method)
-        return rpc.whole_server or (self._all_writes and not rpc.reads)
+        return rpc.whole_server or rpc.name in FEW_AT_ONCE or (self._all_writes and not rpc.reads)
 
     def divide(self, handlers: Any) -> Any:
         """Return the handlers of a service, with those of the keeper's methods replaced."""
         return _Divided(handlers, self)
 
     def handler_of(self, method: str, handler: Handler) -> Handler:
-        """Return a handler that hands calls over, in the place of the one that would answer them here."""
+        """Return a handler that hands calls over, in place of the one that would answer them here."""
         made = self._handlers.get(method)
         if made is None:
             behaviour = (
@@ -130,7 +132,7 @@ class Forwarder:
         """
         call: Any = self._channel.unary_unary(f"/{INTERNAL}/{name}")
         try:
-            # A keeper that takes the place of one that died is waited for.
+            # Wait for the keeper that takes the place of one that died.
             answer: bytes = await call(data, timeout=ASK_S, wait_for_ready=True)
         except aio.AioRpcError:
             raise Unavailable(AWAY) from None
@@ -311,6 +313,6 @@ class WorkerMetrics:
             channel.close()
 
 
-async def tell_metrics(own_text: Callable[[], bytes]) -> bytes:
+async def answer_metrics(own_text: Callable[[], bytes]) -> bytes:
     """Answer the keeper."""
     return json.dumps([os.getpid(), (await asyncio.to_thread(own_text)).decode()]).encode()

@@ -1,6 +1,6 @@
 """A line between a worker and the keeper, on which small calls share the cost of a message.
 
-Small calls that are no streams go as frames through one socket: those of one turn of the event loop are written
+Small calls that are not streams go as frames through one socket: those of one turn of the event loop are written
 together. Streams and large messages, which need flow control, go through gRPC (`quercus.server.workers.forwarding`).
 The socket lies in a private folder.
 

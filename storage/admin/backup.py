@@ -108,7 +108,7 @@ def restore_backup(
     backup : file that `back_up` wrote.
     url : address of the store.
     force : replace a store that is there.
-    despite_remarks : also when `verify_store` has remarks that are no damage.
+    despite_remarks : also when `verify_store` has remarks that are not damage.
     contents : see `verify_store`.
     progress : told how far it is.
 

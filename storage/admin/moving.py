@@ -139,7 +139,7 @@ def _has_all(reading: Connection, target: Connection, table: Table) -> bool:
     wanted = _in_order(table).execution_options(yield_per=ROWS)
     with reading.execute(wanted) as of_source, target.execute(wanted) as of_target:
         known = map(_canonical_bytes, of_source)
-        # `in` goes on behind the row that it found last
+        # `in` goes on after the row that it found last
         return all(row in known for row in map(_canonical_bytes, of_target))
 
 

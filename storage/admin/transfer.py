@@ -243,7 +243,7 @@ def _check_end(head: HeaderLine, reading: LogReader, where_head: str) -> None:
         raise InvalidInput(
             "file",
             f"has statements about instance {min(reading.uncombined_instances)}, "
-            "and no event behind them that joins them",
+            "and no later event that combines them",
         )
     if head.shapes.since > reading.sequence:
         raise InvalidInput(

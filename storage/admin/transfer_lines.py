@@ -84,7 +84,8 @@ def lines_of(stream: IO[str]) -> Iterator[str]:
         number += 1
         if len(line) > MAX_LINE_CHARACTERS:
             raise InvalidInput(
-                f"line {number}", f"has more than {MAX_LINE_CHARACTERS:,} characters, as no line of a log has"
+                f"line {number}",
+                f"has more than {MAX_LINE_CHARACTERS:,} characters, more than any line of a log",
             )
         yield line
 
@@ -104,7 +105,7 @@ def read_head(numbered: Iterator[tuple[int, str]]) -> HeaderLine:
     _, line = next(numbered, (1, ""))
     found = _parse_line(line, "line 1")
     if found.get("format") != FORMAT:
-        raise InvalidInput("file", f"is no exported log: its first line has no format {FORMAT!r}")
+        raise InvalidInput("file", f"is not an exported log: its first line has no format {FORMAT!r}")
     return check_head(found, "line 1")
 
 

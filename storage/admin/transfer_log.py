@@ -44,7 +44,7 @@ class LogReader:
         self._conflicts = 0
         self._width = 0
         self._ids: set[str] = set()
-        self._others: set[int] = set()  # events that are no instances
+        self._others: set[int] = set()  # events that are not instances
         self._asked: dict[int, int] = {}  # instance of each query
         self._opinions: dict[
             tuple[int, str], bool
@@ -118,7 +118,7 @@ class LogReader:
     def _take_statement(self, event: dict[str, Any], kind: EventKind, where: str) -> None:
         instance, query = event["instance"], event.get("query")
         if not 1 <= instance <= self.sequence or instance in self._others:
-            raise InvalidInput(where, f"has instance {instance}, which is no instance of an earlier line")
+            raise InvalidInput(where, f"has instance {instance}, which is not an instance of an earlier line")
         if query is not None and self._asked.setdefault(query, instance) != instance:
             raise InvalidInput(
                 where, f"has instance {instance}, but query {query} was about instance {self._asked[query]}"

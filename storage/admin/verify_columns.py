@@ -56,7 +56,7 @@ RANGES: Final[Mapping[Column[Any], tuple[float, float]]] = {
     policy.c.max_conflict: (0.0, 1.0),
     **{log.c[name]: stored.bounds for name, stored in EVENT_FIELDS.items() if stored.bounds is not None},
 }
-"""Bounds of numbers that are no times."""
+"""Bounds of numbers that are not times."""
 
 MAX_INTEGER: Final = 2**62
 

@@ -136,7 +136,7 @@ def _parse_manifest(data: bytes, path: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise CorruptStore(f"{path} is damaged: it is not JSON ({error})") from None
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise InvalidInput(str(path), f"is no manifest of an archive: it has no format {FORMAT!r}")
+        raise InvalidInput(str(path), f"is not a manifest of an archive: it has no format {FORMAT!r}")
     if content.get("version") != VERSION:
         raise InvalidInput(
             str(path), f"has version {shown(content.get('version'))}, this version of quercus reads {VERSION}"

@@ -82,7 +82,7 @@ def read_events(stream: BufferedIOBase, path: Path) -> Iterator[list[dict[str, A
     Raises
     ------
     CorruptStore
-        It is no Parquet file, or a column is not one of a log.
+        It is not a Parquet file, or a column is not one of a log.
     """
     pyarrow, parquet = load_pyarrow()
     try:

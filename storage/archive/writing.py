@@ -109,7 +109,7 @@ def archive_model(
     with store._database.read() as connection:
         row = find_model(connection, name)
     if not UID.fullmatch(row.uid):
-        raise InvalidInput(f"model {name}", f"has uid {shown(row.uid)}, which is no UUID")
+        raise InvalidInput(f"model {name}", f"has uid {shown(row.uid)}, which is not a UUID")
     with _locked_folder(target, row.uid) as folder:
         before = manifest = read_manifest(folder) or Manifest(row.uid, {}, ())
         with store._database.read(unhurried=True) as connection:

@@ -5,7 +5,7 @@ was, the transaction is given up and made anew, now with a look at all ids, to t
 
 A row is known if its id is stored with the same content: the stored bytes of its values and of its label (`Content`;
 `quercus.labelling.row_values`). The bytes of two forms of a label that mean the same differ
-(`quercus.belief.codec`). The display is no part of the content.
+(`quercus.belief.codec`). The display is not part of the content.
 """
 
 from collections import defaultdict
@@ -67,13 +67,15 @@ def append_all(
     """
     try:
         with transaction() as connection:
-            return _append_pushes(connection, pushes, Clock(clocks, connection), look=False)
+            return _append_pushes(connection, pushes, Clock(clocks, connection), checks_ids=False)
     except _ThereAlreadyError:
         with transaction() as connection:
-            return _append_pushes(connection, pushes, Clock(clocks, connection), look=True)
+            return _append_pushes(connection, pushes, Clock(clocks, connection), checks_ids=True)
 
 
-def _append_pushes(connection: Connection, pushes: Sequence[Push], clock: Clock, look: bool) -> list[Outcome]:
+def _append_pushes(
+    connection: Connection, pushes: Sequence[Push], clock: Clock, checks_ids: bool
+) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     by_model: defaultdict[str, list[int]] = defaultdict(list)
     for place, push in enumerate(pushes):
@@ -87,18 +89,18 @@ def _append_pushes(connection: Connection, pushes: Sequence[Push], clock: Clock,
         by_model.items()
     ):  # two who hold several models wait for each other in one order
         mine = [pushes[place] for place in places]
-        outcomes.update(zip(places, _append_to_model(connection, name, mine, clock, look), strict=True))
+        outcomes.update(zip(places, _append_to_model(connection, name, mine, clock, checks_ids), strict=True))
     return [outcomes[place] for place in range(len(pushes))]
 
 
 def _append_to_model(
-    connection: Connection, name: str, pushes: Sequence[Push], clock: Clock, look: bool
+    connection: Connection, name: str, pushes: Sequence[Push], clock: Clock, checks_ids: bool
 ) -> list[Outcome]:
     try:
         row, held_at = lock_model(connection, name), clock()
     except NotFound as error:
         return [error] * len(pushes)
-    appender = _Appender(connection, row, pushes, look)
+    appender = _Appender(connection, row, pushes, checks_ids)
     outcomes: list[Outcome] = []
     for push in pushes:
         try:
@@ -112,12 +114,12 @@ def _append_to_model(
 class _Appender:
     """One model in one transaction. Rows wait in columns until `write_rows`."""
 
-    def __init__(self, connection: Connection, row: AnyRow, pushes: Sequence[Push], look: bool) -> None:
+    def __init__(self, connection: Connection, row: AnyRow, pushes: Sequence[Push], checks_ids: bool) -> None:
         self.connection = connection
         self.row = row
-        self.looked = look
+        self.checked_ids = checks_ids
         self.known: dict[str, Content] = {}  # only when looked
-        if look:
+        if checks_ids:
             self.known = _stored_rows(connection, self.row, [each for push in pushes for each in push.ids])
         self.taken: set[str] = set()
         self.ids: list[str] = []
@@ -139,7 +141,7 @@ class _Appender:
         if push.new_values:
             rows = [(self.row.id, new.attribute, new.index, new.value) for new in push.new_values]
             insert_rows(self.connection, vocabulary, ("model_id", "attribute", "position", "value"), rows)
-        if self.looked:
+        if self.checked_ids:
             self.known.update(zip(ids, zip(values, labels, strict=True), strict=True))
         if push.displays:
             fresh, left_out = set(ids), {each.row for each in refused}
@@ -170,7 +172,7 @@ class _Appender:
             if not backend.insert_together(self.connection, key, first, *pushed, now):
                 insert_rows(self.connection, log_table, _PUSHED, rows)
         except backend.repeated:
-            if self.looked:
+            if self.checked_ids:
                 raise
             raise _ThereAlreadyError from None
         shown = {at: self.displays[each] for at, each in enumerate(self.ids, first) if each in self.displays}
@@ -187,7 +189,7 @@ class _Appender:
             and different.isdisjoint(self.taken)
         ):
             return (push.ids, values, push.labels), ()
-        if not self.looked:
+        if not self.checked_ids:
             raise _ThereAlreadyError
         fresh: dict[str, Content] = {}
         refused: list[AlreadyExists] = []

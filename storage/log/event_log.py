@@ -51,7 +51,7 @@ def read_vocabulary(connection: Connection, name: str) -> dict[int, tuple[str, .
 
 
 def read_events(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
-    """Events behind sequence number `after`, in order."""
+    """Events after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     wanted = (
@@ -64,14 +64,14 @@ def read_events(connection: Connection, name: str, after: int, limit: int) -> li
 
 
 def others_between(connection: Connection, row: AnyRow, after: int, last: int) -> list[Event]:
-    """Events of other kinds than INSTANCE behind `after` and up to `last`, in order."""
+    """Events of other kinds than INSTANCE after `after` and up to `last`, in order."""
     there = (log.c.model_id == row.id, log.c.sequence > after, log.c.sequence <= last)
     wanted = _select_events().where(*there, log.c.kind != EventKind.INSTANCE).order_by(log.c.sequence)
     return _as_events(connection.execute(wanted), row)
 
 
 def list_instances(connection: Connection, name: str, after: int, limit: int) -> list[Event]:
-    """INSTANCE events behind sequence number `after`, in order."""
+    """INSTANCE events after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     mine = (log.c.model_id == row.id, log.c.sequence > after, log.c.kind == EventKind.INSTANCE)
@@ -80,7 +80,7 @@ def list_instances(connection: Connection, name: str, after: int, limit: int) ->
 
 
 def row_ids(connection: Connection, name: str, after: int, limit: int) -> list[str]:
-    """Ids of the instances behind sequence number `after`, in order."""
+    """Ids of the instances after sequence number `after`, in order."""
     checks.at_least("limit", limit, 1)
     mine = (log.c.model_id == find_model(connection, name).id, log.c.sequence > after, log.c.id.is_not(None))
     return list(
@@ -154,24 +154,26 @@ def instance_sequences(connection: Connection, model_id: int, ids: Sequence[str]
     return found
 
 
-def labeller_events(connection: Connection, name: str, look: EventSelection) -> list[Event]:
+def labeller_events(connection: Connection, name: str, selection: EventSelection) -> list[Event]:
     """Return the events of labellers, in the requested order."""
-    checks.at_least("limit", look.limit, 1)
+    checks.at_least("limit", selection.limit, 1)
     row = find_model(connection, name)
     wanted = _select_events().where(log.c.model_id == row.id, log.c.instance.is_not(None))
-    if look.newest_first:
-        wanted = wanted.where(log.c.sequence < (look.after or MAX_SEQUENCE)).order_by(log.c.sequence.desc())
+    if selection.newest_first:
+        wanted = wanted.where(log.c.sequence < (selection.after or MAX_SEQUENCE)).order_by(
+            log.c.sequence.desc()
+        )
     else:
-        wanted = wanted.where(log.c.sequence > look.after).order_by(log.c.sequence)
-    if look.authors:
-        wanted = wanted.where(log.c.author.in_(look.authors))
-    if look.since is not None:
-        wanted = wanted.where(log.c.created_at >= look.since)
-    if look.until is not None:
-        wanted = wanted.where(log.c.created_at < look.until)
-    if look.instances is not None:
-        wanted = wanted.where(log.c.instance.in_(look.instances))
-    return _as_events(connection.execute(wanted.limit(look.limit)), row)
+        wanted = wanted.where(log.c.sequence > selection.after).order_by(log.c.sequence)
+    if selection.authors:
+        wanted = wanted.where(log.c.author.in_(selection.authors))
+    if selection.since is not None:
+        wanted = wanted.where(log.c.created_at >= selection.since)
+    if selection.until is not None:
+        wanted = wanted.where(log.c.created_at < selection.until)
+    if selection.instances is not None:
+        wanted = wanted.where(log.c.instance.in_(selection.instances))
+    return _as_events(connection.execute(wanted.limit(selection.limit)), row)
 
 
 def add_events(connection: Connection, model_id: int, events: Sequence[Event], now: Timestamps) -> None:

@@ -71,14 +71,14 @@ def shared_instances(
     connection, name
         The model's.
     after
-        Look at the events behind this one.
+        Look at the events after this one.
     limit
         Number of events to look at.
 
     Returns
     -------
     tuple
-        All events of each instance, and the event behind which the next instances begin; None: there are no more.
+        All events of each instance, and the event after which the next instances begin; None: there are no more.
     """
     row = find_model(connection, name)
     found: list[tuple[int, int]] = []

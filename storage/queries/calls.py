@@ -220,7 +220,7 @@ class QueryCalls(StoreCalls):
     def shared_details(self, model: str, after: int, limit: int) -> tuple[QueryDetails, int | None]:
         """Return the instances that may have labels of several labellers, in the order of their first such event.
 
-        It looks at `limit` events behind the event `after`. Also returned is the event behind which the next instances
+        It looks at `limit` events after the event `after`. Also returned is the event after which the next instances
         begin; None: there are no more.
         """
         with self._database.read() as connection:
@@ -231,10 +231,10 @@ class QueryCalls(StoreCalls):
         with self._database.read() as connection:
             return adjudications.newest_shared(connection, model, limit)
 
-    def said(self, model: str, look: EventSelection) -> list[Event]:
+    def said(self, model: str, selection: EventSelection) -> list[Event]:
         """Return the events of labellers, in order."""
         with self._database.read() as connection:
-            return event_log.labeller_events(connection, model, look)
+            return event_log.labeller_events(connection, model, selection)
 
     def places(self, model: str, ids: Sequence[str]) -> dict[str, int]:
         """Return the sequence of the INSTANCE event of each stored id."""
@@ -317,10 +317,10 @@ class QueryCalls(StoreCalls):
             found = event_log.get_instance(connection, model, id)[0].sequence
             return read_details(connection, model, [found], self._clocks.now(connection))
 
-    def said_details(self, model: str, look: EventSelection) -> tuple[list[Event], QueryDetails]:
+    def said_details(self, model: str, selection: EventSelection) -> tuple[list[Event], QueryDetails]:
         """Return the events of labellers, in order, and the details of their instances, from one state of the store."""
         with self._database.read() as connection:
-            return said_details(connection, model, look, self._clocks.now(connection))
+            return said_details(connection, model, selection, self._clocks.now(connection))
 
     def list_queries(
         self, model: str, states: Collection[QueryState] = (), after: int = 0, limit: int = 1000

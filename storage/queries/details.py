@@ -53,16 +53,16 @@ def read_details(
 
 
 def page_details(connection: Connection, name: str, after: int, limit: int, now: Timestamps) -> QueryDetails:
-    """Return the details of the instances behind sequence number `after`, in order."""
+    """Return the details of the instances after sequence number `after`, in order."""
     page = event_log.list_instances(connection, name, after, limit)
     return read_details(connection, name, [event.sequence for event in page], now)
 
 
 def said_details(
-    connection: Connection, name: str, look: EventSelection, now: Timestamps
+    connection: Connection, name: str, selection: EventSelection, now: Timestamps
 ) -> tuple[list[Event], QueryDetails]:
     """Return events of labellers, and the details of the instances that they are about."""
-    events = event_log.labeller_events(connection, name, look)
+    events = event_log.labeller_events(connection, name, selection)
     return events, read_details(connection, name, sorted({event.instance for event in events}), now)
 
 

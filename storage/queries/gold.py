@@ -1,6 +1,6 @@
 """Gold questions, put between the queries that growth asks, so that nothing tells one from another.
 
-A gold question comes before an open query and takes its place; those behind move on by one. Its number is that of an
+A gold question comes before an open query and takes its place; those after it move on by one. Its number is that of an
 open query that nobody ever held and whose turn comes later; that one goes on under a new number. What is said of it as
 its reason was said of a query with a row like its own that is asked soon: growth asks of the rows of which it is least
 sure, and a marked row is hardly ever one of them, so that a reason of its own would tell it. A question that is given

@@ -36,7 +36,7 @@ def query_not_found(row: AnyRow, number: int) -> NotFound:
 def read_page(
     connection: Connection, name: str, states: Collection[QueryState], after: int, limit: int, now: Timestamps
 ) -> list[QueryRecord]:
-    """Queries in order of number, behind `after`, in some of the states (none named: all)."""
+    """Queries in order of number, after `after`, in some of the states (none named: all)."""
     checks.at_least("limit", limit, 1)
     row = find_model(connection, name)
     wanted = select_records().where(query.c.model_id == row.id, query.c.number > after)

@@ -201,5 +201,5 @@ def _allocate_file(file: int, start: int, count: int) -> None:
         os.posix_fallocate(file, start, count)
         return
     os.lseek(file, start, os.SEEK_SET)
-    for _ in range(0, count, ROOM_BYTES):  # what would be compressed away is no reserve
+    for _ in range(0, count, ROOM_BYTES):  # what would be compressed away is not a reserve
         os.write(file, os.urandom(ROOM_BYTES))

@@ -48,7 +48,7 @@ def _first_difference(expected: tuple[Any, ...], found: tuple[Any, ...]) -> str:
     for part, other in zip(expected, found, strict=True):
         missing, more = sorted(set(part) - set(other)), sorted(set(other) - set(part))
         if missing or more:
-            return f": it has {more[:1] or 'nothing'} in the place of {missing[:1] or 'nothing'}"
+            return f": it has {more[:1] or 'nothing'} in place of {missing[:1] or 'nothing'}"
     return ""
 
 

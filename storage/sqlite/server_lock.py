@@ -21,7 +21,7 @@ from quercus.storage.errors import StoreBusy, StoreError
 SUFFIX: Final = "-server"
 PATIENCE_S: Final = 1.0  # a process that was killed may take a moment to be gone
 RETRY_S: Final = 0.05
-PLACE: Final = 2**62  # of the byte that is locked: far behind any that SQLite locks or writes
+PLACE: Final = 2**62  # of the byte that is locked: far beyond any that SQLite locks or writes
 FLOCK: Final = "hhqqi4x"  # struct flock of the C library, on 64 bits: type, whence, start, length, process
 
 # The system drops all of SQLite's locks on a file as soon as its process closes any descriptor of that file. So one

@@ -48,10 +48,12 @@ def test_the_desk_is_accessible_and_fits(visit: Visit, led: str, size: str) -> N
 
 def test_a_lead_works_without_scripts(visit: Visit, client: Client, wine: str) -> None:
     page = visit(f"/m/{wine}/desk", java_script_enabled=False)
-    page.get_by_label("Budget: answers in all").fill("77")
-    page.get_by_label("Who labels").fill("ann\nbea")
-    page.get_by_role("button", name="Set").click()
-    expect(page.get_by_role("status").first).to_contain_text("Budget and assignment are set")
+    page.get_by_label("Answers in all").fill("77")
+    page.get_by_role("button", name="Set the budget").click()
+    expect(page.get_by_role("status").first).to_contain_text("The budget is set: 77 answers in all.")
+    page.get_by_label("Names of those who label").fill("ann\nbea")
+    page.get_by_role("button", name="Set who labels").click()
+    expect(page.get_by_role("status").first).to_contain_text("Who labels is set")
     page.get_by_label("Title").fill("Our wines")
     page.get_by_label("Guidelines").fill("Look twice.")
     page.get_by_label("Row of example 1").fill("bottle-1")
@@ -115,7 +117,7 @@ def test_tokens_are_made_and_revoked_in_a_browser(
     page.get_by_label("Name of the owner").fill(f"dora-{size}")
     page.get_by_role("checkbox", name="labeller").check()
     page.get_by_role("checkbox", name="wine").check()
-    page.get_by_role("button", name="Make the token").click()
+    page.get_by_role("button", name="Create the token").click()
     made = page.get_by_label("Copy it now")
     assert made.input_value().startswith("quercus_")
     assert faults_of(page) == []

@@ -27,7 +27,7 @@ PAINTED_SINCE = """ms => {
   const [{ domInteractive }] = performance.getEntriesByType("navigation");
   return paint && domInteractive && performance.now() > Math.max(paint.startTime, domInteractive) + ms;
 }"""
-"""Whether the page has been there to be read for a time; a busy machine paints late."""
+"""True once the page has been there to be read for a time; a busy machine paints late."""
 
 WATCHED = """() => {
   const stage = document.getElementById("stage"), shown = () => stage.querySelector("article")?.dataset.name;
@@ -243,6 +243,40 @@ def test_the_unseen_query_is_the_one_that_the_newest_tree_asks(
     assert page.locator("#stage article").get_attribute("data-name") == unseen
 
 
+def test_no_row_is_shown_twice_where_requests_overtake_each_other(
+    visit: Visit, client: Client, wine: str
+) -> None:
+    """A request for more stays under way as trees grow: what is exchanged beside it would come with its reply too."""
+    page = visit(f"/m/{wine}/label")
+    page.wait_for_load_state("networkidle")
+    held: list[Route] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route("**/label/next", hold_the_first)
+    seen = []
+    for _ in range(5):  # exchanges would be under way, and back
+        seen.append(answer(page, "b"))
+        kept(page)
+        client.wait_grown(wine)
+        page.wait_for_timeout(500)
+    reply = held[0].fetch()
+    page.route(
+        "**/label/grown", lambda route: route.abort()
+    )  # no further exchange, which may take it away again
+    seen += [answer(page, "g") for _ in range(4)]
+    kept(page)
+    held[0].fulfill(response=reply)
+    seen += [answer(page, "a") for _ in range(12)]
+    assert len(set(seen)) == len(seen)
+    kept(page)
+    assert sorted(instance for instance, _, _ in log(client, wine)) == sorted(seen)
+
+
 def test_a_lost_console_loses_no_answer(
     visit: Visit, client: Client, shared_server: Serving, wine: str
 ) -> None:
@@ -331,7 +365,7 @@ def test_forms_are_enough(visit: Visit, client: Client, wine: str) -> None:
     page.get_by_label("Barolo").first.check()
     page.get_by_label("Barbera").first.check()
     with page.expect_navigation():
-        page.get_by_role("button", name="Send the set").click()
+        page.locator("#stage .set .primary").click()
     assert log(client, wine) == said
     page.get_by_role("link", name="Classify").click()
     page.get_by_label("alcohol, or its lower end").fill("12")

@@ -71,7 +71,7 @@ class ClusterTorture(Torture):
     ----------
     database : a running one.
     folder : for what servers write beside the store.
-    seed, budget : as of `Torture`.
+    seed, budget : as in `Torture`.
     networks : of each server, with a link for the database and one for clients; none: they are not cut.
     disk : that of the database alone; None: it is not filled.
     is_fenced : False: the control.
@@ -299,7 +299,7 @@ class ClusterTorture(Torture):
     def _wait_for_progress(self) -> None:
         """Wait for all growers as well."""
         super()._wait_for_progress()
-        self._wait(lambda: self._live_programs() == SERVERS, "a grower is no member")
+        self._wait(lambda: self._live_programs() == SERVERS, "a grower is not a member")
 
     def _live_programs(self) -> int:
         with suppress(psycopg.OperationalError), psycopg.connect(self.store) as connection:
@@ -358,7 +358,7 @@ def made(stack: ExitStack, programs: Path, seed: int, *, is_fenced: bool = True)
     ----------
     stack : takes what is to be removed.
     programs : of PostgreSQL.
-    seed, is_fenced : as of `ClusterTorture`.
+    seed, is_fenced : as in `ClusterTorture`.
     """
     folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
     folder.chmod(0o711)  # the database is of a user without rights

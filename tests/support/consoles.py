@@ -104,7 +104,7 @@ class Visitor:
         )
         connection.request(method, path, body, {k: v for k, v in own.items() if v})
         answer = connection.getresponse()
-        text = answer.read().decode(errors="backslashreplace")  # a picture is no text
+        text = answer.read().decode(errors="backslashreplace")  # a picture is not text
         for each in answer.headers.get_all("Set-Cookie") or ():
             name, _, value = each.partition(";")[0].partition("=")
             self.cookies[name] = value.strip('"')

@@ -95,7 +95,7 @@ def _lease(client: Client, store: Store, model: str, labeller: str) -> Query:
 
 
 def wrong_values(stored: object) -> list[tuple[str, object]]:
-    """Values of every type that a damaged cell may hold in the place of another, with their names."""
+    """Values of every type that a damaged cell may hold in place of another, with their names."""
     found: list[tuple[str, object]] = [
         ("null", None),
         ("text", "damaged"),

@@ -220,7 +220,7 @@ class Fuzz:
 
 
 def garbage(address: str, count: int, seed: int = 0) -> None:
-    """Send bytes that are no HTTP/2, and such that begin like it."""
+    """Send bytes that are not HTTP/2, and such that begin like it."""
     rng = random.Random(seed)  # noqa: S311
     host, port = address.rsplit(":", 1)
     preface = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -84,7 +84,7 @@ class Ledger:
         self.query(number).refused = author
 
     def correct(self, number: int, author: str, voice: LabellerVoice) -> None:
-        """Another answer in the place of one's own; by somebody else in the place of all."""
+        """Another answer in place of one's own; by somebody else in place of all."""
         query = self.query(number)
         if author in query.ever:
             query.answers[author] = voice

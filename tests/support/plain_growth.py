@@ -226,7 +226,7 @@ def open_context(
 ) -> QueryContext:
     """Return the tree of `sample`, not yet grown, with all that choosing its queries needs.
 
-    `ordered` is as of `QueryContext`; without it all codes are names.
+    `ordered` is as in `QueryContext`; without it all codes are names.
     """
     solver = sample.table.solver(alpha)
     rules = PlainRules(sample, solver, min_instances, max_depth, prediction_level, significance)

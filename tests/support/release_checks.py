@@ -30,7 +30,6 @@ TRIALS: dict[str, int | None] = {
     "fuzz": 20_000,
     "faults": None,
     "flood": None,
-    "cluster-demo": None,
     "cluster-torture": 100,
 }
 """Targets of the Makefile, and the size of those that have one."""
@@ -82,7 +81,7 @@ def main(trials: list[str]) -> int:
     """Run some trials, or all; return the exit code."""
     unknown = [trial for trial in trials if trial not in TRIALS]
     if unknown:
-        print(f"CHECKS: {unknown[0]!r} is no trial; there are {', '.join(TRIALS)}", file=sys.stderr)
+        print(f"CHECKS: {unknown[0]!r} is not a trial; there are {', '.join(TRIALS)}", file=sys.stderr)
         return 2
     LOGS.mkdir(parents=True, exist_ok=True)
     outcomes = [try_out(trial) for trial in trials or TRIALS]

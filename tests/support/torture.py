@@ -65,7 +65,7 @@ LONGEST_CALM_S = 1.5
 PROGRESS_S = 90.0
 TARGETS = ("server", "grower", "learner")
 WORKERS = ("writing worker", "other worker")
-assert rpcs.ROLES  # the server's package is there: this is no client-only installation
+assert rpcs.ROLES  # the server's package is there: this is not a client-only installation
 
 
 @dataclass
@@ -177,7 +177,7 @@ class Torture:
         return [plan[k] for k in self.rng.permutation(kills)]
 
     def _work(self, work: Callable[[Client], None], address: str) -> None:
-        # A call that takes long is no fault where the machine is busy; one that hangs stops all progress.
+        # A call that takes long is not a fault where the machine is busy; one that hangs stops all progress.
         with Client(address, timeout_s=OUTAGE_S, outage_s=OUTAGE_S) as client:
             client.wait_ready(OUTAGE_S)
             while not self._stop.is_set():

@@ -28,7 +28,7 @@ class QueryPosition:
         The child of that node that the query stands for; None if it stands for the node itself.
     rivals
         Non-dominated attributes at the start of the round, in declared order; `attribute` is one of them. Empty if the
-        query stands for the node itself: then it is no part of a round.
+        query stands for the node itself: then it is not part of a round.
     """
 
     path: Path

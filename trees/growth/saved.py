@@ -21,6 +21,7 @@ from quercus.trees.growth.incremental.live_tree import LiveTree, with_codes
 from quercus.trees.growth.incremental.numbered import Ids
 from quercus.trees.growth.incremental.tally import ContourCounts
 from quercus.trees.growth.stream import GrowthState, LaterAttributes, edges_of
+from quercus.trees.tree.uncertain import UncertainCells
 
 _TREE: Final = "tree."
 Columns = Mapping[str, NDArray[Any]]
@@ -40,9 +41,11 @@ class SavedEvidence:
         Of the rows: ``codes`` (n, K), ``ids`` (n,) and ``askable`` (n,), see `Sample`. ``contours`` (d, l) by their
         numbers; ``warmup`` values of the rows that set the bins; ``later`` how many attributes rows have now, and of
         attributes that came later, the rows before them and the first of them, with ``later.0``, ``later.1``, ... their
-        values in the rows that set their bins; ``answered`` rows, and the ``pushed`` numbers of their
-        contours before anybody answered; of a tree with a memory ``moments`` when each row was first labelled; behind
-        ``tree.`` those of `saved_tree`, which may be missing. They may be views: good until the state grows.
+        values in the rows that set their bins; behind ``parts.`` the codes that uncertain cells allow, and behind
+        ``warmup_parts.`` the values, of those in rows that set bins, see `UncertainCells`; ``answered`` rows, and the
+        ``pushed`` numbers of their contours before anybody answered; of a tree with a memory ``moments`` when each row
+        was first labelled; behind ``tree.`` those of `saved_tree`, which may be missing. They may be views: good until
+        the state grows.
     """
 
     answers: int
@@ -66,6 +69,8 @@ def saved_evidence(state: GrowthState) -> SavedEvidence:
     if state._memory is not None:
         columns["moments"] = state._memory.label_moments
     columns |= {f"later.{at}": each.values for at, each in enumerate(state._later)}
+    for name, parts in (("parts", state._live.parts), ("warmup_parts", state._warmup_parts)):
+        columns |= UncertainCells.of(parts).columns(name)
     columns |= {f"{_TREE}{name}": column for name, column in saved_tree(state._live).items()}
     return SavedEvidence(state.answers, state.asked, columns)
 
@@ -95,7 +100,9 @@ def restored_state(specification: Specification, saved: SavedEvidence) -> Growth
     live, contours, codes = state._live, columns["contours"], columns["codes"]
     if (live.table.intern(contours) != np.arange(len(contours))).any():
         raise ValueError("two contours are the same")
-    live._edges, live._arities = state._edges, with_codes(live._arities, codes)
+    state._warmup_parts = UncertainCells.restored(columns, "warmup_parts", *codes.shape).parts
+    live._parts = dict(UncertainCells.restored(columns, "parts", *codes.shape).parts)
+    live._edges, live._arities = state._edges, with_codes(live._arities, codes, live._parts)
     live._rows.append_rows(codes, columns["ids"])
     live._rows.askable[:] = columns["askable"]
     if state._memory is not None:
@@ -268,7 +275,7 @@ def _check_tree(live: LiveTree, tree: GrowingTree, columns: Columns, taken: int)
     _check_range("above", above[1:], 0, m)
     split = columns["attribute"][above[1:]]
     if (split < 0).any() or (code[1:] < 0).any() or (code[1:] >= widths[split]).any():
-        raise ValueError("a node is no child of its parent")
+        raise ValueError("a node is not a child of its parent")
     deep: Bools = columns["depth"] >= tree._deepest
     for name, slots, mine in (("", tree.layout.slot_count, ~deep), ("deep_", 1, deep)):
         used, pool = columns[f"{name}used"], columns[f"{name}pool"]

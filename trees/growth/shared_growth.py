@@ -21,8 +21,6 @@ from quercus.specification.learners import Pruning
 from quercus.trees.ask.query import Contest, contests_among
 from quercus.trees.growth.batch import (
     Decision,
-    GrowthRules,
-    NodePrediction,
     OpenNode,
     SplitChoice,
     decide_nodes,
@@ -31,18 +29,16 @@ from quercus.trees.growth.batch import (
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.sample import Sample
 from quercus.trees.learners.cells import ColumnParts
-from quercus.trees.learners.evidential import evidential_prediction, node_counts, node_weight, sample_weights
+from quercus.trees.learners.evidential import EvidentialRules, compared_intervals, node_counts, sample_weights
 from quercus.trees.learners.sharing import LEAST_PART
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.choice import Choices, CountedEntropies, SplitCells, choose_splits
-from quercus.trees.rules.earned import level_at
+from quercus.trees.rules.choice import SplitCells
 from quercus.trees.rules.evidential_pruning import prune_evidential
-from quercus.trees.rules.stopping import stop_reason, stops_after, stops_before
 from quercus.trees.rules.ties import Interval
 from quercus.trees.tree.encoding import Edges
 from quercus.trees.tree.flat import FlatTree
-from quercus.trees.tree.node import Path, Stop
+from quercus.trees.tree.node import Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class CodeTests:
 
 
 @dataclass(frozen=True, eq=False)
-class CodeRules(GrowthRules):
+class CodeRules(EvidentialRules):
     """The rules of ABC4.5 over codes; what they call attributes are splits, see `quercus.trees.tree.splits`.
 
     Parameters
@@ -84,7 +80,7 @@ class CodeRules(GrowthRules):
         The rows. The code of an uncertain cell is one that it allows.
     uncertain
         The codes that uncertain cells allow, by attribute.
-    rules
+    limits
         Rules of growth.
     home
         By path, the rows that stand in a node to be asked about, see the module.
@@ -92,13 +88,8 @@ class CodeRules(GrowthRules):
 
     sample: Sample
     uncertain: Mapping[int, ColumnParts]
-    rules: TreeRules
+    limits: TreeRules
     home: dict[Path, Ints] = field(default_factory=dict)
-
-    @property
-    def solver(self) -> IntervalSolver:
-        """Entropy intervals over all contours."""
-        return self.sample.table.solver(self.rules.alpha)
 
     def root(self) -> OpenNode:
         """Return the place of all rows."""
@@ -106,27 +97,20 @@ class CodeRules(GrowthRules):
         self.home[()] = rows
         return OpenNode((), rows, tuple(range(self.sample.splits.split_count)))
 
-    def stop_before_split(self, place: OpenNode) -> Stop | None:
-        """Return the reason why the node must not be split whatever the gains."""
-        estimates = self.solver.estimate_cells(Cells.of_dense(node_counts(self.sample, place)[np.newaxis]))
-        weight, depth = np.array([node_weight(self.sample, place)]), np.array([place.depth])
-        limits = self.rules.min_instances, self.rules.max_depth
-        return stop_reason(stops_before(weight, estimates, depth, *limits)[0])
-
     def choose_split(self, place: OpenNode) -> ContestedChoice | None:
         """Return the choice, or None when no split has two populated branches."""
         tests = self.node_tests(place)
         if tests is None:
             return None
-        significance = self.rules.split_significance
-        level = level_at(significance, np.array([place.depth])) if significance > 0 else None
-        found = self.compare(tests, frugal=self.rules.frugal, level=level)
+        found = self.compare(
+            tests.cells, tests.counts, tests.size, frugal=self.limits.frugal, level=self.level(place)
+        )
         rivals = tuple(tests.split[found.rivals[0]].tolist())
         justified = bool(found.justified[0])
         is_open = bool(self.sample.candidates(self.home[place.path]).size)
         return ContestedChoice(
             attribute=int(tests.split[found.split[0]]),
-            intervals=_compared(tests, found),
+            intervals=compared_intervals(tests.split, found),
             undecided=(len(rivals) > 1 or not justified) and is_open,
             justified=justified,
             rivals=rivals,
@@ -135,21 +119,10 @@ class CodeRules(GrowthRules):
     def gain_intervals(self, place: OpenNode) -> Mapping[int, Interval]:
         """Return the exact interval of every candidate, also of those that are not earned."""
         tests = self.node_tests(place)
-        return {} if tests is None else _compared(tests, self.compare(tests, frugal=False, level=None))
-
-    def compare(self, tests: CodeTests, *, frugal: bool, level: Floats | None) -> Choices:
-        """Compare the splits of a node."""
-        every = np.arange(len(tests.counts))
-        estimator = self.sample.table.solver(1.0) if tests.cells.has_cuts else self.solver
-        entropies = CountedEntropies(
-            self.solver, estimator, np.zeros_like(every), every, tests.counts, (1, every.size)
-        )
-        return choose_splits(tests.cells, tests.size[np.newaxis], entropies, frugal=frugal, level=level)
-
-    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no split can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
-        most = np.array([[upper for _, upper in choice.intervals.values()]])
-        return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
+        if tests is None:
+            return {}
+        found = self.compare(tests.cells, tests.counts, tests.size, frugal=False, level=None)
+        return compared_intervals(tests.split, found)
 
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         """Return a child for every populated branch, in order; the split is spent."""
@@ -181,10 +154,6 @@ class CodeRules(GrowthRules):
                 found.append(place.child(split, code, place.rows[here], left, parts[here]))
                 self.home[found[-1].path] = place.rows[here & standing & (branch == code)]
         return found
-
-    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the likeliest class, with bounds over the cut at the level of predictions."""
-        return evidential_prediction(self.sample, place, self.solver, self.rules.prediction_level)
 
     def open_cells(self, place: OpenNode, k: int) -> tuple[Ints, Floats] | None:
         """Return the places (u,) of the rows of a node whose cell is uncertain, and the shares (u, codes) of each."""
@@ -288,13 +257,6 @@ class CodeRules(GrowthRules):
             of_contours[np.arange(at.size), labels[at]] = own[at]
             counted = counted + np.einsum("mb,mc->bc", shares, of_contours)
         return counted
-
-
-def _compared(tests: CodeTests, found: Choices) -> dict[int, Interval]:
-    """Return the intervals of the candidates that were compared, by split."""
-    compared = np.flatnonzero(~np.isnan(found.lower[0]))
-    ends = zip(found.lower[0, compared].tolist(), found.upper[0, compared].tolist(), strict=True)
-    return dict(zip(tests.split[compared].tolist(), ends, strict=True))
 
 
 class SharedGrowth:

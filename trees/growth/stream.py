@@ -201,11 +201,6 @@ class GrowthState:
         return self._live_tree().count
 
     @property
-    def has_uncertain(self) -> bool:
-        """True if a row has an uncertain value."""
-        return bool(self._live_tree().parts)
-
-    @property
     def evidence(self) -> Sample:
         """Codes, labels, and which instances may be asked about."""
         return self._live_tree().sample
@@ -259,7 +254,7 @@ class GrowthState:
         limit, closed
             See above.
         forest
-            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in the place of the tree.
+            The `quercus.trees.memory_forest.forest.MemoryForest` of the same log, if it asks in place of the tree.
         strategy
             The strategy; None: that of the specification.
         """

@@ -1,4 +1,4 @@
-"""The confidence of a model: how right it takes itself to be, on rows with and without labels."""
+"""The confidence of a model: a model's own estimate of its accuracy, on rows with and without labels."""
 
 from dataclasses import dataclass
 

@@ -46,7 +46,7 @@ class UncertainValues:
     Parameters
     ----------
     values
-        (n, K) numbers as of `quercus.trees.learners.table.Table`; NaN where unknown or uncertain.
+        (n, K) numbers as in `quercus.trees.learners.table.Table`; NaN where unknown or uncertain.
     parts
         Ranges that an uncertain value may lie in, at least one, by row and attribute.
     """
@@ -61,7 +61,7 @@ class UncertainValues:
         Raises
         ------
         InvalidInput
-            When `values` is no array (n, K) of numbers.
+            When `values` is not an array (n, K) of numbers.
         """
         try:
             array = np.asarray(values, dtype=np.float64)
@@ -87,8 +87,8 @@ class UncertainValues:
         Raises
         ------
         InvalidInput
-            When a row does not have a value an attribute, a set is empty, a nominal value is no index or lies
-            between two numbers, or a value is no number. The field names the row and the attribute.
+            When a row does not have a value an attribute, a set is empty, a nominal value is not an index or lies
+            between two numbers, or a value is not a number. The field names the row and the attribute.
         """
         values = np.full((len(rows), len(attributes)), np.nan)
         parts: dict[tuple[int, int], tuple[Range, ...]] = {}

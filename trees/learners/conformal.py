@@ -31,6 +31,10 @@ CORRECTION = 0.1
 """Share of what a block missed too often, or too seldom, by which the next threshold is corrected."""
 LEAST_MISSED = 5e-4
 """Least share of rows that a corrected threshold leaves out, and that it includes."""
+POWERS = 4.0 ** (np.array(sorted(range(-12, 13), key=abs)) / 12)
+"""Powers of predicted probabilities among which the likeliest is found, from 1 outwards to ¼ and 4."""
+LEAST_LIKELY = 1e-3
+"""Least probability of a class in the likelihood of a power."""
 
 
 class Basis(StrEnum):
@@ -91,7 +95,10 @@ class Calibration:
         >>> Calibration.of(theta[1:2], np.array([[1.0, 1.0]]), Basis.LABELLED).scores.round(3).tolist()
         [0.6]
         """
-        return cls(_scores_of(theta, contours, weights, TIE), basis) if len(theta) else UNKNOWN
+        if not len(theta):
+            return UNKNOWN
+        share = likely_classes(sharpened(theta, contours), contours)
+        return cls(_scores_of(theta, share, weights, TIE), basis)
 
     @classmethod
     def of_recent(cls, theta: Floats, contours: Floats) -> "Calibration":
@@ -99,7 +106,8 @@ class Calibration:
         if not len(theta):
             return UNKNOWN
         blocks = [slice(start, start + BLOCK) for start in range(0, len(theta), BLOCK)]
-        scores = [_scores_of(theta[block], contours[block], None, 0.5) for block in blocks]
+        share = likely_classes(sharpened(theta, contours), contours)
+        scores = [_scores_of(theta[block], share[block], None, 0.5) for block in blocks]
         return cls(np.concatenate(scores), Basis.LABELLED, in_order=True)
 
     def threshold(self, coverage: float) -> float:
@@ -148,9 +156,11 @@ class Calibration:
         return found
 
 
-def _scores_of(theta: Floats, contours: Floats, weights: Floats | None, less: float) -> Floats:
-    """Return of n rows, rising, the least scores at which ``k - less`` rows are covered, for k from 1 on."""
-    share = likely_classes(theta, contours)
+def _scores_of(theta: Floats, share: Floats, weights: Floats | None, less: float) -> Floats:
+    """Return of n rows, rising, the least scores at which ``k - less`` rows are covered, for k from 1 on.
+
+    `share` is how much of a row each class covers, (n, l).
+    """
     if weights is not None:
         share = share * (weights / weights.mean())[:, np.newaxis]
     order = np.argsort(1.0 - theta, axis=None, kind="stable")
@@ -180,6 +190,31 @@ def likely_classes(theta: Floats, contours: Floats) -> Floats:
     total = joint.sum(axis=1, keepdims=True)
     other = consonant_pignistic(contours / contours.max(axis=1, keepdims=True))
     return np.where(total > 0.0, joint / np.where(total > 0.0, total, 1.0), other)
+
+
+def sharpened(theta: Floats, contours: Floats) -> Floats:
+    """Return probabilities (n, l) in the power that makes the labels of the rows likeliest: as sure as they were right.
+
+    Of powers that are as likely, the one nearest to 1. Where all labels are precise nothing depends on it, and the
+    probabilities stay.
+
+    Examples
+    --------
+    >>> theta, sure = np.array([[0.6, 0.4]]).repeat(9, axis=0), np.array([[1.0, 0.0]]).repeat(9, axis=0)
+    >>> sure[0] = 1.0, 0.5
+    >>> sharpened(theta, sure)[0].round(2).tolist()
+    [0.84, 0.16]
+    """
+    if (np.count_nonzero(contours, axis=1) == 1).all():
+        return theta
+    best, power, logarithms = -math.inf, 1.0, np.log(np.maximum(theta, LEAST_LIKELY))
+    for each in POWERS.tolist():
+        raised = np.exp(each * logarithms)
+        likely = float(np.log((raised * contours).sum(axis=1) / raised.sum(axis=1)).sum())
+        if likely > best + TIE:
+            best, power = likely, each
+    found = theta**power
+    return np.asarray(found / found.sum(axis=1, keepdims=True))
 
 
 UNKNOWN = Calibration(np.empty(0), Basis.NONE)

@@ -15,12 +15,13 @@ then between attributes, as in the paper: the largest mid-value of those that no
 
 Why so: with unlabelled rows between two labelled groups, every cut between the groups may gain as much, and the gain
 ratio prefers the most lopsided of them. Level 1, whatever α is: below it the widths of the intervals, which follow the
-number of labels on either side, would count as well. And two cuts of one attribute are no rivals, because to know which
-of them is better is not worth an answer.
+number of labels on either side, would count as well. And two cuts of one attribute are not rivals, because it is
+not worth an answer to find out which of them is better.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +51,7 @@ from quercus.trees.growth.batch import (
     decide_nodes,
     tree_of,
 )
+from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.sample import ContourTable, Sample
 from quercus.trees.learners.gain_rules import code_branches
 from quercus.trees.learners.learner import TreeLearner
@@ -60,11 +62,11 @@ from quercus.trees.learners.table import Table
 from quercus.trees.learners.weights import counted_or_weighed
 from quercus.trees.likelihood.cells import Cells
 from quercus.trees.likelihood.interval import IntervalSolver
-from quercus.trees.rules.choice import CountedEntropies, SplitCells, choose_splits
+from quercus.trees.rules.choice import Choices, CountedEntropies, SplitCells, choose_splits
 from quercus.trees.rules.earned import level_at
 from quercus.trees.rules.evidential_pruning import prune_evidential
 from quercus.trees.rules.stopping import stop_reason, stops_after, stops_before
-from quercus.trees.rules.ties import first_largest
+from quercus.trees.rules.ties import Interval, first_largest
 from quercus.trees.tree.flat import FlatTree
 from quercus.trees.tree.node import Node, Stop
 from quercus.trees.tree.splits import midpoints
@@ -195,7 +197,7 @@ def abc45(table: Table, learner: Abc45, *, cuts: Cuts | None = None, draw: Draw 
         rising = np.array(some)
         if not np.isfinite(rising).all() or (np.diff(rising) < 0).any():
             raise InvalidInput(f"cuts[{k}]", f"are {some}, must be finite and not fall")
-    rules = EvidentialRules.of(table, learner, cuts)
+    rules = TableRules.of(table, learner, cuts)
     decided = list(decide_nodes(root_node(rules.table), rules, draw))
     tree = tree_of(decided, rules)
     if learner.pruning is None:
@@ -232,30 +234,86 @@ class NodeTests:
     size: NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
 class EvidentialRules(GrowthRules):
-    """Rules: a test an attribute, their gain-ratio intervals, dominance, largest mid-value; see the module.
+    """The rules of every tree of uncertain labels: when a node stops, which split is best, what a leaf predicts.
+
+    Attributes
+    ----------
+    sample
+        The labels of the rows.
+    limits
+        The parameters of the learner.
+    """
+
+    sample: Sample
+    limits: Abc45 | TreeRules
+
+    @cached_property
+    def solver(self) -> IntervalSolver:
+        """Entropy intervals over the contours of the sample."""
+        return self.sample.table.solver(self.limits.alpha)
+
+    def stop_before_split(self, place: OpenNode) -> Stop | None:
+        """Return the reason why the node must not be split: too few rows, one class for certain, too deep."""
+        estimates = self.solver.estimate_cells(Cells.of_dense(node_counts(self.sample, place)[np.newaxis]))
+        weight, depth = np.array([node_weight(self.sample, place)]), np.array([place.depth])
+        limits = self.limits.min_instances, self.limits.max_depth
+        return stop_reason(stops_before(weight, estimates, depth, *limits)[0])
+
+    def level(self, place: OpenNode) -> Floats | None:
+        """Return the level at which a split of a node must be significant, (1,); None: no split must."""
+        significance = self.limits.split_significance
+        return level_at(significance, np.array([place.depth])) if significance > 0 else None
+
+    def compare(
+        self, split_cells: SplitCells, cells: Cells, size: NDArray[Any], *, frugal: bool, level: Floats | None
+    ) -> Choices:
+        """Compare the splits of a node."""
+        every = np.arange(len(cells))
+        estimator = self.sample.table.solver(1.0) if split_cells.has_cuts else self.solver
+        entropies = CountedEntropies(
+            self.solver, estimator, np.zeros_like(every), every, cells, (1, every.size)
+        )
+        return choose_splits(split_cells, size[np.newaxis], entropies, frugal=frugal, level=level)
+
+    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
+        """Return `Stop.NO_GAIN` when no split can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
+        most = np.array([[upper for _, upper in choice.intervals.values()]])
+        return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
+
+    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
+        """Return the class of largest likelihood estimate, with bounds over the cut at the level of predictions."""
+        return evidential_prediction(self.sample, place, self.solver, self.limits.prediction_level)
+
+
+def compared_intervals(names: Ints, found: Choices) -> dict[int, Interval]:
+    """Return the intervals of the candidates that were compared, by the names (t,) of the splits."""
+    compared = np.flatnonzero(~np.isnan(found.lower[0]))
+    ends = zip(found.lower[0, compared].tolist(), found.upper[0, compared].tolist(), strict=True)
+    return dict(zip(names[compared].tolist(), ends, strict=True))
+
+
+@dataclass(frozen=True, eq=False)
+class TableRules(EvidentialRules):
+    """The rules of ABC4.5 over raw values: the tests of an attribute are one candidate, see the module.
 
     Parameters
     ----------
     table, sample
         The rows, and their labels.
-    learner
-        Its parameters.
-    solver
-        Entropy intervals over the contours of the sample.
+    limits
+        Parameters of the learner.
     cuts
         See `abc45`.
     """
 
     table: Table
     sample: Sample
-    learner: Abc45
-    solver: IntervalSolver = field(repr=False)
+    limits: Abc45
     cuts: Cuts | None = None
 
     @classmethod
-    def of(cls, table: Table, learner: Abc45, cuts: Cuts | None = None) -> "EvidentialRules":
+    def of(cls, table: Table, learner: Abc45, cuts: Cuts | None = None) -> "TableRules":
         """Return the rules for the rows of a table that count."""
         rows, weights = counted_or_weighed(table)
         distinct = ContourTable(rows.size)
@@ -267,14 +325,7 @@ class EvidentialRules(GrowthRules):
             table=distinct,
             weights=weights,
         )
-        return cls(rows, sample, learner, distinct.solver(learner.alpha), cuts)
-
-    def stop_before_split(self, place: OpenNode) -> Stop | None:
-        """Return the reason why the node must not be split: too few rows, one class for certain, too deep."""
-        estimates = self.solver.estimate_cells(Cells.of_dense(node_counts(self.sample, place)[np.newaxis]))
-        weight, depth = np.array([node_weight(self.sample, place)]), np.array([place.depth])
-        limits = self.learner.min_instances, self.learner.max_depth
-        return stop_reason(stops_before(weight, estimates, depth, *limits)[0])
+        return cls(rows, sample, learner, cuts)
 
     def choose_split(self, place: OpenNode) -> SplitChoice | None:
         """Return the choice, or None when no test has two populated branches."""
@@ -283,39 +334,21 @@ class EvidentialRules(GrowthRules):
             return None
         bounds = np.append(np.unique(tests.attribute, return_index=True)[1], tests.attribute.size)
         split_cells = SplitCells(tests.first, bounds, len(tests.cells))
-        estimator = self.sample.table.solver(1.0) if split_cells.has_cuts else self.solver
-        every = np.arange(len(tests.cells))
-        entropies = CountedEntropies(
-            self.solver, estimator, np.zeros_like(every), every, tests.cells, (1, every.size)
-        )
         frugal = self.solver.alpha < 1  # at level 1 the exact interval is as cheap as its bounds
-        significance = self.learner.split_significance
-        level = level_at(significance, np.array([place.depth])) if significance > 0 else None
-        found = choose_splits(split_cells, tests.size[np.newaxis], entropies, frugal=frugal, level=level)
+        found = self.compare(split_cells, tests.cells, tests.size, frugal=frugal, level=self.level(place))
         chosen, rivals = int(found.split[0]), int(np.count_nonzero(found.rivals[0]))
-        compared = np.flatnonzero(~np.isnan(found.lower[0]))
-        ends = zip(found.lower[0, compared].tolist(), found.upper[0, compared].tolist(), strict=True)
         threshold, justified = float(tests.threshold[chosen]), bool(found.justified[0])
         return SplitChoice(
             attribute=int(tests.attribute[chosen]),
-            intervals=dict(zip(tests.attribute[compared].tolist(), ends, strict=True)),
+            intervals=compared_intervals(tests.attribute, found),
             undecided=(rivals > 1 or not justified) and self.sample.candidates(place.rows).size > 0,
             threshold=None if np.isnan(threshold) else threshold,
             justified=justified,
         )
 
-    def stop_after_choice(self, place: OpenNode, choice: SplitChoice) -> Stop | None:
-        """Return `Stop.NO_GAIN` when no attribute can gain anything, `Stop.NOT_SIGNIFICANT` when none is earned."""
-        most = np.array([[upper for _, upper in choice.intervals.values()]])
-        return stop_reason(stops_after(np.array([choice.attribute]), most, np.array([choice.justified]))[0])
-
     def branches(self, place: OpenNode, choice: SplitChoice) -> list[OpenNode]:
         """Return the populated children, in order of code."""
         return code_branches(self.table, place, choice)
-
-    def leaf_prediction(self, place: OpenNode) -> NodePrediction:
-        """Return the class of largest likelihood estimate, with bounds over the cut at the level of predictions."""
-        return evidential_prediction(self.sample, place, self.solver, self.learner.prediction_level)
 
     def node_tests(self, place: OpenNode) -> NodeTests | None:
         """Return the tests of a node with their cells; None when there is none."""
@@ -358,7 +391,7 @@ class EvidentialRules(GrowthRules):
                 tests = counted[counted.any(axis=1)][np.newaxis]  # (tests, branches, contours)
             else:
                 cuts = (
-                    midpoints(column, self.learner.max_cuts, weights)
+                    midpoints(column, self.limits.max_cuts, weights)
                     if self.cuts is None
                     else np.array(self.cuts[k])
                 )

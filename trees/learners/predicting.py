@@ -54,7 +54,7 @@ class LearnedModel(ABC):
 
     @property
     def flat_trees(self) -> tuple[FlatTree, ...]:
-        """The trees as arrays; none of a model that is no tree."""
+        """The trees as arrays; none of a model that is not a tree."""
         return ()
 
     @property
@@ -113,13 +113,13 @@ class LearnedModel(ABC):
         Parameters
         ----------
         values
-            (n, K) as of `quercus.trees.learners.table.Table`, NaN for unknown ones. A nominal value that the
+            (n, K) as in `quercus.trees.learners.table.Table`, NaN for unknown ones. A nominal value that the
             model has not seen may be any larger index.
 
         Raises
         ------
         InvalidInput
-            When `values` has another shape or is no array of numbers.
+            When `values` has another shape or is not an array of numbers.
         """
         return self.predict_cells(UncertainValues.of_values(values, self.attributes))
 

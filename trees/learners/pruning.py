@@ -187,7 +187,7 @@ def prune_and_raise(tree: Node, place: OpenNode, rules: GrowthRules, confidence:
             return (yield raised, place)
         return node
 
-    waiting = [pruned(tree, place)]  # in the place of recursion: a tree may be deeper than Python's stack
+    waiting = [pruned(tree, place)]  # in place of recursion: a tree may be deeper than Python's stack
     result: Node | None = None
     while waiting:
         try:
@@ -210,7 +210,7 @@ class _Replay(GrowthRules):
     rules: GrowthRules
 
     def _node_at(self, place: OpenNode) -> Node | None:
-        """Return the node in the place of this one; None where no row took the branch so far."""
+        """Return the node in place of this one; None where no row took the branch so far."""
         node: Node | None = self.tree
         for _, code in place.path[self.depth :]:
             node = None if node is None else node.children.get(code)

@@ -304,7 +304,7 @@ def weighted_statistics(table: Table, place: OpenNode, shares: Floats) -> Floats
 def root_node(table: Table) -> OpenNode:
     """Return the place of all rows that count, and all attributes that vary in the table.
 
-    One that does not vary splits no node. A forest must not draw it in the place of another.
+    One that does not vary splits no node. A forest must not draw it in place of another.
     """
     values = table.values
     same = (values == values[:1]) | (np.isnan(values) & np.isnan(values[:1]))

@@ -15,7 +15,7 @@ def repeat_rows(table: Table) -> Table:
     Raises
     ------
     InvalidInput
-        When a weight is no whole number, or they sum to more than 10,000,000.
+        When a weight is not a whole number, or they sum to more than 10,000,000.
     """
     wrong = ~are_whole(table)
     if wrong.any():

@@ -25,10 +25,10 @@ from quercus.trees.memory_forest.memories import BAYES
 from quercus.trees.memory_forest.recent import PIECE
 
 FEW = 4 * BLOCK
-"""Most labelled rows that are predicted in folds."""
+"""Most labelled rows that are predicted in folds; of more, so many of the last that were asked about count."""
 FOLDS = 5
 ENOUGH = BLOCK
-"""Rows that came with their label, from which on no others count."""
+"""Rows that came with their label, among the last `FEW`, from which on no others count."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +57,15 @@ class ScoredRows:
     in_order: bool = False
 
     def calibration(self) -> Calibration:
-        """Return the calibration: by the rows that nobody chose where they are enough, else by all, weighed."""
+        """Return the calibration: by the rows that nobody chose where they are enough, else by the last, weighed."""
         mine = ~self.asked
-        if mine.sum() >= ENOUGH or mine.all():
+        if mine[-FEW:].sum() >= ENOUGH or mine.all():
             if self.in_order:
                 return Calibration.of_recent(self.theta[mine], self.contours[mine])
             return Calibration.of(self.theta[mine], self.contours[mine], Basis.LABELLED)
-        weights = like_all_rows(margins(self.theta), self.other_margins, self.others)
-        return Calibration.of(self.theta, self.contours, Basis.WEIGHTED, weights)
+        theta, contours = self.theta[-FEW:], self.contours[-FEW:]
+        weights = like_all_rows(margins(theta), self.other_margins, self.others)
+        return Calibration.of(theta, contours, Basis.WEIGHTED, weights)
 
 
 def folded_count(labelled: int) -> int:

@@ -2,11 +2,14 @@
 
 A completion is a draw among the values that are known of the attribute in the rows before it, the last 1,000, and that
 the cell allows; without any such value, a draw among the allowed values, each as likely. Rows that come later change
-nothing, so it is drawn once, and what a forest makes of the log does not depend on the batches in which it came. The
-draw is a keyed hash of the seed, the member, the row and the attribute.
+nothing, and what a forest makes of the log does not depend on the batches in which it came. The draw is a keyed hash of
+the seed, the member, the row and the attribute: so it is not kept, but drawn again for the rows that a member remembers
+whenever it grows.
 """
 
+from array import array
 from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,27 +18,34 @@ from numpy.typing import NDArray
 from quercus.belief.arrays import Floats, Ints
 from quercus.kernels.forest import member_key
 from quercus.trees.memory_forest.codes import Codebook, Codes
-from quercus.trees.tree.encoding import Parts, Range
+from quercus.trees.tree.encoding import Parts
+from quercus.trees.tree.uncertain import UncertainCells
 
 WINDOW: Final = 1_000
 """Rows before an uncertain value, among whose values it is drawn."""
 PIECE: Final = 1_000
-"""Cells that are coded at once: each takes a number for every attribute meanwhile."""
+"""Cells that are drawn at once, for all members of a memory."""
 CELLS: Final = -2
 """Number that makes a member's key that of its completions; those of its trees are 0 and above."""
 Keys = NDArray[np.uint64]
 
 
-def derived_keys(keys: Keys, number: int) -> Keys:
+def derived_keys(keys: Keys, number: int | Ints) -> Keys:
     """Return the keys of what a number names below each key, as `derived_key` in `kernels/forest/draws.hpp` does.
+
+    Of an array of numbers, the keys have its axes before their own.
 
     Examples
     --------
     >>> from quercus.kernels.forest import derived_key
-    >>> int(derived_keys(np.array([7], np.uint64), 3)[0]) == derived_key(7, 3)
+    >>> key = np.array([7], np.uint64)
+    >>> int(derived_keys(key, 3)[0]) == derived_key(7, 3)
+    True
+    >>> derived_keys(key, np.array([3, 4])).tolist() == [[derived_key(7, 3)], [derived_key(7, 4)]]
     True
     """
-    z = keys + np.uint64(((number + 1) * 0x9E3779B97F4A7C15) & (2**64 - 1))
+    step = (np.asarray(number, np.int64) + 1).astype(np.uint64)[..., np.newaxis]
+    z = keys + step * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     found: Keys = z ^ (z >> np.uint64(31))
@@ -54,66 +64,122 @@ class Completions:
     def __init__(self, seed: int, members: int) -> None:
         keys = np.array([member_key(seed, m) for m in range(members + 1)], np.uint64)
         self._keys = derived_keys(keys, CELLS)
-        self._rows: dict[int, list[int]] = {}  # with an uncertain cell of each attribute, ascending
-        self._cells: list[tuple[int, int]] = []
-        self._drawn: list[Floats] = []
+        self._rows, self._attributes, self._until, self._ends = (array(kind) for kind in "qqqd")
 
-    def __bool__(self) -> bool:
-        return bool(self._cells)
+    def add_cells(self, cells: UncertainCells) -> None:
+        """Take cells of rows after those that are known."""
+        until = cells.until + len(self._ends) // 2
+        for kept, more in zip(self._places, (cells.rows, cells.attributes, until), strict=True):
+            kept.frombytes(more.tobytes())
+        self._ends.frombytes(cells.ends.tobytes())
 
-    def complete(self, values: Floats, first: int, end: int, parts: Parts) -> None:
+    @property
+    def cells(self) -> UncertainCells:
+        """All uncertain cells: copies."""
+        return self._cells_since(0)
+
+    def _cells_since(self, row: int) -> UncertainCells:
+        """Return copies of the cells in a row and those after it."""
+        first = bisect_left(self._rows, row)
+        before = self._until[first - 1] if first else 0
+        rows, attributes, until = (np.array(each[first:], np.int64) for each in self._places)
+        return UncertainCells(
+            rows, attributes, until - before, np.array(self._ends[2 * before :]).reshape(-1, 2)
+        )
+
+    @property
+    def _places(self) -> "tuple[array[int], array[int], array[int]]":
+        return self._rows, self._attributes, self._until
+
+    def complete(self, values: Floats, parts: Parts) -> None:
         """Complete the uncertain cells of new rows, in place, by the draws that are everybody's.
 
         Parameters
         ----------
         values
-            (end, K) values of all rows, or more.
-        first, end
-            The new rows.
+            (n, K) values of all rows, or more.
         parts
-            Ranges that their values may lie in, by row of the log and attribute.
+            Ranges that values of the new rows may lie in, by row of the log and attribute.
         """
-        for row, k in sorted(parts):
-            mine = self._rows.setdefault(k, [])
-            start = max(0, row - WINDOW)
-            before = values[start:row, k]
-            known = ~np.isnan(before)
-            known[[other - start for other in mine[bisect_left(mine, start) :]]] = False
-            keys = derived_keys(derived_keys(self._keys, row), k)
-            drawn = _draw(keys, before[known], parts[row, k])
-            mine.append(row)
-            self._cells.append((row, k))
-            self._drawn.append(drawn[:-1])
-            values[row, k] = drawn[-1]
+        if not parts:
+            return
+        self.add_cells(UncertainCells.of(parts))
+        cells = self._cells_since(min(parts)[0] - WINDOW)
+        fresh = np.arange(len(cells.rows) - len(parts), len(cells.rows))
+        for mine, drawn in self._draws(cells, fresh, values, self._keys[-1:]):
+            values[cells.rows[mine], cells.attributes[mine]] = drawn[:, 0]
 
-    def codes_of_member(self, member: int, book: Codebook, rows: int) -> tuple[Ints, Ints, Codes]:
-        """Return rows, attributes and codes of the completions of a member, of the first `rows` rows of the log."""
-        count = bisect_left(self._cells, (rows, -1))
-        at = np.array(self._cells[:count], np.int64).reshape(-1, 2)
-        codes: Codes = np.empty(count, np.uint16)
-        for begun in range(0, count, PIECE):
-            here = slice(begun, min(begun + PIECE, count))
-            values = np.full((here.stop - begun, len(book.named)), np.nan)
-            place = np.arange(len(values)), at[here, 1]
-            values[place] = [drawn[member] for drawn in self._drawn[here]]
-            codes[here] = book.codes(values)[place]
-        return at[:, 0], at[:, 1], codes
+    def codes_of_members(
+        self, members: Sequence[int], rows: Ints, values: Floats, book: Codebook
+    ) -> tuple[Ints, Ints, Codes]:
+        """Return the completions of members in rows of the log.
+
+        Parameters
+        ----------
+        members
+            Their numbers.
+        rows
+            Of the log, rising.
+        values
+            (n, K) values of all rows.
+        book
+            The codes.
+
+        Returns
+        -------
+        (c,) rows, (c,) attributes, and (c, members) codes, of each uncertain cell of the rows.
+        """
+        cells, keys = self.cells, self._keys[np.asarray(members)]
+        wanted = np.flatnonzero(np.isin(cells.rows, rows))
+        at, codes = np.empty(len(wanted), np.int64), np.empty((len(wanted), len(keys)), np.uint16)
+        begun = 0
+        for mine, drawn in self._draws(cells, wanted, values, keys):
+            k, here = cells.attributes[mine[0]], slice(begun, begun := begun + len(mine))
+            alone = Codebook(book.named[k : k + 1], book.cuts[k : k + 1], book.varying[:0])
+            at[here], codes[here] = mine, alone.codes(drawn.reshape(-1, 1)).reshape(drawn.shape)
+        return cells.rows[at], cells.attributes[at], codes
+
+    def _draws(
+        self, cells: UncertainCells, wanted: Ints, values: Floats, keys: Keys
+    ) -> Iterator[tuple[Ints, Floats]]:
+        """Yield, piece by piece, wanted cells of one attribute and the draws (cells, keys) of their values."""
+        for k in np.unique(cells.attributes[wanted]).tolist():
+            mine, others = wanted[cells.attributes[wanted] == k], cells.rows[cells.attributes == k]
+            start = max(0, int(cells.rows[mine[0]]) - WINDOW)
+            column = values[start : cells.rows[mine[-1]], k]
+            is_known = ~np.isnan(column)
+            is_known[others[(others >= start) & (others < start + len(column))] - start] = False
+            known = start + np.flatnonzero(is_known)
+            before = column[is_known]
+            for piece in np.split(mine, range(PIECE, len(mine), PIECE)):
+                rows = cells.rows[piece]
+                windows = np.searchsorted(known, [rows - WINDOW, rows]).T.tolist()
+                draws = derived_keys(derived_keys(keys, rows), k)
+                yield (
+                    piece,
+                    np.array(
+                        [
+                            _draw(draws[i], before[slice(*windows[i])], cells.ranges(cell))
+                            for i, cell in enumerate(piece.tolist())
+                        ]
+                    ),
+                )
 
 
-def _draw(keys: Keys, before: Floats, ranges: tuple[Range, ...]) -> Floats:
-    """Return a value of each key (m,): among those `before` that lie in a range, or anywhere in the ranges."""
+def _draw(keys: Keys, before: Floats, ranges: Floats) -> Floats:
+    """Return a value of each key (m,): among those `before` that lie in a range (r, 2), or anywhere in the ranges."""
     chance = (keys >> np.uint64(11)) * 2.0**-53
-    allowed = np.zeros(before.size, dtype=bool)
-    for low, high in ranges:
-        allowed |= (low <= before) & (before <= high)
+    low, high = ranges.T
+    allowed = (low[0] <= before) & (before <= high[0])
+    for one in range(1, len(ranges)):
+        allowed |= (low[one] <= before) & (before <= high[one])
     found = before[allowed]
     if found.size:
         drawn: Floats = found[(chance * found.size).astype(np.int64)]
         return drawn
-    ends, place = np.array(ranges), chance * len(ranges)
+    place = chance * len(ranges)
     which = place.astype(np.int64)
-    low, high = ends[which, 0], ends[which, 1]
     # By halves: high - low may be beyond the largest number.
-    half: Floats = low / 2 + (place - which) * (high / 2 - low / 2)
-    anywhere: Floats = np.clip(2 * half, low, high)
+    half: Floats = low[which] / 2 + (place - which) * (high[which] / 2 - low[which] / 2)
+    anywhere: Floats = np.clip(2 * half, low[which], high[which])
     return anywhere

@@ -231,8 +231,8 @@ class ForestEvidence(WritableArrays):
         self._values[first:end] = values
         self._kinds[first:end] = kinds
         self._origin[first:end] = np.where(kinds == UNLABELLED, NOT_YET, ASKED if asked else GIVEN)
-        if self.completions is not None and parts:
-            self.completions.complete(self._values, first, end, parts)
+        if self.completions is not None:
+            self.completions.complete(self._values, parts)
         self._rows = end
         self._note_variation(first)
         informed = np.flatnonzero(kinds != UNLABELLED)

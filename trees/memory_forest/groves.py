@@ -126,10 +126,13 @@ class Grove(WritableArrays):
         completions = moment.evidence.completions
         if completions is None:
             return self._grown(moment, changes, moment.codes())
-        codes, found = moment.codes().copy(), []
-        for member, tree in zip(members, self.trees, strict=True):
-            rows, attributes, drawn = completions.codes_of_member(member, moment.evidence.book, moment.count)
-            codes[rows, attributes] = drawn
+        evidence, codes, found = moment.evidence, moment.codes().copy(), []
+        held = np.union1d(self.rows[: len(self.rows) // len(self)], changes.come).astype(np.int64)
+        rows, attributes, drawn = completions.codes_of_members(
+            members, held, evidence.values[: moment.count], evidence.book
+        )
+        for mine, tree in zip(drawn.T, self.trees, strict=True):
+            codes[rows, attributes] = mine
             alone = Grove.of([tree], self.level)
             found += alone._grown(moment, changes, codes).trees
         return Grove.of(found, self.level)

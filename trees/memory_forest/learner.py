@@ -55,7 +55,7 @@ class ActiveForest(Learner):
 
         beside = Abc45().fit(table)
         if not isinstance(beside, TreeModel):
-            raise TypeError(f"{type(beside).__name__} is no tree")
+            raise TypeError(f"{type(beside).__name__} is not a tree")
         counts = repeat_rows(table)
         forest = forest_of(self, table.attributes, table.size)
         forest.observe(counts.values, counts.contours, counts.parts)

@@ -15,6 +15,7 @@ from quercus.kernels.forest import member_key
 from quercus.kernels.growth import NONE
 from quercus.trees.learners.recent_accuracy import BLOCK, BLOCKS, AccuracyBlock
 from quercus.trees.memory_forest.codes import Codebook
+from quercus.trees.memory_forest.completions import Completions
 from quercus.trees.memory_forest.evidence import (
     ASKED,
     NEVER,
@@ -28,6 +29,7 @@ from quercus.trees.memory_forest.groves import FIELDS, Grove, MemberTree, nodes_
 from quercus.trees.memory_forest.members import Members
 from quercus.trees.memory_forest.memories import LADDER, MEMORIES
 from quercus.trees.memory_forest.recent import EarlyPieces, JudgedBlock, RecentScores, WaitingRows
+from quercus.trees.tree.uncertain import UncertainCells
 
 Columns = Mapping[str, NDArray[Any]]
 
@@ -53,11 +55,8 @@ class SavedForest:
 
 
 def saved_forest(forest: MemoryForest) -> SavedForest | None:
-    """Return a forest to be saved, with its members; None if rows were labelled since it was grown.
-
-    One with uncertain values is not saved either: it is folded again from the log.
-    """
-    if not forest.is_grown or forest.evidence.completions is not None:
+    """Return a forest to be saved, with its members; None if rows were labelled since it was grown."""
+    if not forest.is_grown:
         return None
     evidence, recent = forest.evidence, forest.recent
     judges, judged = recent.judging_members, recent.judged_blocks
@@ -91,6 +90,7 @@ def saved_forest(forest: MemoryForest) -> SavedForest | None:
         "since": evidence.since,
         "judge_varies": np.isin(np.arange(len(evidence.named)), judges.book.varying),
         **_early_columns(recent.early),
+        **({} if evidence.completions is None else evidence.completions.cells.columns("cells")),
     }
     return SavedForest(recent.begun, recent.early.begun, columns)
 
@@ -120,6 +120,10 @@ def restore_forest(forest: MemoryForest, saved: SavedForest) -> None:
         origin=columns["origin"],
         since=np.array(columns["since"]),
     )
+    cells = UncertainCells.restored(columns, "cells", *evidence.values.shape)
+    if len(cells.rows):
+        evidence.completions = Completions(forest.seed, forest.trees)
+        evidence.completions.add_cells(cells)
     judges = _judges_of(evidence, columns, forest.seed)
     counts = {judges.tree_count, *columns["judged_trees"].tolist()}
     if not counts <= {0, forest.trees} or not 0 <= saved.begun <= len(evidence.labelled):
@@ -258,7 +262,7 @@ def _check_labelled(labelled: NDArray[Any], kinds: NDArray[np.int32]) -> None:
 
 
 def _check_earlier(labelled: NDArray[Any], kinds: NDArray[np.int32], evidence: ForestEvidence) -> None:
-    """Raise where rows that were labelled at an earlier moment are no rows, or had contours that are not known."""
+    """Raise where rows that were labelled at an earlier moment are not rows, or had contours that are not known."""
     _check_range("told", labelled, 0, len(evidence))
     _check_range("judge_kinds", kinds, 0, len(evidence.contours))
 

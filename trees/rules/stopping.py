@@ -9,7 +9,7 @@ from quercus.belief.arrays import Bools, Floats, Ints
 from quercus.trees.rules.ties import TIE
 from quercus.trees.tree.node import Stop
 
-GOES_ON = 0  # instead of a reason: the node is no leaf so far
+GOES_ON = 0  # instead of a reason: the node is not a leaf so far
 
 
 def stops_before(

@@ -296,7 +296,7 @@ def split_names(
     attributes, edges
         See `Encoder`.
     branches
-        Names of the branches of every attribute, as of `branch_names`.
+        Names of the branches of every attribute, as in `branch_names`.
 
     Examples
     --------
@@ -341,7 +341,7 @@ def check_values(specification: Specification, values: Floats) -> Floats:
     ------
     InvalidInput
         When the number of columns is wrong, a value is missing where that is rejected, a number is
-        infinite, or a nominal value is no index of a name or of the bucket. The field names row and attribute.
+        infinite, or a nominal value is not an index of a name or of the bucket. The field names row and attribute.
     """
     array = np.asarray(values, dtype=np.float64)
     attributes = specification.attributes

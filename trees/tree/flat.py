@@ -56,7 +56,7 @@ class Ragged:
     Parameters
     ----------
     count
-        Name of the column that is stored in the place of the starts: the length of each stretch.
+        Name of the column that is stored in place of the starts: the length of each stretch.
     columns
         Name and type of the columns.
     of
@@ -80,7 +80,7 @@ def table_rows(table: NDArray[Any]) -> list[tuple[float, ...]]:
 
 
 def or_none(missing: Callable[[Any], bool]) -> Callable[[NDArray[Any]], list[Any]]:
-    """Return what makes values of a column, None in the place of those that are `missing`."""
+    """Return what makes values of a column, None in place of those that are `missing`."""
     return lambda column: [None if missing(value) else value for value in column.tolist()]
 
 

@@ -45,7 +45,7 @@ def gain_ratio_intervals(
     """
     intervals = node if isinstance(node, Mapping) else node.intervals
     if not intervals:
-        raise InvalidInput("node", "has no intervals: a leaf, or a learner without them")
+        raise InvalidInput("node", "has no intervals: it is a leaf, or its learner has none")
     chosen = chosen if chosen is not None else getattr(node, "attribute", None)
     ranked = sorted(intervals.items(), key=lambda each: (each[1][1], each[1][0]))
     shown = ranked[-MAX_ATTRIBUTES:]

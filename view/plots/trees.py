@@ -37,7 +37,7 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
     Raises
     ------
     InvalidInput
-        When the text is no picture of a tree.
+        When the text is not a picture of a tree.
     ValueError
         When more than 5,000 nodes would be drawn.
     """
@@ -46,7 +46,7 @@ def tree(picture: Any, ax: Axes | None = None, *, depth: int | None = None, memb
         root = ET.fromstring(svg)  # noqa: S314 - a picture of ours; entities of others are not read
         width, height = float(root.attrib["width"]), float(root.attrib["height"])
     except (ET.ParseError, KeyError, ValueError) as error:
-        raise InvalidInput("picture", f"is no picture of a tree ({error})") from None
+        raise InvalidInput("picture", f"is not a picture of a tree ({error})") from None
     plt = pyplot()
     from matplotlib.lines import Line2D  # noqa: PLC0415
 

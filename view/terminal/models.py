@@ -36,7 +36,8 @@ RARE_COUNTS: Final = ("skipped", "postponed", "expired", "corrected", "undone")
 def models_table(models: Sequence[Model]) -> Table:
     """Return a table with a row for each model."""
     numbers = [Column(name, justify="right") for name in ("rows", "answers", "open", "tree", "lag", "behind")]
-    table = Table("model", "classes", *numbers, box=None)
+    # in a narrow terminal rather the numbers are cut than the name, by which other commands are given
+    table = Table(Column("model", no_wrap=True), "classes", *numbers, box=None)
     for model in models:
         table.add_row(
             model.name,

@@ -23,6 +23,7 @@ UNSEEN: Final = -1.0
 """Code of a name that the tree has never seen: its row stays at the node that tests it."""
 NO_BRANCH: Final = -2.0
 """Code of a missing name, of an attribute without a branch for it."""
+_LABEL: Final = "label"
 _PREDICTIONS: Final = ("probabilities", "belief", "plausibility")
 _BELOW, _ABOVE, _NO_NUMBER = 0, 1, 2
 
@@ -32,7 +33,8 @@ def to_onnx(tree: Tree) -> bytes:
 
     Its inputs are the attributes that the tree tests, by name, each (n, 1): doubles, NaN where missing, or strings,
     empty where missing, spelled as the tree spells them. Its outputs are ``label`` (n,) and ``probabilities``,
-    ``belief`` and ``plausibility`` (n, l), in the order of the classes, which the metadata have.
+    ``belief`` and ``plausibility`` (n, l), in the order of the classes, which the metadata have. An attribute that has
+    the name of an output stands in parentheses: ``(label)``.
 
     Parameters
     ----------
@@ -56,49 +58,48 @@ def to_onnx(tree: Tree) -> bytes:
 
     tested = {node.attribute for node in tree.nodes}
     used = [each for each in tree.attributes if each.attribute in tested] or list(tree.attributes[:1])
-    names = [f"number {k}" for k in range(len(used))]
+    inputs = _input_names(used)
+    names = [_inner(f"number {k}") for k in range(len(used))]
+    row, end, ends, last, place = map(_inner, ("row", "end", "ends", "last", "node"))
     steps = [
-        helper.make_node("Identity", [each.attribute], [name])
+        helper.make_node("Identity", [given], [name])
         if each.numeric
-        else helper.make_node(
-            "LabelEncoder", [each.attribute], [name], domain="ai.onnx.ml", **_codes(each, helper)
-        )
-        for each, name in zip(used, names, strict=True)
+        else helper.make_node("LabelEncoder", [given], [name], domain="ai.onnx.ml", **_codes(each, helper))
+        for each, given, name in zip(used, inputs, names, strict=True)
     ]
     steps += [
-        helper.make_node("Concat", names, ["row"], axis=1),
+        helper.make_node("Concat", names, [row], axis=1),
         helper.make_node(
-            "TreeEnsembleRegressor", ["row"], ["end"], domain="ai.onnx.ml", **_ends(tree, used, helper)
+            "TreeEnsembleRegressor", [row], [end], domain="ai.onnx.ml", **_ends(tree, used, helper)
         ),
-        helper.make_node("Cast", ["end"], ["ends"], to=TensorProto.INT64),
-        helper.make_node("Squeeze", ["ends", "last"], ["node"]),
-        helper.make_node("Gather", ["labels", "node"], ["label"]),
-        *(helper.make_node("Gather", [f"{name} of nodes", "node"], [name]) for name in _PREDICTIONS),
+        helper.make_node("Cast", [end], [ends], to=TensorProto.INT64),
+        helper.make_node("Squeeze", [ends, last], [place]),
+        *(helper.make_node("Gather", [_inner(name), place], [name]) for name in (_LABEL, *_PREDICTIONS)),
     ]
     tables = [
-        numpy_helper.from_array(np.array([1], np.int64), "last"),
-        helper.make_tensor("labels", TensorProto.STRING, [len(tree.nodes) + 1], [*_labels(tree), b""]),
+        numpy_helper.from_array(np.array([1], np.int64), last),
+        helper.make_tensor(_inner(_LABEL), TensorProto.STRING, [len(tree.nodes) + 1], [*_labels(tree), b""]),
         *(
             numpy_helper.from_array(
                 np.array([*(getattr(node, field) for node in tree.nodes), [math.nan] * len(tree.classes)]),
-                f"{name} of nodes",
+                _inner(name),
             )
             for name, field in zip(_PREDICTIONS, ("theta", "belief", "plausibility"), strict=True)
         ),
     ]
-    inputs = [
+    taken = [
         helper.make_tensor_value_info(
-            each.attribute, TensorProto.DOUBLE if each.numeric else TensorProto.STRING, ["n", 1]
+            given, TensorProto.DOUBLE if each.numeric else TensorProto.STRING, ["n", 1]
         )
-        for each in used
+        for each, given in zip(used, inputs, strict=True)
     ]
-    outputs = [helper.make_tensor_value_info("label", TensorProto.STRING, ["n"])]
+    outputs = [helper.make_tensor_value_info(_LABEL, TensorProto.STRING, ["n"])]
     outputs += [
         helper.make_tensor_value_info(name, TensorProto.DOUBLE, ["n", len(tree.classes)])
         for name in _PREDICTIONS
     ]
     model = helper.make_model(
-        helper.make_graph(steps, "tree", inputs, outputs, tables),
+        helper.make_graph(steps, "tree", taken, outputs, tables),
         opset_imports=[helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 4)],
         ir_version=9,
         producer_name="quercus",
@@ -109,6 +110,23 @@ def to_onnx(tree: Tree) -> bytes:
     )
     checker.check_model(model)
     return bytes(model.SerializeToString())
+
+
+def _inner(name: str) -> str:
+    """Return the name of something between inputs and outputs; no attribute has it, since a tab stands in it."""
+    return f"\t{name}"
+
+
+def _input_names(used: list[AttributeBranches]) -> list[str]:
+    """Return the names of inputs: those of the attributes, but none twice, and none of an output."""
+    names = {each.attribute for each in used}
+    found = []
+    for each in used:
+        name = each.attribute
+        while name in (_LABEL, *_PREDICTIONS) or (name != each.attribute and name in names):
+            name = f"({name})"
+        found.append(name)
+    return found
 
 
 def _labels(tree: Tree) -> Iterator[bytes]:

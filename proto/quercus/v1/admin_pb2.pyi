@@ -408,7 +408,7 @@ class Token(_message.Message):
     REVOKE_TIME_FIELD_NUMBER: _builtins.int
     LIVE_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Its public part, which stands in the token behind `quercus_`.
+    """Its public part, which follows `quercus_` in the token.
     tokens/{id}
     """
     caller: _builtins.str
@@ -427,7 +427,7 @@ class Token(_message.Message):
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was made."""
+        """When it was created."""
 
     @_builtins.property
     def expire_time(self) -> _timestamp_pb2.Timestamp:

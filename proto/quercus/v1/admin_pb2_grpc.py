@@ -95,8 +95,8 @@ class AdminServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def CreateToken(self, request, context):
-        """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
-        the caller's.
+        """Creates a token, whose secret is in this response only. The server must require tokens. The new token cannot expire later
+        than the caller's.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -37,8 +37,8 @@ class AdminServiceStub:
     SetLogLevel: _grpc.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]
     """Sets the log level of the server and its grower until they end."""
     CreateToken: _grpc.UnaryUnaryMultiCallable[_admin_pb2.CreateTokenRequest, _admin_pb2.CreateTokenResponse]
-    """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
-    the caller's.
+    """Creates a token, whose secret is in this response only. The server must require tokens. The new token cannot expire later
+    than the caller's.
     """
     ListTokens: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ListTokensRequest, _admin_pb2.ListTokensResponse]
     """Lists all tokens, oldest first, also those that are no longer valid; without their secrets, which are not stored."""
@@ -56,8 +56,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     SetLogLevel: _aio.UnaryUnaryMultiCallable[_admin_pb2.SetLogLevelRequest, _admin_pb2.SetLogLevelResponse]  # type: ignore[assignment]
     """Sets the log level of the server and its grower until they end."""
     CreateToken: _aio.UnaryUnaryMultiCallable[_admin_pb2.CreateTokenRequest, _admin_pb2.CreateTokenResponse]  # type: ignore[assignment]
-    """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
-    the caller's.
+    """Creates a token, whose secret is in this response only. The server must require tokens. The new token cannot expire later
+    than the caller's.
     """
     ListTokens: _aio.UnaryUnaryMultiCallable[_admin_pb2.ListTokensRequest, _admin_pb2.ListTokensResponse]  # type: ignore[assignment]
     """Lists all tokens, oldest first, also those that are no longer valid; without their secrets, which are not stored."""
@@ -96,8 +96,8 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _admin_pb2.CreateTokenRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.CreateTokenResponse, _abc.Awaitable[_admin_pb2.CreateTokenResponse]]:
-        """Makes a token, whose secret is in this response alone. The server must require tokens. The new token may not outlive
-        the caller's.
+        """Creates a token, whose secret is in this response only. The server must require tokens. The new token cannot expire later
+        than the caller's.
         """
 
     @_abc_1.abstractmethod

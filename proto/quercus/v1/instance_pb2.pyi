@@ -171,7 +171,7 @@ class PushInstancesRequest(_message.Message):
         """One per row: 1 to 200 characters, without control characters, line ends and changes of the direction of writing. Unique
         in the model; a row whose id is known is not stored again (if its content is the same; ALREADY_EXISTS otherwise). The
         content is the stored bytes of the values (every NaN is one value, and -0.0 is 0.0) and of the label in the form that
-        was given; displays are no part of it.
+        was given; displays are not part of it.
         Absent: the server makes ids from batch_id and the row's position.
         """
 
@@ -411,8 +411,8 @@ Global___PushBatchResponse: _TypeAlias = PushBatchResponse  # noqa: Y015
 
 @_typing.final
 class Evidence(_message.Message):
-    """One statement about an instance's label: it says what is known of the row. How an answer came about, as what the labeller's
-    screen showed, is in `Answer` alone, which is for reviewing answers.
+    """One statement about an instance's label: it says what is known of the row. How an answer came about, such as what the labeller's
+    screen showed, is in `Answer` only, which is for reviewing answers.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -443,7 +443,7 @@ class Evidence(_message.Message):
     without a label takes them back.
     """
     query: _builtins.str
-    """Number of the query that it answers; absent for a label that is no answer.
+    """Number of the query that it answers; absent for a label that is not an answer.
     models/{model}/queries/{number}
     """
     comment: _builtins.str
@@ -775,10 +775,10 @@ class ListInstancesRequest(_message.Message):
     """At most 1,000; 0 means 100."""
     page_token: _builtins.str
     filter: _builtins.str
-    """Terms between AND, each perhaps after NOT; empty: all rows. At most 2,000 characters and 20 terms.
+    """Terms joined by AND, each optionally preceded by NOT; empty: all rows. At most 2,000 characters and 20 terms.
     `class = "red"`: a most plausible class by the evidence; `labeller = "ann"`: who has a label of the row that counts;
     `guess = "red"` and `doubt >= 0.4` (also <, <=, >): by the newest tree; `text : "north"`: the id or a name among the
-    values contains it, in any case, or a number among them is it; `labelled`: anything is known of the class; `disputed`:
+    values contains it, in either case, or a number among them equals it; `labelled`: anything is known of the class; `disputed`:
     two labellers' labels of the row have no most plausible class in common; `unexpected`: the label rules the tree's guess out.
     = may be !=. Values are words, or stand in double quotes, with a backslash before a quote and a backslash.
     """

@@ -110,7 +110,7 @@ class InstanceServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def StateEvidence(self, request, context):
-        """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+        """Takes labels of stored rows without queries: stored all or none, at no cost to
         the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
         answer counts beside the statements.
         """

@@ -43,7 +43,7 @@ class InstanceServiceStub:
     """Lists the rows that show what the classes of a model are, as its guidance names them, for its labellers too."""
     GetInstance: _grpc.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]
     StateEvidence: _grpc.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]
-    """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+    """Takes labels of stored rows without queries: stored all or none, at no cost to
     the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
     answer counts beside the statements.
     """
@@ -67,7 +67,7 @@ class InstanceServiceAsyncStub(InstanceServiceStub):
     """Lists the rows that show what the classes of a model are, as its guidance names them, for its labellers too."""
     GetInstance: _aio.UnaryUnaryMultiCallable[_instance_pb2.GetInstanceRequest, _instance_pb2.Instance]  # type: ignore[assignment]
     StateEvidence: _aio.UnaryUnaryMultiCallable[_instance_pb2.StateEvidenceRequest, _instance_pb2.StateEvidenceResponse]  # type: ignore[assignment]
-    """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+    """Takes labels of stored rows without queries: stored all or none, at no cost to
     the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
     answer counts beside the statements.
     """
@@ -124,7 +124,7 @@ class InstanceServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _instance_pb2.StateEvidenceRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_instance_pb2.StateEvidenceResponse, _abc.Awaitable[_instance_pb2.StateEvidenceResponse]]:
-        """Takes labels of stored rows without queries: stored whole or not at all, at no cost to
+        """Takes labels of stored rows without queries: stored all or none, at no cost to
         the budget. Open queries about these rows are withdrawn; a leased query stays with its holder, whose
         answer counts beside the statements.
         """

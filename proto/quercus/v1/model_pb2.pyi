@@ -683,7 +683,7 @@ class Guidance(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     EXAMPLES_FIELD_NUMBER: _builtins.int
     title: _builtins.str
-    """Shown in the place of the model's name, which stays; at most 100 characters."""
+    """Shown instead of the model's name, which does not change; at most 100 characters."""
     text: _builtins.str
     """Plain text: blank lines divide paragraphs, and addresses are links. At most 20,000 characters."""
     @_builtins.property
@@ -825,7 +825,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
-        """When it was made."""
+        """When it was created."""
 
     @_builtins.property
     def lag(self) -> _duration_pb2.Duration:
@@ -837,7 +837,7 @@ class Model(_message.Message):
 
     @_builtins.property
     def average_confidence(self) -> Global___AverageConfidence:
-        """How right the newest trees take themselves to be on all rows; absent if there are no rows or it is unknown."""
+        """The newest trees' own estimate of their accuracy on all rows; absent if there are no rows or it is unknown."""
 
     @_builtins.property
     def other_names(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
@@ -990,7 +990,7 @@ Global___ChangedAttribute: _TypeAlias = ChangedAttribute  # noqa: Y015
 
 @_typing.final
 class Extension(_message.Message):
-    """Classes and attributes that a model got after it was made."""
+    """Classes and attributes that a model got after it was created."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -1024,8 +1024,8 @@ Global___Extension: _TypeAlias = Extension  # noqa: Y015
 
 @_typing.final
 class AverageConfidence(_message.Message):
-    """The mean probability of the classes that a model predicts for its rows: how right it takes itself to be. It needs no
-    labels: an estimate of the accuracy on all rows that is as right as the probabilities are.
+    """A model's own estimate of its accuracy on all rows: the mean probability of the classes that it predicts. It needs no
+    labels, and is only as good as the probabilities are.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1033,7 +1033,7 @@ class AverageConfidence(_message.Message):
     ROWS_FIELD_NUMBER: _builtins.int
     MEAN_FIELD_NUMBER: _builtins.int
     rows: _builtins.int
-    """Number of rows; of more than 1,000, so many evenly spread ones."""
+    """Number of rows; if there are more than 1,000, then 1,000 evenly spread ones."""
     mean: _builtins.float
     """Mean pignistic probability of the classes that the newest trees predict."""
     def __init__(

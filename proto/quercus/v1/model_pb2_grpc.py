@@ -111,9 +111,9 @@ class ModelServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExtendModel(self, request, context):
-        """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+        """Gives a model further classes or attributes, after those that it has. The extension is an event of the log. In rows
         that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
-        says nothing. Leases and open queries stay.
+        is vacuous. Leases and open queries stay.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

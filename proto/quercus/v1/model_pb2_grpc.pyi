@@ -44,9 +44,9 @@ class ModelServiceStub:
     split_significance, ask, presentation, guidance. The change is an event of the log.
     """
     ExtendModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.ExtendModelRequest, _model_pb2.Model]
-    """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+    """Gives a model further classes or attributes, after those that it has. The extension is an event of the log. In rows
     that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
-    says nothing. Leases and open queries stay.
+    is vacuous. Leases and open queries stay.
     """
     DeleteModel: _grpc.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]
     """Removes the model with its evidence, queries and trees."""
@@ -66,9 +66,9 @@ class ModelServiceAsyncStub(ModelServiceStub):
     split_significance, ask, presentation, guidance. The change is an event of the log.
     """
     ExtendModel: _aio.UnaryUnaryMultiCallable[_model_pb2.ExtendModelRequest, _model_pb2.Model]  # type: ignore[assignment]
-    """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+    """Gives a model further classes or attributes, after those that it has. The extension is an event of the log. In rows
     that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
-    says nothing. Leases and open queries stay.
+    is vacuous. Leases and open queries stay.
     """
     DeleteModel: _aio.UnaryUnaryMultiCallable[_model_pb2.DeleteModelRequest, _empty_pb2.Empty]  # type: ignore[assignment]
     """Removes the model with its evidence, queries and trees."""
@@ -121,9 +121,9 @@ class ModelServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _model_pb2.ExtendModelRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_model_pb2.Model, _abc.Awaitable[_model_pb2.Model]]:
-        """Gives a model further classes or attributes, behind those that it has. The extension is an event of the log. In rows
+        """Gives a model further classes or attributes, after those that it has. The extension is an event of the log. In rows
         that were pushed before, a new attribute is missing; a label that was given before excludes a new class, unless it
-        says nothing. Leases and open queries stay.
+        is vacuous. Leases and open queries stay.
         """
 
     @_abc_1.abstractmethod

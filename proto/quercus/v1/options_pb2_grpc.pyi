@@ -9,7 +9,7 @@ Whether a call may be sent again is protobuf's own option `idempotency_level`. N
 client that lost the response sends the call again. Without either: a client must not, but asks what became of the first.
 
 A result has a field for each field of its message, in their order, with the comments before them as its documentation (a
-comment behind a field is about the wire alone). A field that is `optional` is None where it is unset; of a field with
+comment after a field is about the wire alone). A field that is `optional` is None where it is unset; of a field with
 `debug_redact` the representation leaves the value out.
 """
 

@@ -153,7 +153,7 @@ class _AnswerStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerSta
     ANSWER_STATE_EMPTY: _AnswerState.ValueType  # 5
     """It has no label: a refusal or a taking back."""
     ANSWER_STATE_GOLD: _AnswerState.ValueType  # 6
-    """It answers a gold question: it tells how reliable its labeller is, and is no evidence of the instance. A caller with only
+    """It answers a gold question: it tells how reliable its labeller is, and is not evidence of the instance. A caller with only
     the labeller role never sees it.
     """
 
@@ -172,7 +172,7 @@ ANSWER_STATE_UNDONE: AnswerState.ValueType  # 4
 ANSWER_STATE_EMPTY: AnswerState.ValueType  # 5
 """It has no label: a refusal or a taking back."""
 ANSWER_STATE_GOLD: AnswerState.ValueType  # 6
-"""It answers a gold question: it tells how reliable its labeller is, and is no evidence of the instance. A caller with only
+"""It answers a gold question: it tells how reliable its labeller is, and is not evidence of the instance. A caller with only
 the labeller role never sees it.
 """
 Global___AnswerState: _TypeAlias = AnswerState  # noqa: Y015
@@ -232,7 +232,7 @@ class _CombinationRuleEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Combi
     COMBINATION_RULE_UNSPECIFIED: _CombinationRule.ValueType  # 0
     """The default: COMBINATION_RULE_DEMPSTER."""
     COMBINATION_RULE_DEMPSTER: _CombinationRule.ValueType  # 1
-    """Dempster's rule: each labeller has looked alone."""
+    """Dempster's rule: the labellers looked independently."""
     COMBINATION_RULE_CAUTIOUS: _CombinationRule.ValueType  # 2
     """The cautious rule: labellers may have conferred, so what several of them say counts once."""
 
@@ -241,7 +241,7 @@ class CombinationRule(_CombinationRule, metaclass=_CombinationRuleEnumTypeWrappe
 COMBINATION_RULE_UNSPECIFIED: CombinationRule.ValueType  # 0
 """The default: COMBINATION_RULE_DEMPSTER."""
 COMBINATION_RULE_DEMPSTER: CombinationRule.ValueType  # 1
-"""Dempster's rule: each labeller has looked alone."""
+"""Dempster's rule: the labellers looked independently."""
 COMBINATION_RULE_CAUTIOUS: CombinationRule.ValueType  # 2
 """The cautious rule: labellers may have conferred, so what several of them say counts once."""
 Global___CombinationRule: _TypeAlias = CombinationRule  # noqa: Y015
@@ -310,8 +310,8 @@ Global___Rival: _TypeAlias = Rival  # noqa: Y015
 
 @_typing.final
 class Reason(_message.Message):
-    """The reason why an instance is queried. Whoever shows the sentence, the facts and the rivals shows every reason, also one of a
-    strategy that is not known.
+    """The reason why an instance is queried. A program that shows the sentence, the facts and the rivals can show any reason, even
+    of a strategy that it does not know.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -713,7 +713,7 @@ class LeaseQueriesResponse(_message.Message):
         IDLE_HANDS_FULL: LeaseQueriesResponse._Idle.ValueType  # 8
         """This labeller holds as many queries as the policy allows."""
         IDLE_NOT_ASSIGNED: LeaseQueriesResponse._Idle.ValueType  # 9
-        """The policy names those who may label, and this labeller is none of them."""
+        """The policy names those who may label, and this labeller is not among them."""
 
     class Idle(_Idle, metaclass=_IdleEnumTypeWrapper):
         """The reason why nothing was leased."""
@@ -735,7 +735,7 @@ class LeaseQueriesResponse(_message.Message):
     IDLE_HANDS_FULL: LeaseQueriesResponse.Idle.ValueType  # 8
     """This labeller holds as many queries as the policy allows."""
     IDLE_NOT_ASSIGNED: LeaseQueriesResponse.Idle.ValueType  # 9
-    """The policy names those who may label, and this labeller is none of them."""
+    """The policy names those who may label, and this labeller is not among them."""
 
     QUERIES_FIELD_NUMBER: _builtins.int
     IDLE_FIELD_NUMBER: _builtins.int
@@ -1749,7 +1749,7 @@ class Answer(_message.Message):
     """
     state: Global___AnswerState.ValueType
     """The current state: it `counts`, is `pending` until its query has all its answers, was `replaced` or `undone`; it has no label
-    (`empty`); or it answers a gold question (`gold`), and is no evidence.
+    (`empty`); or it answers a gold question (`gold`), and is not evidence.
     """
     text: _builtins.str
     """The label in words: a class, a set `a|b`, plausibilities `a:1 b:0.4`, masses `{a|b}:0.7 {a}:0.3`, `?` for nothing; empty
@@ -1962,11 +1962,11 @@ class Dispute(_message.Message):
     models/{model}/instances/{id}, with the id percent-encoded: %2F for /
     """
     disputed: _builtins.bool
-    """Whether two labels that stand name different classes."""
+    """Whether two valid labels name different classes."""
     @_builtins.property
     def labels(self) -> _containers.RepeatedCompositeFieldContainer[Global___DisputeLabel]:
-        """The newest label of each labeller, oldest first, also those that an adjudication overrules; and the adjudication that stands,
-        as the last.
+        """The newest label of each labeller, oldest first, including those that an adjudication overrules; and last, the valid
+        adjudication.
         """
 
     @_builtins.property
@@ -2079,12 +2079,12 @@ class AdjudicateRequest(_message.Message):
     labeller: _builtins.str
     """Who decides; 1 to 100 characters. With tokens: the token's name."""
     retract: _builtins.bool
-    """Takes the decision back that stands: the labels of the labellers hold again. Without a label."""
+    """Takes the decision back: the labels of the labellers hold again. Without a label."""
     comment: _builtins.str
     """At most 2,000 characters."""
     @_builtins.property
     def label(self) -> _values_pb2.Label:
-        """What holds."""
+        """The label that is right."""
 
     def __init__(
         self,
@@ -2145,12 +2145,12 @@ class GoldLabel(_message.Message):
     COMMENT_FIELD_NUMBER: _builtins.int
     instance_id: _builtins.str
     retract: _builtins.bool
-    """The row is no gold question any more. Without a label."""
+    """The row is no longer a gold question. Without a label."""
     comment: _builtins.str
     """At most 2,000 characters."""
     @_builtins.property
     def label(self) -> _values_pb2.Label:
-        """What holds. It names a class, or several."""
+        """The right answer. It names a class, or several."""
 
     def __init__(
         self,
@@ -2213,7 +2213,7 @@ class MarkGoldResponse(_message.Message):
     stored: _builtins.int
     """Marks that were made or taken back."""
     known: _builtins.int
-    """Marks that stood already."""
+    """Marks that existed already."""
     model_uid: _builtins.str
     """Uid of the model whose log has them."""
     def __init__(
@@ -2276,7 +2276,7 @@ Global___ListGoldResponse: _TypeAlias = ListGoldResponse  # noqa: Y015
 
 @_typing.final
 class GoldQuestion(_message.Message):
-    """A row whose class is known, by which labellers are tried."""
+    """A row whose class is known, to see which labellers answer right."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -2346,8 +2346,8 @@ Global___GetAgreementRequest: _TypeAlias = GetAgreementRequest  # noqa: Y015
 
 @_typing.final
 class Agreement(_message.Message):
-    """The agreement of the labellers of a model. Each counts by the newest label of their own, also where it was overruled. A label
-    counts in `alpha`, pairs and confusions where it has one most plausible class.
+    """The agreement of the labellers of a model. For each row the newest label of each labeller counts, even if it was overruled. In
+    `alpha`, pairs and confusions a label counts if it has a single most plausible class.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -2364,11 +2364,11 @@ class Agreement(_message.Message):
     shared: _builtins.int
     """Rows with labels of two or more labellers."""
     disputed: _builtins.int
-    """Those in dispute now: two labels that stand have no most plausible class in common."""
+    """Those in dispute now: two valid labels have no most plausible class in common."""
     adjudicated: _builtins.int
     """Those that somebody has adjudicated."""
     alpha: _builtins.float
-    """Krippendorff's alpha for nominal data: 1 perfect agreement, 0 that of chance; absent where it is not defined."""
+    """Krippendorff's alpha for nominal data: 1 is perfect agreement, 0 agreement by chance; absent where it is not defined."""
     alpha_rows: _builtins.int
     """Rows for which two or more labellers name one class."""
     alpha_labels: _builtins.int
@@ -2426,7 +2426,7 @@ class LabellerPair(_message.Message):
     same: _builtins.int
     """Those with the same class."""
     kappa: _builtins.float
-    """Cohen's kappa: 1 perfect agreement, 0 that of chance; absent where chance explains all, as where both name one class only."""
+    """Cohen's kappa: 1 is perfect agreement, 0 agreement by chance; absent where it is not defined: both name one class only."""
     def __init__(
         self,
         *,

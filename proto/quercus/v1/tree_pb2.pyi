@@ -36,7 +36,7 @@ class _StopReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_StopReason
     STOP_REASON_NO_GAIN: _StopReason.ValueType  # 5
     STOP_REASON_PRUNED: _StopReason.ValueType  # 6
     STOP_REASON_NOT_SIGNIFICANT: _StopReason.ValueType  # 7
-    """No candidate gains more than chance gives the best of them."""
+    """No candidate gains more than the best of them would gain by chance."""
 
 class StopReason(_StopReason, metaclass=_StopReasonEnumTypeWrapper): ...
 
@@ -48,13 +48,13 @@ STOP_REASON_MAX_DEPTH: StopReason.ValueType  # 4
 STOP_REASON_NO_GAIN: StopReason.ValueType  # 5
 STOP_REASON_PRUNED: StopReason.ValueType  # 6
 STOP_REASON_NOT_SIGNIFICANT: StopReason.ValueType  # 7
-"""No candidate gains more than chance gives the best of them."""
+"""No candidate gains more than the best of them would gain by chance."""
 Global___StopReason: _TypeAlias = StopReason  # noqa: Y015
 
 @_typing.final
 class Nodes(_message.Message):
     """The nodes of a tree in pre-order, column by column: the entries of one node have the same index in each
-    column. One message per node took ten times as long to write and read.
+    column. One message per node would take ten times as long to write and read.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

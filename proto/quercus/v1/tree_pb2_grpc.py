@@ -79,7 +79,7 @@ class TreeServiceServicer(object):
         raise NotImplementedError('Method not implemented!')
 
     def ExplainRow(self, request, context):
-        """Returns what the model said of a row at an event, what it says now, and which events changed that. The model is grown
+        """Returns what the model predicted for a row at an event, what it predicts now, and which events changed that. The model is grown
         again from its log, in a process of its own, which ends with the call.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

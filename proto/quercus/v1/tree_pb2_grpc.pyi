@@ -36,7 +36,7 @@ class TreeServiceStub:
     """Sends the newest tree at once, then every newer one; a slow reader skips versions."""
     RenderTree: _grpc.UnaryUnaryMultiCallable[_tree_pb2.RenderTreeRequest, _tree_pb2.RenderTreeResponse]
     ExplainRow: _grpc.UnaryUnaryMultiCallable[_tree_pb2.ExplainRowRequest, _tree_pb2.ExplainRowResponse]
-    """Returns what the model said of a row at an event, what it says now, and which events changed that. The model is grown
+    """Returns what the model predicted for a row at an event, what it predicts now, and which events changed that. The model is grown
     again from its log, in a process of its own, which ends with the call.
     """
 
@@ -48,7 +48,7 @@ class TreeServiceAsyncStub(TreeServiceStub):
     """Sends the newest tree at once, then every newer one; a slow reader skips versions."""
     RenderTree: _aio.UnaryUnaryMultiCallable[_tree_pb2.RenderTreeRequest, _tree_pb2.RenderTreeResponse]  # type: ignore[assignment]
     ExplainRow: _aio.UnaryUnaryMultiCallable[_tree_pb2.ExplainRowRequest, _tree_pb2.ExplainRowResponse]  # type: ignore[assignment]
-    """Returns what the model said of a row at an event, what it says now, and which events changed that. The model is grown
+    """Returns what the model predicted for a row at an event, what it predicts now, and which events changed that. The model is grown
     again from its log, in a process of its own, which ends with the call.
     """
 
@@ -81,7 +81,7 @@ class TreeServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _tree_pb2.ExplainRowRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_tree_pb2.ExplainRowResponse, _abc.Awaitable[_tree_pb2.ExplainRowResponse]]:
-        """Returns what the model said of a row at an event, what it says now, and which events changed that. The model is grown
+        """Returns what the model predicted for a row at an event, what it predicts now, and which events changed that. The model is grown
         again from its log, in a process of its own, which ends with the call.
         """
 

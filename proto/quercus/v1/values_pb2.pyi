@@ -209,7 +209,7 @@ class NamedValue(_message.Message):
     @_builtins.property
     def nominals(self) -> Global___NominalSet:
         """An uncertain value: one of several names, or a number within bounds. A row to learn from goes down every branch that
-        its value allows, in parts; its range has finite ends. Learners that take known values alone refuse it.
+        its value allows, in parts; its range has finite ends. Learners that take only known values refuse it.
         """
 
     @_builtins.property
@@ -513,7 +513,7 @@ class ConfusionCell(_message.Message):
     said: _builtins.int
     """Position of the class that was said or predicted, among the classes of the model."""
     holds: _builtins.int
-    """Position of the class that holds."""
+    """Position of the right class."""
     rows: _builtins.int
     """Number of rows."""
     def __init__(

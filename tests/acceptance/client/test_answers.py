@@ -92,7 +92,7 @@ def test_a_file_of_answers_is_stated_shown_corrected_and_written(
         "--correct",
         number,
         "rosé",
-        "--corrector",
+        "--by",
         "ann",
         "--comment",
         "a second look",
@@ -101,7 +101,7 @@ def test_a_file_of_answers_is_stated_shown_corrected_and_written(
     assert (first["state"], first["later"]) == ("replaced", last["number"])
     assert (last["answer"], last["former"], last["former_answer"]) == ("rosé", number, "red")
     assert "replaced by" in run(server, "answers", wine)
-    run(server, "answers", wine, "--undo", last["number"], "--corrector", "ann")
+    run(server, "answers", wine, "--undo", last["number"], "--by", "ann")
     assert [each["state"] for each in listed(server, wine, "--instance", "0")] == [
         "replaced", "counts", "undone", "empty",
     ]  # fmt: skip
@@ -112,7 +112,7 @@ def test_what_is_written_can_be_pushed_again(server: str, wine: str, name: str, 
     file, written, lines = tmp_path / "crowd.csv", tmp_path / "said.csv", tmp_path / "said.jsonl"
     file.write_text(LONG)
     run(server, "push", wine, str(file), "--labels", "--item", "picture")
-    run(server, "answers", wine, "--correct", listed(server, wine)[0]["number"], "rosé", "--corrector", "ann")
+    run(server, "answers", wine, "--correct", listed(server, wine)[0]["number"], "rosé", "--by", "ann")
     run(server, "answers", wine, "-o", str(written), "--values")
     assert "exists" in run(server, "answers", wine, "-o", str(written), code=2)
     run(server, "answers", wine, "-o", str(written), "--force", "--values", "--for-spreadsheets")
@@ -143,7 +143,7 @@ def test_parquet_holds_what_csv_holds(server: str, wine: str, tmp_path: Path) ->
     empty = parquet.read_table(table)
     crowd.write_text(LONG)
     run(server, "push", wine, str(crowd), "--labels", "--item", "picture")
-    run(server, "answers", wine, "--correct", listed(server, wine)[0]["number"], "rosé", "--corrector", "ann")
+    run(server, "answers", wine, "--correct", listed(server, wine)[0]["number"], "rosé", "--by", "ann")
     with Client(server) as client:
         client.wait_grown(wine)
         client.answer(client.lease(wine, "ann", wait_s=30).queries[0], {"red", "white"}, took_s=1.5)
@@ -172,10 +172,10 @@ def test_answers_to_queries_are_shown_and_corrected(server: str, wine: str) -> N
     (found,) = listed(server, wine)
     assert (found["answer"], found["kind"], found["query"]) == ("red|white", "answered", str(query.number))
     assert "did not answer it" in run(
-        server, "answers", wine, "--correct", found["number"], "red", "--corrector", "bob", code=1
+        server, "answers", wine, "--correct", found["number"], "red", "--by", "bob", code=1
     )
-    run(server, "answers", wine, "--correct", found["number"], "red", "--corrector", "ann")
-    run(server, "answers", wine, "--undo", found["number"], "--corrector", "ann")
+    run(server, "answers", wine, "--correct", found["number"], "red", "--by", "ann")
+    run(server, "answers", wine, "--undo", found["number"], "--by", "ann")
     assert [(each["kind"], each["answer"], each["former_answer"]) for each in listed(server, wine)] == [
         ("answered", "red|white", ""),
         ("corrected", "red", "red|white"),
@@ -228,7 +228,7 @@ def test_what_is_wrong_with_a_file_is_named(
         (("--since", "yesterday"), 2, "is not a time"),
         (("--since", "0001-01-01T00:00+10:00"), 2, "is not a time"),
         (("--since", "1h", "--until", "2h"), 1, "must be later than since"),
-        (("--likeliest", "green"), 1, "'green', which is no class; the classes are red, white, rosé"),
+        (("--likeliest", "green"), 1, "'green', which is not a class; the classes are red, white, rosé"),
         (("--instance", "nowhere"), 1, "nowhere does not exist"),
         (("--format", "xml"), 2, "none of csv, jsonl, parquet, arrow"),
         (("--format", "parquet"), 2, "needs a file"),

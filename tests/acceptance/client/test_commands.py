@@ -3,9 +3,11 @@
 import csv
 import io
 import json
+import os
 import re
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -337,6 +339,29 @@ def test_two_kinds_of_doubt(server: str, name: str, tmp_path: Path) -> None:
     assert "overlap" not in quercus("classify", name, file, server=server).stdout
 
 
+def test_a_narrow_terminal_shows_the_whole_name_of_a_model(server: str, grown: str) -> None:
+    narrow = os.environ | {"COLUMNS": "40", "QUERCUS_SERVER": server, "NO_COLOR": "1"}
+    command = [str(Path(sys.executable).with_name("quercus")), "models", "list"]
+    done = subprocess.run(command, env=narrow, capture_output=True, text=True, check=True, timeout=100)
+    assert f" {grown} " in done.stdout
+
+
+def test_a_full_disk_is_said_in_words(server: str, grown: str, table_t: Path) -> None:
+    command = [
+        str(Path(sys.executable).with_name("quercus")),
+        "classify",
+        grown,
+        str(table_t),
+        "--server",
+        server,
+    ]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=100
+        )
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
 def test_classes_that_a_spreadsheet_would_run(server: str, name: str, tmp_path: Path) -> None:
     (tmp_path / "new.csv").write_text("x\n1\n")
     with Client(server) as client:
@@ -504,27 +529,6 @@ def test_answers_by_id(server: str, name: str, table_t: Path, tmp_path: Path) ->
     assert done.returncode == 0, done.stderr
 
 
-def test_table_t_offline(table_t: Path, contours_t: Path, tmp_path: Path) -> None:
-    """The queries, the intervals and the tree that theory §3.7 states."""
-    truth = tmp_path / "truth.csv"
-    truth.write_text("\n".join(line.rpartition(",")[2] for line in table_t.read_text().splitlines()))
-    PAPER = ("--budget", "5", "--strategy", "published")
-    expected = {"0.5": [1, 8, 20, 15, 6], "0.8": [1, 8, 12, 20, 6], "0.9": [1, 8, 12, 20, 6]}
-    for alpha, rows in expected.items():
-        files = ("--class", "class", "--label-file", str(contours_t), "--truth", str(truth))
-        done = quercus("induce", str(table_t), *files, "--alpha", alpha, *PAPER, "--json")
-        assert done.returncode == 0, done.stderr
-        result = json.loads(done.stdout)
-        assert [query["row"] + 1 for query in result["queries"]] == rows
-    tree = result["tree"]
-    assert list(tree) == ["attribute", "class", "theta", "count", "intervals", "children"]
-    assert tree["intervals"]["X"] == pytest.approx([0.51625, 0.77791], abs=5e-6)
-    assert tree["intervals"]["Y"] == pytest.approx([0.08069, 0.47016], abs=5e-6)
-    assert result["queries"][1] == {"row": 7, "path": [], "attribute": "X", "value": "b", "score": 1.0}
-    leaves = {value: child["class"] for value, child in tree["children"]["c"]["children"].items()}
-    assert (tree["attribute"], leaves) == ("X", {"d": "o", "e": "s"})
-
-
 def test_induce_on_numbers_with_missing_values(tmp_path: Path) -> None:
     data = tmp_path / "d.csv"
     data.write_text(
@@ -598,18 +602,6 @@ def test_mistakes_are_reported_in_words(
     assert words in done.stderr
     assert "Traceback" not in done.stderr
     assert not done.stdout
-
-
-def test_a_bad_file_stops_a_push_with_line_and_column(server: str, name: str, tmp_path: Path) -> None:
-    data = tmp_path / "numbers.csv"
-    data.write_text("y,class\n" + "".join(f"{i % 50},{'os'[i % 2]}\n" for i in range(2500)))
-    create(server, name, data)
-    with data.open("a") as stream:
-        stream.write("oops,o\n")
-    done = quercus("push", name, str(data), server=server)
-    assert done.returncode == 1
-    assert "line 2502, column 1 (y): 'oops' is not a finite number" in done.stderr
-    assert "2,000 rows had been acknowledged" in done.stderr
 
 
 def test_no_server_says_how_to_start_one() -> None:
@@ -687,18 +679,6 @@ def test_a_closed_pipe_is_no_trouble(server: str, grown: str, table_t: Path, tmp
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_serve_stops_on_request(tmp_path: Path, number: signal.Signals) -> None:
     assert Serving(tmp_path, 0, "--http-port", "0").stop(number) == 0
-
-
-def test_serve_says_what_is_wrong(tmp_path: Path) -> None:
-    serving = Serving(tmp_path, grower=False)
-    try:
-        taken = quercus("serve", "--store", str(tmp_path / "other.db"), "--port", str(serving.port))
-        assert (taken.returncode, "port is in use" in taken.stderr) == (1, True)
-    finally:
-        serving.stop()
-    nowhere = quercus("serve", "--store", "/nowhere/quercus.db", "--port", "0")
-    assert (nowhere.returncode, "/nowhere" in nowhere.stderr) == (1, True)
-    assert quercus("serve", "--port", "70000").returncode == 2
 
 
 def test_completion_scripts_are_offered() -> None:

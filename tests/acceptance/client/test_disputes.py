@@ -48,11 +48,9 @@ def test_disputes_are_shown_settled_and_taken_back(server: str, wine: str) -> No
         ("ann", "red", "counts"),
         ("bob", "white", "counts"),
     ]
-    assert run(server, wine, "--settle", "3", "white", "--corrector", "eve").startswith(
-        "3: white, by eve (number "
-    )
+    assert run(server, wine, "--settle", "3", "white", "--by", "eve").startswith("3: white, by eve (number ")
     assert "1 of 5 rows are in dispute" in run(server, wine)
-    assert "taken back" in run(server, wine, "--undo", "3", "--corrector", "eve")
+    assert "taken back" in run(server, wine, "--undo", "3", "--by", "eve")
     assert "2 of 5 rows are in dispute" in run(server, wine)
 
 

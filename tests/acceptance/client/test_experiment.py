@@ -121,7 +121,7 @@ def test_a_folder_of_files(tmp_path: Path) -> None:
         (["labels", "--sets", "irises"], 1, "sets: has no 'irises'"),
         (["labels", "--methods", "c5"], 2, "there is no 'c5'"),
         (["labels", "--levels", "0:2:1"], 2, "must be FROM:TO:STEP"),
-        (["labels", "--corruption", "W"], 2, "'W' is none of V, I, N, U"),
+        (["labels", "--corruption", "W"], 2, "'W' is not one of V, I, N, U"),
         (["labels", "--sets", "iris", "--folds", "200", "--repeats", "1"], 1, "must lie in [2, 150]"),
         (["plot", "{out}"], 1, "cannot be read"),
     ],

@@ -58,7 +58,7 @@ def test_gold_questions_are_marked_by_row_and_by_file_and_scored(
     [
         (["--mark", "bottle-7", "rosé"], 1, "rosé"),
         (["--mark", "nowhere", "red"], 1, "nowhere"),
-        (["--unmark", "bottle-7"], 1, "bottle-7 is no gold question"),
+        (["--unmark", "bottle-7"], 1, "bottle-7 is not a gold question"),
         (["--mark", "bottle-7", "red", "--unmark", "bottle-8"], 2, "mutually exclusive"),
         (["--item", "x"], 2, "name columns of FILE"),
     ],

@@ -42,17 +42,6 @@ def serve(server: str, name: str, file: Path, *flags: str) -> None:
         client.wait_grown(name)
 
 
-@pytest.mark.parametrize("learner", ["abc45", "c45", "e2m", "forest", "active-forest"])
-def test_the_tree_is_the_served_one(server: str, name: str, mixed: Path, learner: str) -> None:
-    flags = ["--learner", learner, *own_flags(learner)]
-    serve(server, name, mixed, *flags)
-    of_server = json.loads(quercus("tree", name, "--json", server=server).stdout)
-    offline = json.loads(quercus("induce", str(mixed), *flags, "--json").stdout)
-    assert offline.pop("queries") == []
-    assert offline == {key: of_server[key] for key in offline}
-    assert {"tree", "member", "members", "learner", "classes"} == set(offline)
-
-
 @pytest.mark.parametrize("learner", ["c45", "forest"])
 def test_every_form_is_that_of_the_served_tree(
     server: str, name: str, mixed: Path, tmp_path: Path, learner: str

@@ -30,23 +30,6 @@ def test_a_class_column_that_nobody_named(server: str, name: str, data: Path) ->
 
 
 @pytest.mark.slow
-def test_two_columns_of_labels(server: str, name: str, data: Path) -> None:
-    with Client(server) as client:
-        client.create_model(name, Specification([Numeric("legs")], ["cat", "dog", "bird"]))
-        for way in (["--labels"], ["--label-file", str(data)]):
-            done = quercus("push", name, str(data), *way, server=server)
-            assert (done.returncode, "answer_set" in done.stderr) == (1, True), done.stderr
-        assert client.get_model(name).instance_count == 0
-        assert (
-            quercus("push", name, str(data), "--labels", "--class", "answer_set", server=server).returncode
-            == 0
-        )
-        assert next(iter(client.instances(name))).history[0].label == {"cat", "dog"}
-    offline = quercus("induce", str(data))
-    assert (offline.returncode, "answer_set" in offline.stderr) == (1, True)
-
-
-@pytest.mark.slow
 def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> None:
     path = tmp_path / "gaps.csv"
     path.write_text("x,c\n1,p\nN/A,q\n2,null\n")
@@ -72,14 +55,14 @@ def test_words_for_what_is_missing(server: str, name: str, tmp_path: Path) -> No
     [
         (
             ("--where", "colr=red"),
-            "--where: 'colr' is no attribute; did you mean 'color'? There are color, x",
+            "--where: 'colr' is not an attribute; did you mean 'color'? There are color, x",
         ),
         (
             ("--where", "color=rad"),
-            "--where: 'rad' is no value of color; did you mean 'red'? There are red, blue",
+            "--where: 'rad' is not a value of color; did you mean 'red'? There are red, blue",
         ),
         (("--where", "x=1"), "--where: 'x' is numeric, a filter takes names"),
-        (("--classes-known", "cat"), "--classes-known: 'cat' is no class; there are a, b"),
+        (("--classes-known", "cat"), "--classes-known: 'cat' is not a class; there are a, b"),
     ],
 )
 def test_filters_of_what_does_not_exist(

@@ -105,7 +105,7 @@ def test_objects_are_rows_and_their_field_id_names_them(server: str, wine: str, 
     reasons = rejected.read_text().splitlines()[1:]
     said = [
         "'alcohol' is [1], must be",
-        "NaN is no number of JSON",
+        "NaN is not a number of JSON",
         "has no attribute of the model",
         "is not JSON",
     ]

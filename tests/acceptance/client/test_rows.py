@@ -56,7 +56,7 @@ def test_the_same_filters_choose_rows_for_the_screen_and_for_files(
 def test_a_page_of_the_screen_says_how_many_there_are(server: str, wine: str) -> None:
     shown = quercus("rows", wine, "--first", "3", server=server)
     assert shown.stdout.splitlines()[-1] == "the first 3 of 10; more with --first, all with -o FILE"
-    none = quercus("rows", wine, "--class", "red", "--unexpected", "--search", "zzz", server=server)
+    none = quercus("rows", wine, "--likeliest", "red", "--unexpected", "--search", "zzz", server=server)
     assert none.stdout == f"no row of {wine} passes the filter\n"
 
 
@@ -64,7 +64,7 @@ def test_a_page_of_the_screen_says_how_many_there_are(server: str, wine: str) ->
     ("flags", "said"),
     [
         (["--doubt", "2"], "filter: doubt: is '2.0', must be a number in [0, 1]"),
-        (["--class", "rad"], "filter: class: 'rad' is no class; did you mean 'red'?"),
+        (["--likeliest", "rad"], "filter: class: 'rad' is not a class; did you mean 'red'?"),
         (["--order", "size"], "order by: is 'size', must be one of pushed, said, doubt"),
         (["--force"], "--force is for files"),
     ],

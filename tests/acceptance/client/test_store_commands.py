@@ -297,7 +297,7 @@ def test_parquet_holds_what_csv_holds(serving: Serving, tmp_path: Path) -> None:
     assert cells == [list(row.values()) for row in rows]
     assert cells[1][:4] == ["second", "", "-2.0", "1.0"]
     said = run("export", "t", str(tmp_path / "t.parquet.gz"), "--store", store, code=2)
-    assert "Parquet is packed already" in " ".join(said.split())
+    assert "Parquet is already compressed" in " ".join(said.split())
     assert not (tmp_path / "t.parquet.gz").exists()
 
 

@@ -79,6 +79,7 @@ def started(folder: Path, **settings: object) -> Serving:
         return Serving(folder, 0, "--log-level", "warning", stderr=log, **settings)
 
 
+@pytest.mark.timeout(400)  # a dozen processes, each of which imports the package
 def test_its_learner_its_strategy_and_its_reader_are_used_by_name(
     tmp_path: Path, file: Path, beside: Mapping[str, str]
 ) -> None:
@@ -236,7 +237,7 @@ def test_a_server_is_not_started_for_plugins_that_are_not_there(tmp_path: Path) 
         environment=os.environ | {"QUERCUS_PLUGINS": "quercus, nobody"},
     )
     assert done.returncode != 0
-    assert "plugins: 'nobody' is no installed package with plug-ins" in done.stderr
+    assert "plugins: 'nobody' is not an installed package with plug-ins" in done.stderr
 
 
 @pytest.mark.release

@@ -58,7 +58,7 @@ class Busy:
         self.did: Counter[str] = Counter()
 
     def run(self, turns: int = TURNS) -> None:
-        """Take so many turns; what loses against others is no fault, an error of the store is."""
+        """Take so many turns; what loses against others is not a fault, an error of the store is."""
         steps: list[Callable[[str], None]] = [
             self.label,
             self.label,

@@ -94,7 +94,7 @@ def test_a_mark_is_the_label_of_its_row_until_it_is_taken_back(store, helper, st
     [
         ({"nowhere": words.A}, NotFound, "instance m/nowhere"),
         ({"a": words.ANYTHING}, FailedPrecondition, "the label of a says nothing"),
-        ({"a": None}, FailedPrecondition, "a is no gold question"),
+        ({"a": None}, FailedPrecondition, "a is not a gold question"),
     ],
 )
 def test_what_cannot_be_marked(store, helper, given, error, said):

@@ -249,7 +249,7 @@ def test_anyone_is_whom_the_policy_names(asking):
     (query,) = take(asking)
     answer(asking, query)
     asking.set_policy("m", Policy(corrections=Corrections.ANYONE, labellers=("bob",)))
-    with pytest.raises(FailedPrecondition, match="cid did not answer it, and is none of the labellers"):
+    with pytest.raises(FailedPrecondition, match="cid did not answer it, and is not one of the labellers"):
         words.amend(asking, "m", query.number, "cid", words.B)
     for who in ("ann", "bob"):  # whoever gave it, and whoever is named
         words.amend(asking, "m", query.number, who, words.B)

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -68,6 +69,16 @@ def test_revisions_of_a_specification_build_on_each_other(store_url: str, store:
     assert sorted(found) == sorted(WORKERS)
     assert record.budget == 12
     assert store.revise("m", lambda _: None) == record  # nothing is to be changed
+
+
+def test_changes_of_a_policy_build_on_each_other(store: Store, store_url: str) -> None:
+    store.create_model("m", b"", budget=0)
+
+    def tag(own: Store, name: str) -> None:
+        own.set_policy("m", lambda before: replace(before, tags=(*before.tags, name)))
+
+    at_once(store_url, tag)
+    assert sorted(store.policy("m").tags) == sorted(WORKERS)
 
 
 def test_there_are_no_more_models_than_are_admitted(store_url: str, store: Store) -> None:

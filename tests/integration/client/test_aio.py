@@ -4,19 +4,15 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
 
-import numpy as np
 import pytest
 from integration.client.serving import Serving
 from support.published import published_model
 
 from quercus.client import (
     DeadlineExceeded,
-    InvalidArgument,
     Model,
     Nominal,
     NotFound,
-    RejectedRow,
-    Unavailable,
 )
 from quercus.client.aio import Client
 
@@ -69,33 +65,6 @@ def test_pushing_sync_and_async_iterables(serving: Serving, model: Model) -> Non
     run(serving, work)
 
 
-def test_a_bad_row_stops_the_push_after_what_came_before_it(serving: Serving, model: Model) -> None:
-    async def work(client: Client) -> None:
-        with pytest.raises(InvalidArgument, match=r"rows\[25\].y") as caught:
-            await client.push(model.name, [["a", 1.0]] * 25 + [["a", "much"]], batch_rows=10)
-        assert caught.value.report is not None
-        assert caught.value.report.rows == 20
-        with pytest.raises(InvalidArgument, match="5 rows had been acknowledged"):
-            await client.push(model.name, np.array([[0, 1.0]] * 5 + [[0, np.inf]]), batch_rows=5)
-        assert (await client.get_model(model.name)).instance_count == 25
-
-    run(serving, work)
-
-
-def test_a_push_goes_on_where_somebody_takes_what_is_refused(serving: Serving, model: Model) -> None:
-    async def work(client: Client) -> None:
-        await client.push(model.name, ROWS[:1], ids=["q"])
-        refused: list[RejectedRow] = []
-        ids = ["p", "q", "r", "s"]
-        report = await client.push(
-            model.name, [ROWS[1]] * 4, ids=ids, batch_rows=1, on_rejected=refused.extend
-        )
-        assert (report.stored, report.rejected) == (3, 1)
-        assert [(each.position, each.id) for each in refused] == [(1, "q")]
-
-    run(serving, work)
-
-
 def test_queries_classification_and_trees(serving: Serving, model: Model) -> None:
     async def work(client: Client) -> None:
         await client.push(model.name, ROWS * 5)
@@ -143,14 +112,3 @@ def test_watching_and_waiting(serving: Serving, model: Model) -> None:
             await client.wait_grown(model.name, 10_000, timeout_s=0.5)
 
     run(serving, work)
-
-
-def test_no_server() -> None:
-    async def work() -> None:
-        async with Client("127.0.0.1:9", timeout_s=5.0) as client:
-            with pytest.raises(Unavailable, match="no server answers"):
-                await client.get_model("m")
-            with pytest.raises(Unavailable, match=r"after 0\.2 s"):
-                await client.wait_ready(0.2)
-
-    asyncio.run(work())

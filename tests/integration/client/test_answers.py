@@ -59,7 +59,7 @@ def test_answers_come_in_order_lazily_and_typed(client: Client, said: str) -> No
 
 
 def test_what_cannot_be_asked_for_is_named(client: Client, said: str) -> None:
-    with pytest.raises(InvalidArgument, match="kinds: 'shouted' is none of answered, refused"):
+    with pytest.raises(InvalidArgument, match="kinds: 'shouted' is not one of answered, refused"):
         list(client.answers(said, AnswerFilter(kinds=["shouted"])))  # type: ignore[list-item]
     with pytest.raises(InvalidArgument, match="limit: is 0, must be at least 1"):
         list(client.answers(said, limit=0))

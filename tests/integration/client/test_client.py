@@ -1,7 +1,6 @@
 """The synchronous client against a live server."""
 
 import itertools
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -323,28 +322,6 @@ def test_an_abandoned_query_goes_back_soon(client: Client, model: Model) -> None
     assert time.monotonic() - started < 20.0
 
 
-def test_two_labellers_never_hold_the_same_query(client: Client, model: Model) -> None:
-    client.update_model(model.name, budget=12)
-    client.push(model.name, ROWS * 10)
-    held: list[str] = []
-    guard = threading.Lock()
-
-    def label(who: str) -> None:
-        with Client(client.address) as mine:
-            for query in mine.queries(model.name, who, idle_s=3.0):
-                with guard:
-                    held.append(query.instance)
-                mine.answer(query, "o" if query.values["X"] == "a" else "s", reliability=0.6)
-
-    threads = [threading.Thread(target=label, args=(who,)) for who in ("ann", "bob", "eve")]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(held) == len(set(held)) == 12
-    assert client.get_model(model.name).queries_answered == 12
-
-
 def test_classification_names_classes_bounds_paths_and_version(client: Client, model: Model) -> None:
     client.push(model.name, ROWS * 10, ["o", "s"] * 20)
     grown = client.wait_grown(model.name)
@@ -387,16 +364,6 @@ def test_trees_of_any_version_and_drawings(client: Client, model: Model) -> None
     assert "<svg" in client.render(model.name, "svg")
     with pytest.raises(NotFound):
         client.tree(model.name, 10_000)
-
-
-def test_watching_sees_the_tree_grow(client: Client, model: Model) -> None:
-    updates = client.watch(model.name, timeout_s=60.0)
-    first = next(updates)
-    assert len(first.tree.nodes) == 1
-    report = client.push(model.name, ROWS * 10, ["o", "s"] * 20)
-    last = next(update for update in updates if update.tree.as_of >= report.committed_sequence)
-    assert (last.lag, last.tree.root.attribute) == (0, "X")
-    updates.close()
 
 
 def test_waiting_for_growth_that_does_not_come_ends(client: Client, model: Model) -> None:

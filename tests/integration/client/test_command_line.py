@@ -76,7 +76,7 @@ def test_classify_writes_what_the_name_of_the_file_says(
             "found.xlsx: the name must end in .csv, .jsonl (each also with .gz), .parquet, .arrow or .feather",
         ),
         (("-o", "found.csv.bz2"), "must end in .csv"),
-        (("-o", "found.parquet.gz"), "Parquet is packed already"),
+        (("-o", "found.parquet.gz"), "Parquet is already compressed"),
         (("-o", "found.feather.gz"), "Arrow is read in place: name the file without .gz"),
         (("-o", "found.parquet", "--format", "csv"), "--format csv contradicts the name found.parquet"),
         (("-o", "found.csv", "--json"), "--format jsonl contradicts the name found.csv"),

@@ -44,6 +44,6 @@ def test_another_specification(client: Client, name: str, other: Specification, 
     client.create_model(name, GIVEN)
     with pytest.raises(AlreadyExists) as caught:
         client.create_model(name, other, exist_ok=True)
-    assert f"model '{name}' is there with another specification: " in str(caught.value)
+    assert f"model '{name}' exists with another specification: " in str(caught.value)
     assert words in str(caught.value)
     assert ";" not in str(caught.value)

@@ -114,7 +114,7 @@ def test_names_never_seen_are_told_once_for_each_attribute(
         sensor, f"{made}/a", [json.dumps({"id": f"n-{k}", "hue": f"RED{k}", "size": k}) for k in range(9)]
     )
     said: list[str] = []
-    tally = bridge(client, broker, made, batch_rows=3, notify=said.append).run(most=9)
+    tally = bridge(client, broker, made, batch=3, notify=said.append).run(most=9)
     assert tally.stored == 9
     (told,) = [text for text in said if "never seen" in text]
     assert "`hue` has " in told
@@ -139,14 +139,24 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     assert {each["payload"]: each["row"] for each in kept if each["payload"] in bad} == {
         "{": None
     } | dict.fromkeys(bad[1:], 0)
-    found = [(each["row"], each["id"], each["reason"]) for each in kept if each["payload"] == some]
+    found = [
+        (each["row"], each["payload"], each["id"], each["reason"])
+        for each in kept
+        if each["payload"] not in bad and "with other values" not in each["reason"]
+    ]
     assert sorted(found) == [
         (
             1,
+            '{"id": "a/2", "size": [1]}',
             "",
             "size is list, must be a number, text, null, a list of several names, or an object of low and high",
         ),
-        (2, "a/3", "size: is inf, must be a finite number, or None for missing"),
+        (
+            2,
+            '{"id": "a/3", "size": Infinity}',
+            "a/3",
+            "size: is inf, must be a finite number, or None for missing",
+        ),
     ]
     assert all(each["reason"] and each["topic"] == f"{made}/a" for each in kept)
     assert [each["id"] for each in kept if "with other values" in each["reason"]] == ["m-0"]
@@ -155,7 +165,7 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
 def test_an_attribute_that_no_message_had_is_rejected_and_later_it_may_be_absent(
     broker: RunningBroker, sensor: paho.Client, client: Client, made: str, tmp_path: Path
 ) -> None:
-    """So is the misspelt field of a message that leaves an attribute out, and no other that is no attribute."""
+    """So is the misspelt field of a message that leaves an attribute out, and no other that is not an attribute."""
     subscribed(broker, client, made)
     said = [
         {"id": "a", "hue": "red"},
@@ -166,7 +176,7 @@ def test_an_attribute_that_no_message_had_is_rejected_and_later_it_may_be_absent
     with (tmp_path / "rejected.jsonl").open("w") as rejected:
         for each in said:
             publish(sensor, f"{made}/a", [json.dumps(each)])
-        tally = bridge(client, broker, made, rejected=rejected, batch_rows=1).run(most=4)
+        tally = bridge(client, broker, made, rejected=rejected, batch=1).run(most=4)
     assert (tally.stored, tally.rejected) == (2, 2)
     stored = {each.id: dict(each.values) for each in client.instances(made)}
     assert stored == {"b": {"hue": "red", "size": 1.0}, "c": {"hue": "blue", "size": None}}

@@ -1,8 +1,9 @@
 """A tree as a model of ONNX predicts what it predicts itself, to the last bit, in another runtime."""
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pytest
@@ -37,7 +38,19 @@ def drawn(rng: np.random.Generator, rows: int, missing: float) -> np.ndarray:
     return values
 
 
-def grown(learner: str, *, cuts: int | None, missing: float, rows: int = 600, **more: Any) -> OfflineModel:
+PLAIN: Final = ("x", "y", "colour", "side")
+"""Names of the attributes."""
+
+
+def grown(
+    learner: str,
+    *,
+    cuts: int | None,
+    missing: float,
+    rows: int = 600,
+    names: Sequence[str] = PLAIN,
+    **more: Any,
+) -> OfflineModel:
     rng = np.random.default_rng(7)
     values = drawn(rng, rows, missing)
     score = (
@@ -47,8 +60,8 @@ def grown(learner: str, *, cuts: int | None, missing: float, rows: int = 600, **
     labels: list[Any] = [classes[int(np.digitize(s, [-0.5, 0.8]))] for s in score + rng.normal(0, 0.3, rows)]
     labels[::7] = [{label, "mid"} for label in labels[::7]]
     numbers: dict[str, Any] = {"bins": 5} if cuts is None else {"cuts": cuts}
-    attributes = [
-        Numeric("x", **numbers), Numeric("y", **numbers), Nominal("colour", COLOURS), Nominal("side", SIDES),
+    attributes: list[Nominal | Numeric] = [
+        *(Numeric(name, **numbers) for name in names[:2]), Nominal(names[2], COLOURS), Nominal(names[3], SIDES),
     ]  # fmt: skip
     specification = Specification(attributes, classes, learner={"name": learner, **more}, warmup_rows=rows)
     reader = LabelReader(tuple(classes))
@@ -56,15 +69,16 @@ def grown(learner: str, *, cuts: int | None, missing: float, rows: int = 600, **
     return grow_offline(checked_specification(specification), UncertainValues(values, {}), said, None)
 
 
-def in_onnx(model: OfflineModel, values: np.ndarray) -> dict[str, np.ndarray]:
+def in_onnx(model: OfflineModel, values: np.ndarray, names: Sequence[str] = PLAIN) -> dict[str, np.ndarray]:
     session = runtime.InferenceSession(to_onnx(model.tree(0)))
     colours = np.array([*COLOURS, "never seen", ""], dtype=object)
-    given = {
-        "x": values[:, :1],
-        "y": values[:, 1:2],
-        "colour": colours[np.nan_to_num(values[:, 2:3], nan=5).astype(int)],
-        "side": np.array(SIDES, dtype=object)[values[:, 3:].astype(int)],
-    }
+    columns = (
+        values[:, :1],
+        values[:, 1:2],
+        colours[np.nan_to_num(values[:, 2:3], nan=5).astype(int)],
+        np.array(SIDES, dtype=object)[values[:, 3:].astype(int)],
+    )
+    given = dict(zip(names, columns, strict=True))
     wanted = {each.name: given[each.name] for each in session.get_inputs()}
     return dict(zip([each.name for each in session.get_outputs()], session.run(None, wanted), strict=True))
 
@@ -97,6 +111,24 @@ def test_every_number_of_ten_thousand_rows_is_the_same(
     assert len(tree.nodes) > 8
 
 
+@pytest.mark.parametrize(
+    ("names", "inputs"),
+    [
+        (("row", "end", "number 0", "node"), ("row", "end", "number 0", "node")),
+        (("ends", "last", "labels", "tree"), ("ends", "last", "labels", "tree")),
+        (("label", "(label)", "belief", "größe/☃"), ("((label))", "(label)", "(belief)", "größe/☃")),
+    ],
+)
+def test_an_attribute_may_have_any_name(names: Sequence[str], inputs: Sequence[str]) -> None:
+    """Those of parts of the model, and those of its outputs, which stand in parentheses."""
+    values = drawn(np.random.default_rng(8), 50, 0.0)
+    values[:10, 0], values[10:20, 1] = math.inf, -math.inf
+    model = grown("e2m", cuts=None, missing=0.1, names=names)
+    assert {each.attribute for each in model.tree(0).nodes if each.children} == set(names)
+    found = in_onnx(model, values, inputs)
+    np.testing.assert_array_equal(found["probabilities"], model.grown.model.predict(values).theta)
+
+
 def test_a_tree_of_one_node_has_a_model_too() -> None:
     model = grown("c45", cuts=8, missing=0.0, rows=2)
     assert len(model.tree(0).nodes) == 1
@@ -112,7 +144,7 @@ def test_a_tree_of_one_node_has_a_model_too() -> None:
     ],
 )
 def test_what_onnx_cannot_evaluate_is_refused(learner: str, words: str) -> None:
-    more = {"trees": 10} if learner == "forest" else {}
+    more: dict[str, Any] = {"trees": 10} if learner == "forest" else {}
     with pytest.raises(InvalidInput, match=words):
         to_onnx(grown(learner, cuts=None, missing=0.0, rows=60, **more).tree(0))
 

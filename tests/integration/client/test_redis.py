@@ -24,7 +24,7 @@ from quercus.client import (
     Specification,
     Unavailable,
 )
-from quercus.client.bridges import redis_streams
+from quercus.client.bridges import arriving, redis_streams
 from quercus.client.bridges.messages import MessageFormat
 from quercus.client.bridges.redis_streams import RedisBridge, StreamGroup
 
@@ -82,7 +82,7 @@ def test_entries_of_two_streams_become_rows_with_their_labels(
     two = '[{"id": "x", "size": 1, "class": "s"}, {"id": "y", "class": ["o", "s"], "time": 3}]'
     sensor.xadd(f"{made}/b", {"data": two, "trace": "5f"})
     group = source(broker, made, streams=[f"{made}/a", f"{made}/b"])
-    tally = bridge(client, group, made, batch_messages=70).run(most=301)
+    tally = bridge(client, group, made, batch=70).run(most=301)
     assert (tally.messages, tally.stored, tally.known, tally.rejected) == (301, 302, 0, 0)
     assert client.get_instance(made, "m-7").values == {"hue": "red", "size": 7.0}
     assert client.get_instance(made, "x").contour == (0.0, 1.0)
@@ -124,6 +124,31 @@ def test_what_is_no_row_is_kept_aside_and_the_others_are_stored(
     assert unacknowledged(sensor, made) == 0
 
 
+def test_the_file_of_what_is_refused_is_bounded(
+    broker: RunningRedis,
+    sensor: Any,
+    client: Client,
+    made: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A line holds one row of its message, and not the whole of it; a full file takes no more lines."""
+    monkeypatch.setattr(arriving, "MAX_REJECTED_BYTES", 200_000)
+    wrong = json.dumps([{"id": f"w-{k}", "size": "large"} for k in range(500)])
+    path, said = tmp_path / "rejected.jsonl", list[str]()
+    for turn in range(3):
+        sensor.xadd(made, {"data": wrong})
+        with path.open("a") as rejected:
+            tally = bridge(client, source(broker, made), made, rejected=rejected, notify=said.append).run(
+                most=1
+            )
+        assert (tally.messages, tally.rejected, unacknowledged(sensor, made)) == (1, 500, 0)
+        full = [line for line in said if "move the file away" in line]
+        assert len(full) == (0, 1, 2)[turn]
+        assert path.stat().st_size <= 200_000
+    assert json.loads(path.read_text().splitlines()[-1])["reason"]
+
+
 def test_what_was_sent_and_not_acknowledged_comes_again(
     broker: RunningRedis, sensor: Any, client: Client, made: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -142,13 +167,15 @@ def test_what_was_sent_and_not_acknowledged_comes_again(
     tally = bridge(client, source(broker, made), made).run(most=2)
     assert (tally.stored, unacknowledged(sensor, made)) == (2, 0)
     gone = "has no field 'data', for it was deleted before it was read"
-    assert [line for line in said if "is no row" in line] == [f"message of {made} {last} is no row: {gone}"]
+    assert [line for line in said if "is not a row" in line] == [
+        f"message of {made} {last} is not a row: {gone}"
+    ]
     last = sensor.xadd(made, {"data": row(7)}).decode()
     assert sensor.xreadgroup("g", "a", {made: ">"})
     sensor.xdel(made, last)
     tally = bridge(client, source(broker, made), made, notify=said.append).run(most=1)
     assert (tally.stored, tally.rejected, unacknowledged(sensor, made)) == (0, 1, 0)
-    assert said[-1] == f"message of {made} {last} is no row: {gone}"
+    assert said[-1] == f"message of {made} {last} is not a row: {gone}"
 
 
 @pytest.mark.slow

@@ -81,7 +81,7 @@ REFUSALS = [
     ),
     (
         ("answers", "MODEL", "--likeliest", "guess"),
-        "class 1: is 'guess', which is no class; the classes are o, s",
+        "class 1: is 'guess', which is not a class; the classes are o, s",
     ),
     (("answers", "MODEL", "--instance", LONG), "instance 1: has 300 characters"),
     (("tree", "MODEL", "--member", "9"), "member: is 9, must lie in"),
@@ -190,7 +190,7 @@ def test_wrong_rows_of_an_arff_file_do_not_keep_the_others_out(
     for line, words in {
         "7": "the row has 2 values, 3 are declared: 'kind' is absent",
         "8": "more than the 3 declared values",
-        "9": "kind: 'sideways' is none of the declared values",
+        "9": "kind: 'sideways' is not one of the declared values",
         "10": "expected a value, found ','",
         "11": "the quote ' is not closed",
         "12": "'9' is not an attribute number",

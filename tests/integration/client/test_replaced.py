@@ -1,6 +1,5 @@
 """One client deletes a model and makes another of its name while a second waits: it goes on rightly, or is told."""
 
-import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from integration.client.serving import Serving
 
-from quercus.client import Client, FailedPrecondition, Model, Nominal, NotFound, Numeric, Specification, aio
+from quercus.client import Client, FailedPrecondition, Model, Nominal, NotFound, Numeric, Specification
 
 ROWS = [["a", 0.5], ["a", 1.5], ["b", 0.5], ["b", 2.5]] * 5
 OTHER = Specification([Nominal("X", ["a", "b"]), Numeric("y", edges=[1.0, 2.0])], ["o", "s"], budget=3)
@@ -72,25 +71,6 @@ def test_streams_of_queries_begin_anew(client: Client, second: Client, model: Mo
         assert next(stream).model == model.name
 
 
-def test_an_open_stream_ends_with_an_error(client: Client, second: Client, model: Model) -> None:
-    client.push(model.name, ROWS)
-    is_open = threading.Event()
-
-    def wait() -> None:
-        with client.stream_queries(model.name, "ann", idle_s=None) as stream:
-            next(stream)
-            is_open.set()
-            for _ in stream:  # as many as the budget allows; then it waits
-                pass
-
-    def replace_behind_it() -> None:
-        assert is_open.wait(60)  # a stream that opens later is one of the second model
-        replace(second, model.name)
-
-    ended = meanwhile(wait, replace_behind_it)
-    assert isinstance(ended.exception(), FailedPrecondition | NotFound)
-
-
 @pytest.mark.parametrize("sequence", [None, 20, 10**6])
 def test_waiting_for_growth_of_a_replaced_model_is_an_error(
     client: Client, second: Client, model: Model, sequence: int | None
@@ -133,22 +113,3 @@ def test_a_sensor_gets_one_error_and_continues(client: Client, second: Client, m
     assert client.push(model.name, [[0.5, "a"]]).rows == 1
     (stored,) = client.instances(model.name)
     assert dict(stored.values) == {"y": 0.5, "X": "a"}
-
-
-def test_for_asyncio_too(serving: Serving, second: Client, model: Model) -> None:
-    async def run() -> None:
-        async with aio.Client(serving.address) as client:
-            await client.push(model.name, ROWS)
-            await asyncio.to_thread(replace, second, model.name)
-            with pytest.raises(FailedPrecondition, match="another has its name"):
-                await client.wait_grown(model.name, len(ROWS))
-            await asyncio.to_thread(second.push, model.name, ROWS[:8])
-            await asyncio.to_thread(second.wait_grown, model.name)
-            client._sequences.record_sequence(model.name, "that is gone", 10**6)
-            (query,) = (await client.lease(model.name, "ann", wait_s=10)).queries
-            await client.release(query)
-            client._sequences.record_sequence(model.name, "that is gone", 10**6)
-            async with client.stream_queries(model.name, "ann") as stream:
-                assert (await anext(stream)).model == model.name
-
-    asyncio.run(run())

@@ -127,8 +127,8 @@ def test_the_next_page_knows_what_was_said_since(client: Client, rows: list[Inst
 @pytest.mark.parametrize(
     ("filter_text", "reason"),
     [
-        ("colour = 1", "'colour' is no field of a filter; there are class"),
-        ("class = pink", "class: 'pink' is no class; there are red, green, blue"),
+        ("colour = 1", "'colour' is not a field of a filter; there are class"),
+        ("class = pink", "class: 'pink' is not a class; there are red, green, blue"),
         ("class > red", "'> red' stands where = or != after class is expected"),
         ("doubt >= 1.5", "doubt: is '1.5', must be a number in [0, 1]"),
         ("doubt >= nan", "doubt: is 'nan', must be a number in [0, 1]"),

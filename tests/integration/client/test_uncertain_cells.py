@@ -175,7 +175,7 @@ def test_files_and_lines_of_json(serving: Serving, client: Client, name: str, tm
         {"sky": "fog|hail", "wind": 1.0},
         {"sky": both, "wind": Between(1.0, 2.0)},
     ]
-    for wrong, says in (("5..2", "is no range"), ("1e999..2", "is no range"), ("..", "is no range")):
+    for wrong, says in (("5..2", "is not a range"), ("1e999..2", "is not a range"), ("..", "is not a range")):
         file.write_text(f"sky,wind,class\nsun,{wrong},up\n")
         done = quercus("push", name, str(file), "--class", "class", server=serving.address)
         assert done.returncode != 0

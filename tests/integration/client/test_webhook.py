@@ -172,7 +172,7 @@ def test_a_receiver_that_is_away_is_waited_for(
 def test_an_event_may_be_refused_for_days(
     client: Client, hooked: str, tmp_path: Path, receive: Receive
 ) -> None:
-    """After 1,024 attempts a power of two is no float any more; at 5 min each these are three and a half days."""
+    """After 1,024 attempts a power of two is not a float any more; at 5 min each these are three and a half days."""
     receiver = receive(lambda _, before: (500, {}) if before < 1_030 else None)
     made = bridge(client, hooked, receiver.url, tmp_path / "state", 1, first_pause_s=0.0)
     assert (made.tally.delivered, made.tally.attempts) == (1, 1_031)
@@ -339,10 +339,10 @@ def test_a_restored_backup_ends_the_bridge_and_its_new_events_have_new_ids(
     subprocess.run([QUERCUS, "restore", str(backup), "--store", str(store), "--force"], check=True)
     serving = Serving(tmp_path, grower=False)
     with Client(serving.address) as client:
-        with pytest.raises(FailedPrecondition, match=r"put back to an earlier state.*event 4.*--state"):
+        with pytest.raises(FailedPrecondition, match=r"set back to an earlier state.*event 4.*--state"):
             bridge(client, "m", receiver.url, tmp_path / "state", 1)
         client.push("m", ROWS * 2, ids=["new-1", "new-2", "new-3", "new-4"])
-        with pytest.raises(FailedPrecondition, match=r"put back to an earlier state.*event 4.*--state"):
+        with pytest.raises(FailedPrecondition, match=r"set back to an earlier state.*event 4.*--state"):
             bridge(client, "m", receiver.url, tmp_path / "state", 1)
         assert len(receiver.posted) == 4
         bridge(client, "m", receiver.url, tmp_path / "again", 6)

@@ -19,7 +19,7 @@ from quercus.client import Client, Numeric, QuercusError, Query, Specification
 from quercus.storage import AgendaEntry, EventKind, Store
 from quercus.storage.admin.verify import verify_store
 
-MODEL, LABELLERS, ROUNDS, BUDGET = "m", 16, 4, 200
+MODEL, LABELLERS, BUDGET = "m", 16, 200
 WAIT_S = 60.0
 BEFORE = ("env", "QUERCUS_GROWER=false")  # the test publishes what is asked
 
@@ -69,28 +69,6 @@ def leased(client: Client, labeller: str) -> Query:
     lease = client.lease(MODEL, labeller, lease_s=600)
     assert lease.queries, lease
     return lease.queries[0]
-
-
-def test_labellers_share_transactions(serving: Serving, store: Store, postgres_url: str) -> None:
-    began = store.newest_change()
-    # a client that has answered waits for a tree that knows it, and so does a labeller
-    with Client(serving.address) as leasing, Client(serving.address) as answering:
-
-        def label(number: int) -> list[Query]:
-            asked = []
-            for turn in range(ROUNDS):
-                asked.append(leased(leasing, f"l{number}-{turn}"))
-                answering.answer(asked[-1], "a")
-            return asked
-
-        asked = [query for mine in at_once(label) for query in mine]  # type: ignore[attr-defined]
-    calls = 2 * LABELLERS * ROUNDS
-    assert len({query.name for query in asked}) == len(asked) == calls / 2
-    assert store.newest_change() - began < calls / 2  # each transaction takes a number
-    said = [event for event in store.read_events(MODEL, after=BUDGET) if event.kind is EventKind.ANSWER]
-    assert Counter(event.id for event in said) == Counter(query.instance for query in asked)
-    assert store.get_model(MODEL).queries_answered == len(asked)
-    assert verify_store(postgres_url) == []
 
 
 def test_who_waits_for_a_transaction_shares_the_next_one(

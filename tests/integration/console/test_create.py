@@ -63,29 +63,8 @@ def test_a_file_without_a_class_column_needs_the_names_of_the_classes(ann: Visit
     assert [each.contour for each in client.instances("c-stones")] == [(1.0, 1.0)] * 4
 
 
-@pytest.mark.parametrize(
-    ("typed", "says"),
-    [
-        ("granite", "classes: has 1 names, must have 2 to 64"),
-        ("granite,,slate", "classes: name 2 of 3 is empty: is there one comma too many?"),
-        ("granite\nslate\ngranite", "classes: 'granite' comes twice: it is name 1 too"),
-        ("granite, ?", "classes: name 2 is ?, which stands for an unknown class"),
-        ('granite, "slate', "a quote inside of a quoted name is written twice"),
-        ("\n".join(map(str, range(65))), "classes: has 65 names, must have 2 to 64"),
-    ],
-)
-def test_wrong_names_are_named(ann: Visitor, client: Client, typed: str, says: str) -> None:
-    ann.upload("stones.csv", UNLABELLED)
-    page = ann.form("/create", FIELDS | {"model": "c-wrong", "classes": typed})
-    assert page.status == 400
-    assert says in fault(page)
-    assert says in " ".join(plan(page)) or "type their names" in " ".join(plan(page))
-    with pytest.raises(NotFound):
-        client.get_model("c-wrong")
-
-
 def test_a_half_labelled_file_keeps_its_labels(ann: Visitor, client: Client) -> None:
-    """Also where the form does not say what becomes of them; ids are not attributes, and blanks are no labels."""
+    """Also where the form does not say what becomes of them; ids are not attributes, and blanks are not labels."""
     ann.upload("half.csv", HALF)
     fields = FIELDS | {"model": "c-half", "class": "kind", "id": "id"}
     assert plan(ann.form("/create", fields | {"act": "check"})) == [
@@ -153,7 +132,7 @@ def test_choices_that_cannot_be_meant_are_named(ann: Visitor) -> None:
     page = ann.form("/create", fields | {"id": "kind"})
     assert fault(page) == "id: is 'kind', which is the column of the class"
     page = ann.form("/create", fields | {"class": "colour"})
-    assert (page.status, fault(page)) == (400, "class: is 'colour', which is no column of the file")
+    assert (page.status, fault(page)) == (400, "class: is 'colour', which is not a column of the file")
     page = ann.form("/create", fields | {"kind-0": "number"})
     assert fault(page) == (
         "id, line 2: 'a' is neither a finite number nor a time such as 2026-01-31T12:00:00Z: "
@@ -164,6 +143,14 @@ def test_choices_that_cannot_be_meant_are_named(ann: Visitor) -> None:
         "kind-0: is 'photograph', must be one of "
         "number, number (1,5), names, text, picture, series, link, leave out"
     )
+
+
+def test_a_bound_of_a_file_is_said_once(ann: Visitor) -> None:
+    wide = ",".join(f"c{k}" for k in range(501))
+    said = ann.upload("wide.csv", f"{wide}\n{wide}\n".encode())
+    assert said.status == 400
+    assert "file: has 501 columns, the console takes at most 500" in said.text
+    assert "file: file:" not in said.text
 
 
 def test_a_script_gets_the_sentences_alone(ann: Visitor) -> None:

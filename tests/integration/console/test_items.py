@@ -76,7 +76,7 @@ def test_a_wrong_filter_says_what_may_stand_there(ann: Visitor, model: str) -> N
     for field, value, said in (
         ("doubt", "2", "doubt: is '2', must be a number from 0 to 1, or a percentage"),
         ("order", "size", "order: is 'size', must be one of pushed, "),
-        ("class", "maybe", "class: 'maybe' is no class"),
+        ("class", "maybe", "class: 'maybe' is not a class"),
         ("page", "x", "was not made by a listing of rows of this model with this filter and order"),
     ):
         page = ann.get(f"/m/{model}/items?{field}={value}")
@@ -88,7 +88,7 @@ def test_a_wrong_filter_says_what_may_stand_there(ann: Visitor, model: str) -> N
 def test_a_row_is_labelled_corrected_and_opened_again(ann: Visitor, client: Client, model: str) -> None:
     path = f"/m/{model}/items/row?id=a%2F1"
     page = ann.get(path).text
-    assert "No labeller has said anything of it." in page
+    assert "No labeller has said anything about it." in page
     assert "&lt;b&gt;" in page
     assert "<b>" not in re.sub(r"<b>[^<]*[0-9.]+</b>", "", page)
     picture = re.search(r'<img src="([^"]*)" alt="a dot"', page)

@@ -273,7 +273,7 @@ def test_own_answers_are_listed_and_corrected(ann: Visitor, client: Client, mode
     ("more", "says"),
     [
         ({"label": "y"}, "'y' is not a class of this model"),
-        ({"label": []}, "none of a class, a list of classes"),
+        ({"label": []}, "neither a class nor a list of classes"),
         ({"label": {"x": 2}}, "must lie in [0, 1]"),
         ({"label": {"x": 0}}, "is 0 for every class"),
         ({"label": "x", "took_s": -1}, "took s"),

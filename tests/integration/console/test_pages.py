@@ -110,7 +110,7 @@ def test_an_undecided_leaf_says_so_and_why(ann: Visitor, client: Client) -> None
 def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visitor, client: Client) -> None:
     name = "c-accuracy"
     client.create_model(name, Specification([Nominal("X", "ab")], ["o", "s"], min_instances=1))
-    assert "Nobody answered yet. Each answer is compared" in ann.get(f"/m/{name}").text
+    assert "Nobody has answered yet. Each answer is compared" in ann.get(f"/m/{name}").text
     for start in (0, 70):  # the second half is predicted by the tree of the first
         client.push(name, [{"X": "ab"[k % 2]} for k in range(70)], ["os"[k % 2] for k in range(70)])
         client.wait_grown(name)

@@ -234,7 +234,7 @@ def test_an_open_server_has_no_page_of_tokens(tmp_path: Path) -> None:
         assert "/tokens" not in anyone.get("/").text
         answer = anyone.get("/tokens")
         assert answer.status == 409
-        assert "asks for no token, so anybody could make one" in answer.text
+        assert "asks for no token, so anybody could create one" in answer.text
     finally:
         console.stop()
         serving.stop()

@@ -61,7 +61,7 @@ BAD_ROWS = {
         "rows[0].Z",
         ["no attribute", "'X', 'N'"],
     ),
-    "infinite name": (named(X=INF, N=1.0), "rows[0].X", ["nominal", "inf is no name"]),
+    "infinite name": (named(X=INF, N=1.0), "rows[0].X", ["nominal", "inf is not a name"]),
     "text for a number": (named(X="a", N="one"), "rows[0].N", ["'one'", "number"]),
     "named NaN rejected": (named(X="a", N=NAN), "rows[0].N", ["missing"]),
     "named missing rejected": (named(X="a"), "rows[0].N", ["missing"]),

@@ -67,7 +67,7 @@ def test_models_are_bounded(start_live: Callable[..., Any], tmp_path: Path) -> N
     with Client(live.server.address) as client:
         for name in "ab":
             client.create_model(name, SPECIFICATION)
-        with pytest.raises(ResourceExhausted, match="there are 2 models, the most there may be: delete one"):
+        with pytest.raises(ResourceExhausted, match="there are 2 models, the most allowed: delete one"):
             client.create_model("c", SPECIFICATION)
         client.delete_model("a")
         client.create_model("c", SPECIFICATION)

@@ -80,7 +80,7 @@ def test_every_column_has_a_reader() -> None:
 
 
 def wrong_type(stored: object) -> object:
-    """A value that SQLite keeps in the place of another, whatever the type of the column."""
+    """A value that SQLite keeps in place of another, whatever the type of the column."""
     return "damaged" if isinstance(stored, bytes) else b"\xff\xfe"
 
 

@@ -60,7 +60,7 @@ def test_the_holder_gets_what_was_pushed_beside_the_row(live: Any) -> None:
 
 
 def test_a_row_that_comes_again_keeps_its_display(live: Any) -> None:
-    """It is no part of the evidence, so a row with another one is the same row."""
+    """It is not part of the evidence, so a row with another one is the same row."""
     with Client(live.server.address) as client:
         made(client, "again")
         report = client.push("again", [["A", 0, 0]], ids=["r0"], displays=[[TextItem("n", "another")]])

@@ -146,7 +146,7 @@ def test_who_may_see_and_decide(callers: dict[str, Client]) -> None:
 def test_what_is_wrong_is_named(callers: dict[str, Client]) -> None:
     corrector = callers["corrector"]
     with pytest.raises(
-        InvalidArgument, match=r"classes\[0\]: is 'beech', which is no class; the classes are"
+        InvalidArgument, match=r"classes\[0\]: is 'beech', which is not a class; the classes are"
     ):
         list(corrector.disputes("m", ["beech"]))
     with pytest.raises(NotFound, match="instance m/r99"):

@@ -220,7 +220,7 @@ def test_who_may_mark_and_what_cannot_be(callers: dict[str, Client]) -> None:
         operator.mark_gold("m", {})
     with pytest.raises(InvalidArgument, match="beech"):
         operator.mark_gold("m", {"r50": "beech"})
-    with pytest.raises(FailedPrecondition, match="r50 is no gold question"):
+    with pytest.raises(FailedPrecondition, match="r50 is not a gold question"):
         operator.unmark_gold("m", ["r50"])
     with pytest.raises(FailedPrecondition, match="r50 says nothing"):
         operator.mark_gold("m", {"r50": {"oak": 1.0, "ash": 1.0}})

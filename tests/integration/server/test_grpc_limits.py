@@ -66,14 +66,6 @@ def test_a_connection_has_no_more_calls_than_it_may(live: Any) -> None:
     assert refused == (last, REFUSED_STREAM)
 
 
-def test_a_connection_beyond_the_bound_is_unavailable(start_live: Callable[..., Any], tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", grower=False, max_connections=1)
-    with Peer(live.server.address):
-        code = seen(lambda: live.api.get("m"))
-    assert code is grpc.StatusCode.UNAVAILABLE
-    assert code in LIBRARY
-
-
 def test_a_call_beyond_those_that_wait_is_cancelled(
     start_live: Callable[..., Any], tmp_path: Path, set_grpc_option: Callable[[str, int], None]
 ) -> None:

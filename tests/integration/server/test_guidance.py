@@ -101,7 +101,7 @@ REFUSED: tuple[tuple[Callable[[], Guidance], str], ...] = (
     ),
     (lambda: Guidance("", "", (example(), example())), "examples[1].instance: is 'b2', which is one already"),
     (lambda: Guidance("", "", (example(name="blue"),)), "class_name: is 'blue', must be one of red, white"),
-    (lambda: Guidance("", "", (example(of="b3"),)), "examples[0].instance: is 'b3', which is no row of m"),
+    (lambda: Guidance("", "", (example(of="b3"),)), "examples[0].instance: is 'b3', which is not a row of m"),
 )
 
 

@@ -116,10 +116,10 @@ def test_an_error_has_the_words_and_details_of_grpc(
 @pytest.mark.parametrize(
     ("text", "field", "said"),
     [
-        ('{"modelId": "a", "specfication": {}}', "specfication", "is no field of CreateModelRequest, wh"),
+        ('{"modelId": "a", "specfication": {}}', "specfication", "is not a field of CreateModelRequest, wh"),
         ('{"specification": {"classes": [1]}}', "specification.classes", "cannot be read (expected string"),
         ('{"specification": {"budget": -1}}', "specification.budget", "cannot be read (Value out of range: -1)"),
-        ('{"specification": {"attributes": [{"nme": 1}]}}', "specification.attributes[0].nme", "is no field of"),
+        ('{"specification": {"attributes": [{"nme": 1}]}}', "specification.attributes[0].nme", "is not a field of"),
         ('{"modelId": "a", "modelId": "b"}', "request", "duplicate key modelId"),
         ('{"modelId": "\\ud800"}', "modelId", "Unpaired surrogate"),
         ("[]", "request", "a JSON object"),
@@ -152,7 +152,7 @@ def test_wrong_json_is_refused_with_its_field(
         ("POST", "ModelService/GetModel", {"connect_timeout_ms": "12345678901"}, 400, "at most 10 digits"),
         ("GET", "ModelService/CreateModel?message={}", {}, 405, "not called by GET, but by POST"),
         ("DELETE", "ModelService/GetModel", {}, 405, "but by GET or HEAD or POST"),
-        ("GET", "ModelService/GetModel?mesage={}", {}, 400, "mesage: is no parameter of a call, which has base64"),
+        ("GET", "ModelService/GetModel?mesage={}", {}, 400, "mesage: is not a parameter of a call, which has base64"),
         ("GET", "ModelService/GetModel?encoding=xml", {}, 400, "must be json or proto"),
         ("GET", "ModelService/GetModel?base64=1&message=%21", {}, 400, "is not base64"),
         ("GET", "ModelService/GetModel?encoding=proto&message=a", {}, 400, "base64=1"),

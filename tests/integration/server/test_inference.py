@@ -160,7 +160,7 @@ SIZE = {"name": "size", "datatype": "FP64", "shape": [1], "data": [1.0]}
         ({"inputs": [HUE | {"shape": ["1"]}]}, "inputs[0].shape: cannot be read"),
         ({"inputs": [SIZE | {"data": ["x"]}]}, "inputs[0].data: cannot be read"),
         ({"inputs": [SIZE | {"data": [[1], 2]}, HUE]}, "inputs[0].data: "),
-        ({"inputs": [SIZE | {"datatype": "FP16"}]}, "inputs[0].datatype: is 'FP16', which is none of the protocol"),
+        ({"inputs": [SIZE | {"datatype": "FP16"}]}, "inputs[0].datatype: is 'FP16'"),
         ({"inputs": [SIZE | {"datatype": "INT8", "data": [300]}, HUE]}, "does not fit into INT8"),
         ({"inputs": [SIZE | {"datatype": "INT32", "data": [2**31]}, HUE]}, "inputs[0].data: cannot be read"),
         ({"inputs": [SIZE | {"data": [1.0, 2.0]}, HUE]}, "has 2 elements, its shape [1] needs 1"),
@@ -192,8 +192,8 @@ def test_bytes_behind_the_json_are_those_that_inputs_name(grown: str, live: Any)
     outputs = json.loads(said.body[:size])["outputs"]
     assert sum(each["parameters"]["binary_data_size"] for each in outputs) == len(said.body) - size
     for body, headers, words in (
-        (head + blob[:-1], length, "is 16, but 15 bytes are left behind the JSON"),
-        (head + blob + b"x", length, "has 1 bytes behind the JSON that no input takes"),
+        (head + blob[:-1], length, "is 16, but 15 bytes are left after the JSON"),
+        (head + blob + b"x", length, "has 1 bytes after the JSON that no input takes"),
         (head, {"inference_header_content_length": "9999"}, "is 9999, but the body has"),
         (head, {"inference_header_content_length": "x"}, "must be the number of bytes of the JSON"),
         (head, {"content_type": "text/plain"}, "content-type: is 'text/plain'"),
@@ -324,7 +324,7 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("m", "FP64", [1, -2])]}, "inputs['m'].shape[1]", "is -2, the model has 2"),
         ({"inputs": [typed("size", "FP64", [1, 1, 1], fp64_contents=[1.0])]}, "inputs['size'].shape", "[n] or [n, 1]"),
         ({"inputs": [typed("size", "FP64", [100_000_000])]}, "inputs[0].shape[0]", "max_batch_rows"),
-        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['hue'][0]", "inf is no name"),
+        ({"inputs": [typed("hue", "FP64", [1], fp64_contents=[float("inf")])]}, "inputs['hue'][0]", "is not a name"),
         ({"inputs": [SIZE]}, "inputs", "have no 'hue': send a tensor of ? or NaN"),
         ({"inputs": [SIZE, OTHER]}, "inputs[1].name", "must be an attribute"),
         ({"inputs": [typed("hue", "BYTES", [1], bytes_contents=[b"\xff"])]}, "inputs['hue'][0]", "which is not UTF-8"),
@@ -335,7 +335,7 @@ RAW = pb.ModelInferRequest.InferInputTensor(name="size", datatype="FP64", shape=
         ({"inputs": [typed("m", "FP64", [1, 2], fp64_contents=[7.0, 0.0])]}, "inputs['m']", "must be an index"),
         ({"inputs": [SIZE], "outputs": [{"name": "score"}]}, "outputs[0].name", "must be one of label"),
         ({"inputs": [HUE, SIZE, OTHER], "outputs": [{"name": "mass"}]}, "outputs", "no mass functions"),
-        ({"inputs": [SIZE], "raw_input_contents": [bytes(8)]}, "inputs[0].contents", "one of both"),
+        ({"inputs": [SIZE], "raw_input_contents": [bytes(8)]}, "inputs[0].contents", "only one of the two"),
         ({"inputs": [RAW], "raw_input_contents": [bytes(8)] * 2}, "raw_input_contents", "must have one for each"),
         ({"inputs": [RAW], "raw_input_contents": [bytes(9)]}, "inputs['size'].contents", "raw bytes"),
         ({"inputs": [SIZE], "id": "x" * 201}, "id", "at most 200"),

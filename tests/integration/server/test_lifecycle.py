@@ -1,10 +1,7 @@
 """Starting, stopping, killing: nothing acknowledged is lost, nothing is left behind."""
 
-import sqlite3
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -17,20 +14,7 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from quercus.server.services.trees import TreeService
 from quercus.server.wire.errors import BadStart
 from quercus.storage.store import Store
-from quercus.v1 import classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
-
-
-def ids(api: Any, model: str) -> list[str]:
-    found, token = [], ""
-    while True:
-        page = api.instances.ListInstances(
-            instance_pb2.ListInstancesRequest(model=f"models/{model}", page_size=1000, page_token=token),
-            timeout=60,
-        )
-        found += [each.name.rpartition("/")[2] for each in page.instances]
-        token = page.next_page_token
-        if not token:
-            return found
+from quercus.v1 import classify_pb2, model_pb2, query_pb2, tree_pb2
 
 
 class Pusher:
@@ -61,42 +45,6 @@ class Pusher:
     def join(self) -> None:
         self._thread.join(60)
         assert not self._thread.is_alive()
-
-
-@pytest.mark.parametrize("signal_name", ["SIGKILL", pytest.param("SIGTERM", marks=pytest.mark.release)])
-def test_nothing_acknowledged_is_lost(signal_name: str, start_child: Any, tools: Any, tmp_path: Path) -> None:
-    child = start_child(tmp_path / "store.db", grower=False)
-    child.api.create("m", budget=0)
-    pushers = [Pusher(child.api, tools, "m", f"p{i}") for i in range(3)]
-    for pusher in pushers:
-        assert pusher.some.wait(60)
-    code, logged = child.finish(getattr(tools.signals, signal_name))
-    for pusher in pushers:
-        pusher.join()
-        assert pusher.code is grpc.StatusCode.UNAVAILABLE
-    assert (code, "Traceback" in logged) == ((-9 if signal_name == "SIGKILL" else 0), False), logged
-    again = start_child(tmp_path / "store.db")
-    stored = ids(again.api, "m")
-    assert len(stored) == len(set(stored))
-    acked = {each for pusher in pushers for each in pusher.acked}
-    assert acked <= set(stored)
-    if signal_name != "SIGKILL":
-        assert acked == set(stored)  # a graceful stop acknowledges what it stored
-    assert again.api.grown("m", len(stored)).nodes.counts[0] == len(stored)
-
-
-@pytest.mark.slow
-def test_answers_and_leases_survive_a_kill(start_child: Any, tools: Any, tmp_path: Path) -> None:
-    child = start_child(tmp_path / "store.db")
-    child.api.create("m")
-    child.api.push(tools.table_t("m"))
-    first, second = child.api.lease("m", count=2).queries
-    child.api.answer(first)
-    child.finish(tools.signals.SIGKILL)
-    again = start_child(tmp_path / "store.db", grower=False)
-    assert again.api.answer(second).committed_sequence == 23
-    assert again.api.answer(first).committed_sequence == 22
-    assert again.api.get("m").queries_answered == 2
 
 
 def grower_of(pid: int) -> int:
@@ -189,29 +137,6 @@ def test_killed_grower_is_started_again_and_grows_the_same_tree(
 
 
 @pytest.mark.slow
-def test_growth_resumes_on_an_existing_store(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    first = start_live(tmp_path / "store.db", grower=False)
-    first.api.create("m")
-    first.api.push(tools.table_t("m"))
-    assert first.api.get("m").tree_version == 0
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "no tree yet"):
-        first.api.classifier.Classify(
-            classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
-        )
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "no tree yet"):
-        first.api.trees.GetTree(tree_pb2.GetTreeRequest(name="models/m/trees/latest"))
-    first.close()
-    second = start_live(tmp_path / "store.db")
-    tree = second.api.grown("m", 21)
-    assert tree.nodes.counts[0] == 21
-    (query,) = second.api.lease("m").queries
-    assert query.instance == "models/m/instances/row1"
-    second.close()
-    third = start_live(tmp_path / "store.db")
-    assert third.api.grown("m", 21) == tree  # nothing new: no new version
-
-
-@pytest.mark.slow
 def test_model_that_cannot_be_grown_does_not_stop_the_others(
     start_live: Any, tools: Any, tmp_path: Path
 ) -> None:
@@ -223,26 +148,6 @@ def test_model_that_cannot_be_grown_does_not_stop_the_others(
     assert live.api.grown("fine", 21).nodes.counts[0] == 21
     with tools.refused(grpc.StatusCode.DATA_LOSS, "model broken is damaged: specification"):
         live.api.get("broken")
-
-
-def test_tree_does_not_depend_on_how_rows_arrive(api: Any, tools: Any) -> None:
-    rng = np.random.default_rng(5)
-    rows = np.column_stack([rng.integers(0, 3, 120), rng.normal(size=120), rng.normal(size=120)])
-    attributes = [tools.nominal("X", "abc"), tools.numeric("N"), tools.numeric("M", bins=3)]
-    masks = [int(mask) for mask in rng.integers(1, 8, 120)]
-    trees = []
-    for model, size in (("single", 1), ("tens", 10), ("piece", 120)):
-        api.create(model, attributes=attributes, warmup_rows=50)
-        requests = []
-        for i in range(0, 120, size):
-            request = tools.batch(model, rows[i : i + size], ids=[f"r{k}" for k in range(i, i + size)])
-            request.labels.sets.masks.extend(masks[i : i + size])
-            requests.append(request)
-        api.push(*requests)
-        trees.append(api.grown(model, 120))
-    assert trees[0].nodes == trees[1].nodes == trees[2].nodes
-    assert list(trees[0].attributes) == list(trees[2].attributes)
-    assert len(trees[0].nodes.parents) > 3
 
 
 @pytest.mark.slow
@@ -306,16 +211,9 @@ def test_second_signal_ends_at_once(start_child: Any, tools: Any, tmp_path: Path
     assert code == 128 + 15
 
 
-def test_port_in_use(start_live: Any, tmp_path: Path) -> None:
-    first = start_live(tmp_path / "a.db", grower=False)
-    port = first.server.port
-    with pytest.raises(BadStart, match=rf"cannot listen on 127\.0\.0\.1:{port}: the port is in use"):
-        start_live(tmp_path / "b.db", port=port, grower=False)
-
-
 def test_stores_that_cannot_be_used(start_live: Any, tmp_path: Path) -> None:
     text = tmp_path / "text.db"
-    text.write_text("this is no database " * 100)
+    text.write_text("this is not a database " * 100)
     for store in (text, tmp_path / "no" / "folder.db", tmp_path):
         with pytest.raises(BadStart, match="cannot use the store") as caught:
             start_live(store, grower=False)
@@ -327,52 +225,6 @@ def test_database_that_is_not_supported(start_live: Any) -> None:
         BadStart, match=r"cannot use the store oracle://…: store: 'oracle' is not supported; use"
     ):
         start_live("oracle://nowhere/x", grower=False)
-
-
-def test_store_of_another_version(start_live: Any, tmp_path: Path) -> None:
-    start_live(tmp_path / "store.db", grower=False).close()
-    with closing(sqlite3.connect(tmp_path / "store.db")) as connection:
-        connection.execute("UPDATE quercus_revision SET version_num = '9999'")
-        connection.commit()
-    with pytest.raises(BadStart, match="quercus export"):
-        start_live(tmp_path / "store.db", grower=False)
-
-
-@pytest.mark.slow
-def test_many_clients_classify_while_rows_are_pushed(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db")
-    api = live.api
-    api.create("m", budget=0)
-    api.push(tools.table_t("m"))
-    api.grown("m", 21)
-    pushing = threading.Event()
-
-    def classify(seed: int) -> list[int]:
-        rng = np.random.default_rng(seed)
-        own = tools.api(api.address)
-        versions = []
-        assert pushing.wait(60)
-        for _ in range(10):
-            rows = tools.packed(np.column_stack([rng.integers(0, 3, 4), rng.integers(0, 2, 4)]))
-            answer = own.classifier.Classify(
-                classify_pb2.ClassifyRequest(model="models/m", rows=rows), timeout=60
-            )
-            assert (len(answer.class_indices), len(answer.theta)) == (4, 12)
-            versions.append(answer.tree_version)
-        own.channel.close()
-        return versions
-
-    def requests() -> Any:
-        for i in range(60):
-            yield tools.batch("m", [[k % 3, k % 2] for k in range(20)], batch_id=f"b{i}")
-            pushing.set()
-
-    with ThreadPoolExecutor(101) as pool:
-        clients = [pool.submit(classify, seed) for seed in range(100)]
-        acks = pool.submit(lambda: list(api.instances.PushInstances(requests(), timeout=60)))
-        seen = [client.result(60) for client in clients]
-        assert acks.result(60)[-1].committed_sequence == 21 + 1200
-    assert all(versions == sorted(versions) for versions in seen)  # each client's version never goes back
 
 
 def test_slow_reader_of_trees_skips_versions(live: Any, tools: Any) -> None:
@@ -390,72 +242,6 @@ def test_slow_reader_of_trees_skips_versions(live: Any, tools: Any) -> None:
 
 async def _next(stream: Any) -> Any:
     return await anext(stream)
-
-
-def test_small_pushes_share_a_commit(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", grower=False)
-    api, writer = live.api, live.server.core.writer
-    api.create("m", budget=0)
-    api.create("other", budget=0)
-    blocked, release = threading.Event(), threading.Event()
-
-    def block() -> None:
-        blocked.set()
-        assert release.wait(60)
-
-    async def submit() -> Any:
-        return writer.queue_write(block)
-
-    live.run(submit())
-    assert blocked.wait(60)
-    before = writer.commits
-    calls = [
-        api.instances.PushInstances(
-            iter(
-                [
-                    tools.batch("other" if stream % 5 == 0 else "m", [[0, 0]], ids=[f"{stream}-{i}"])
-                    for i in range(4)
-                ]
-            )
-        )
-        for stream in range(20)
-    ]
-    until = time.monotonic() + 30
-    while writer.queue_length < 80:
-        assert time.monotonic() < until
-    release.set()
-    acks = [ack for call in calls for ack in call]
-    assert writer.commits - before == 1
-    assert sum(ack.rows_stored for ack in acks) == 80
-    assert {len(ids(api, "m")), len(ids(api, "other"))} == {64, 16}
-    assert len({ack.committed_sequence for ack in acks}) == 64  # every batch has its own place in the log
-
-
-def test_bad_push_in_a_group_does_not_harm_the_others(start_live: Any, tools: Any, tmp_path: Path) -> None:
-    live = start_live(tmp_path / "store.db", grower=False)
-    api, writer = live.api, live.server.core.writer
-    api.create("m", budget=0)
-    api.push(tools.batch("m", [[0, 0]], ids=["taken"]))
-    blocked, release = threading.Event(), threading.Event()
-
-    def block() -> None:
-        blocked.set()
-        assert release.wait(60)
-
-    async def submit() -> Any:
-        return writer.queue_write(block)
-
-    live.run(submit())
-    assert blocked.wait(60)
-    good = [api.instances.PushInstances(iter([tools.batch("m", [[1, 1]], ids=[f"g{i}"])])) for i in range(5)]
-    bad = api.instances.PushInstances(iter([tools.batch("m", [[2, 1]], ids=["taken"])]))
-    until = time.monotonic() + 30
-    while writer.queue_length < 6:
-        assert time.monotonic() < until
-    release.set()
-    assert [ack.rows_stored for call in good for ack in call] == [1] * 5
-    with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "taken"):
-        list(bad)
 
 
 @pytest.mark.slow

@@ -145,17 +145,6 @@ def test_unknown_names_take_no_branch_while_there_is_room(live: Any) -> None:
         assert said.text == "2 of 3 rows: `A` has 1 name never seen, as c"
 
 
-def test_an_attribute_that_refuses(live: Any) -> None:
-    with Client(live.server.address) as client:
-        client.create_model(
-            "refusing", Specification([Nominal("A", max_values=2, overflow="refuse")], CLASSES)
-        )
-        client.push("refusing", [["a"], ["b"], ["a"]])
-        with pytest.raises(InvalidArgument, match=r"'c', but the attribute has 2 values, the most it may"):
-            client.push("refusing", [["c"]])
-        assert client.get_model("refusing").instance_count == 3
-
-
 def test_rows_that_are_refused_teach_no_names(live: Any) -> None:
     """Neither a wrong value nor an id with other content: the names that are kept are those of the log."""
     with Client(live.server.address) as client:

@@ -81,22 +81,6 @@ def await_leased(api: Any, model: str, count: int) -> None:
         assert time.monotonic() < until
 
 
-def test_one_credit_asks_in_the_order_of_the_paper(api: Any, tools: Any, open_stream: Any) -> None:
-    stream = open_stream("s-order", credits=1)
-    asked = []
-    for _ in range(5):
-        query = stream.receive("query")
-        assert query.lease_token
-        asked.append(int(query.instance.rpartition("/row")[2]))
-        stream.answer(query, tools.truth_t[asked[-1] - 1])
-        answered = stream.receive("answered")
-        assert answered.name == query.name
-        # read your own writes: the next query comes from a tree that knows this answer
-    assert asked == [1, 8, 12, 20, 6]
-    assert stream.receive("idle") == Idle.IDLE_BUDGET_SPENT
-    assert stream.close() == []
-
-
 def test_never_more_outstanding_than_credits(api: Any, open_stream: Any) -> None:
     stream = open_stream("s-credits", credits=2)
     first, second = stream.receive("query"), stream.receive("query")
@@ -165,17 +149,6 @@ def test_waiting_stream_says_why_and_wakes_up(api: Any, tools: Any, open_stream:
     assert stream.receive("idle") == Idle.IDLE_NOTHING_TO_ASK
     api.push(tools.table_t("s-wake"))
     assert stream.receive("query").instance == "models/s-wake/instances/row1"
-
-
-def test_two_streams_never_hold_the_same_query(api: Any, tools: Any, open_stream: Any) -> None:
-    first = open_stream("s-two", budget=4, credits=2)
-    mine = {first.receive("query").name for _ in range(2)}
-    second = Conversation(api, model="models/s-two", labeller="bob", credits=3)
-    theirs = {second.receive("query").name for _ in range(2)}
-    assert not mine & theirs
-    first.close()
-    assert second.receive("query").name in mine
-    second.call.cancel()
 
 
 def test_a_bad_answer_is_reported_and_the_stream_continues(api: Any, open_stream: Any) -> None:

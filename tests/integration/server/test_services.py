@@ -100,23 +100,6 @@ def test_models_are_listed_in_pages(api: Any) -> None:
     assert {"models/page-a", "models/page-b", "models/page-c"} <= set(names)
 
 
-def test_update_changes_the_fields_of_the_mask_only(api: Any) -> None:
-    api.create("update", max_depth=3)
-    change = model_pb2.Specification(alpha=0.5, budget=9, min_instances=7)
-    updated = api.models.UpdateModel(
-        model_pb2.UpdateModelRequest(
-            name="models/update",
-            specification=change,
-            update_mask=FieldMask(paths=["alpha", "budget", "max_depth"]),
-        )
-    )
-    found = updated.specification
-    assert (found.alpha, found.budget, found.min_instances, found.HasField("max_depth")) == (0.5, 9, 2, False)
-    assert updated.sequence_committed == 1
-    assert api.grown("update", 1).as_of == 1
-    assert api.get("update").specification == found
-
-
 def test_update_without_effect_is_no_event(api: Any) -> None:
     api.create("same")
     change = model_pb2.UpdateModelRequest(
@@ -145,21 +128,6 @@ def test_deleted_model_is_gone_and_its_name_free(api: Any, tools: Any) -> None:
 # InstanceService
 
 
-def test_push_is_acknowledged_and_idempotent(api: Any, tools: Any) -> None:
-    api.create("push")
-    (first,) = api.push(tools.table_t("push", batch_id="b1"))
-    assert (first.batch_id, first.committed_sequence, first.rows_stored, first.rows_known) == (
-        "b1",
-        21,
-        21,
-        0,
-    )
-    (again,) = api.push(tools.table_t("push", batch_id="b1"))
-    assert (again.committed_sequence, again.rows_stored, again.rows_known) == (21, 0, 21)
-    with tools.refused(grpc.StatusCode.ALREADY_EXISTS, "row1"):
-        api.push(tools.batch("push", [[2, 0]], ids=["row1"]))
-
-
 def test_batch_id_makes_ids(api: Any, tools: Any) -> None:
     api.create("batchid")
     request = tools.batch("batchid", [[0, 0], [1, math.nan]], batch_id="b")
@@ -175,18 +143,6 @@ def test_model_is_named_once_a_stream(api: Any, tools: Any) -> None:
     second = instance_pb2.PushInstancesRequest(rows=tools.packed([[1, 1]]), batch_id="second")
     acks = api.push(tools.batch("once", [[0, 0]], batch_id="first"), second)
     assert [(ack.batch_id, ack.committed_sequence) for ack in acks] == [("first", 1), ("second", 2)]
-
-
-def test_bad_batch_ends_the_stream_after_the_acks_before_it(api: Any, tools: Any) -> None:
-    api.create("ends")
-    requests = [tools.batch("ends", [[i % 3, 0]], batch_id=f"{i}") for i in range(5)]
-    requests.append(tools.batch("ends", [[7, 0]]))
-    seen: list[str] = []
-    call = api.instances.PushInstances(iter(requests))
-    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "7.0", field="rows[0].X"):
-        seen.extend(ack.batch_id for ack in call)
-    assert seen == ["0", "1", "2", "3", "4"]
-    assert api.get("ends").sequence_committed == 5
 
 
 LABELS = [
@@ -284,63 +240,7 @@ def test_new_nominal_values_are_learned(api: Any, tools: Any) -> None:
         api.push(tools.batch("learn", [[5, 0]]))
 
 
-def test_new_values_of_many_streams_at_once_get_one_index_each(api: Any, tools: Any) -> None:
-    api.create("crowd")
-    streams = [
-        api.instances.PushInstances(
-            iter(
-                instance_pb2.PushInstancesRequest(
-                    model="models/crowd", rows=named({"X": f"v{i}", "Y": "d"}), ids=[f"{stream}-{i}"]
-                )
-                for i in range(6)
-            ),
-            timeout=60,
-        )
-        for stream in range(4)
-    ]
-    assert [len(list(stream)) for stream in streams] == [6] * 4
-    values = list(api.get("crowd").specification.attributes[0].nominal.values)
-    assert sorted(values) == sorted(["a", "b", "c", *(f"v{i}" for i in range(6))])
-    listed = api.instances.ListInstances(instance_pb2.ListInstancesRequest(model="models/crowd"))
-    for each in listed.instances:
-        assert each.values.values["X"].nominal == "v" + each.name.rpartition("-")[2]
-
-
 # QueryService
-
-
-def test_queries_of_table_t_in_the_order_of_the_paper(api: Any, tools: Any) -> None:
-    api.create("order")
-    api.push(tools.table_t("order"))
-    asked, reasons = [], []
-    for _ in range(5):
-        (query,) = api.lease("order").queries
-        row = int(query.instance.rpartition("/row")[2])
-        asked.append(row)
-        reasons.append(query.reason)
-        assert list(query.classes) == ["o", "s", "x"]
-        assert list(query.contour.plausibilities) == tools.rows_t[row - 1, 2:].tolist()
-        api.answer(query, label=label(tools.truth_t[row - 1]))
-    assert asked == [1, 8, 12, 20, 6]
-    assert [(reason.attribute, reason.value) for reason in reasons[:2]] == [("X", "a"), ("X", "b")]
-    assert [rival.attribute for rival in reasons[0].rivals] == ["X", "Y"]
-    assert (list(reasons[0].path), reasons[0].node_count) == ([], 21)
-    spent = api.lease("order")
-    assert (len(spent.queries), spent.idle, spent.budget_left) == (
-        0,
-        query_pb2.LeaseQueriesResponse.IDLE_BUDGET_SPENT,
-        0,
-    )
-    text = api.trees.RenderTree(
-        tree_pb2.RenderTreeRequest(
-            name="models/order/trees/latest", format=tree_pb2.RenderTreeRequest.FORMAT_TEXT
-        )
-    ).content
-    assert text.splitlines()[0].endswith("by X")
-    nodes = api.grown("order", 26).nodes
-    assert (nodes.interval_counts[0], nodes.interval_attributes[:2]) == (2, [0, 1])
-    assert nodes.interval_lowers[:2] == pytest.approx([0.51625, 0.08069], abs=1e-5)
-    assert nodes.interval_uppers[:2] == pytest.approx([0.77791, 0.47016], abs=1e-5)
 
 
 def test_answers_are_kept_in_the_history(api: Any, tools: Any) -> None:
@@ -377,74 +277,12 @@ def test_answer_that_contradicts_the_source_wins_and_is_reported(api: Any, tools
     assert api.get("conflict").conflicts == 1
 
 
-def test_refused_instance_is_not_asked_again(api: Any, tools: Any) -> None:
-    api.create("refuse")
-    api.push(tools.table_t("refuse"))
-    (query,) = api.lease("refuse").queries
-    request = query_pb2.RefuseQueryRequest(name=query.name, lease_token=query.lease_token)
-    done = api.queries.RefuseQuery(request)
-    assert done.committed_sequence == 22
-    assert api.queries.RefuseQuery(request) == done
-    (other,) = api.lease("refuse").queries
-    assert other.instance != query.instance
-    found = api.instances.GetInstance(instance_pb2.GetInstanceRequest(name=query.instance))
-    assert [each.refused for each in found.history] == [False, True]
-    assert api.get("refuse").queries_refused == 1
-
-
-def test_answered_twice(api: Any, tools: Any) -> None:
-    api.create("twice")
-    api.push(tools.table_t("twice"))
-    (query,) = api.lease("twice").queries
-    done = api.answer(query)
-    assert api.answer(query) == done
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "already answered"):
-        api.answer(query, label=label("o"))
-    query.lease_token = query.lease_token[::-1]
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "token"):
-        api.answer(query)
-
-
-@pytest.mark.parametrize("reliability", [0.0, -1.0, 1.5, math.nan])
-def test_reliability(reliability: float, api: Any, tools: Any) -> None:
-    model = f"reliable{['0.0', '-1.0', '1.5', 'nan'].index(str(reliability))}"
-    api.create(model)
-    api.push(tools.table_t(model))
-    (query,) = api.lease(model).queries
-    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "(0, 1]", field="reliability"):
-        api.answer(query, reliability=reliability)
-    with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "'z'", field="label.class_name"):
-        api.answer(query, label=label("z"))
+def test_an_answer_needs_a_label(api: Any, tools: Any) -> None:
+    api.create("unlabelled")
+    api.push(tools.table_t("unlabelled"))
+    (query,) = api.lease("unlabelled").queries
     with tools.refused(grpc.StatusCode.INVALID_ARGUMENT, "missing", field="label"):
         api.answer(query, label=None)
-
-
-def test_expired_lease_goes_to_the_next_labeller(api: Any, tools: Any) -> None:
-    api.create("expire", budget=1)
-    api.push(tools.table_t("expire"))
-    (first,) = api.lease("expire", "ann", lease_duration={"seconds": 1}).queries
-    (second,) = api.lease("expire", "bob").queries  # waits for the expiry
-    assert second.name == first.name
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "expired at", "leased to another"):
-        api.answer(first)
-    assert api.answer(second).committed_sequence == 22
-
-
-def test_late_answer_is_kept_when_nobody_else_has_the_query(api: Any, tools: Any) -> None:
-    api.create("late")
-    api.push(tools.table_t("late"))
-    (query,) = api.lease("late", lease_duration={"seconds": 1}).queries
-    _until_open(api, "late")
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "expired at", "cannot be extended"):
-        api.queries.ExtendLease(query_pb2.ExtendLeaseRequest(name=query.name, lease_token=query.lease_token))
-    assert api.answer(query).committed_sequence == 22
-
-
-def _until_open(api: Any, model: str) -> None:
-    for _ in range(100_000):
-        if api.get(model).queries_leased == 0:
-            return
-    raise AssertionError("the lease never expired")
 
 
 def test_lease_is_extended(api: Any, tools: Any) -> None:
@@ -461,22 +299,6 @@ def test_lease_is_extended(api: Any, tools: Any) -> None:
     # what is shown is wall time, made of the lease's own clock whenever somebody looks
     shown, told = (each.lease_expire_time.ToNanoseconds() / 1e9 for each in (listed, extended))
     assert (shown, listed.labeller) == (pytest.approx(told, rel=0, abs=0.1), "ann")
-
-
-def test_budget_is_never_exceeded(api: Any, tools: Any) -> None:
-    api.create("budget", budget=3)
-    api.push(tools.table_t("budget"))
-    leased = api.lease("budget", count=100)
-    assert (len(leased.queries), leased.budget_left) == (3, 0)
-    api.answer(leased.queries[0])
-    request = query_pb2.LeaseQueriesRequest(model="models/budget", labeller="bob", max_queries=100)
-    other = api.queries.LeaseQueries(request)
-    assert len(other.queries) == 0
-    assert other.idle == query_pb2.LeaseQueriesResponse.IDLE_ALL_LEASED
-    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "budget"):
-        api.models.UpdateModel(
-            model_pb2.UpdateModelRequest(name="models/budget", update_mask=FieldMask(paths=["budget"]))
-        )
 
 
 def test_queries_are_listed_in_pages(api: Any, tools: Any) -> None:
@@ -567,16 +389,6 @@ def test_classification_by_a_tree_that_is_not_grown_yet(start_live: Any, tools: 
 
 
 # TreeService
-
-
-def test_any_version_of_a_tree(api: Any, tools: Any) -> None:
-    api.create("versions")
-    first = api.grown("versions", 0)
-    api.push(tools.table_t("versions"))
-    newest = api.grown("versions", 21)
-    assert api.trees.GetTree(tree_pb2.GetTreeRequest(name=first.name)) == first
-    assert api.trees.GetTree(tree_pb2.GetTreeRequest(name="models/versions/trees/latest")) == newest
-    assert newest.version > first.version
 
 
 def test_watch_sends_newer_versions_only(api: Any, tools: Any) -> None:

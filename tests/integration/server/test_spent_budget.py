@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from google.protobuf.field_mask_pb2 import FieldMask
 from support.histories import check_history
 
 from quercus.belief.codec import encode_sets
 from quercus.storage import AgendaEntry, EventKind, QueryState, Step, Store, file_url
 from quercus.storage.admin.verify import verify_store
-from quercus.v1 import instance_pb2, model_pb2, query_pb2, values_pb2
+from quercus.v1 import instance_pb2, query_pb2, values_pb2
 
 INSTANCES = ("a", "b", "c")
 
@@ -101,21 +100,6 @@ def check(asked: Crowd) -> None:
     assert model.sequence_committed == steps[-1].sequence == store.list_queries("m")[1].sequence
     assert model.queries_answered == model.budget
     assert verify_store(store.url) == []
-
-
-def test_a_budget_that_is_lowered_to_what_is_spent_settles_them(crowd: Callable[[int], Crowd]) -> None:
-    asked = crowd(9)
-    again, _ = take_again(asked)
-    asked.say(again)
-    lower = model_pb2.UpdateModelRequest(
-        name="models/m",
-        specification=model_pb2.Specification(budget=3),
-        update_mask=FieldMask(paths=["budget"]),
-    )
-    assert asked.api.models.UpdateModel(lower).queries_answered == 3
-    assert asked.states() == [("ANSWERED", 2), ("ANSWERED", 1), ("OPEN", 0)]
-    assert answered_events(asked.store) == [(1, "ann + bob"), (2, "ann")]
-    assert verify_store(asked.store.url) == []
 
 
 def test_what_was_stated_counts_with_the_answers(crowd: Callable[[int], Crowd]) -> None:

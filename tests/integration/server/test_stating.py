@@ -116,45 +116,6 @@ def test_the_same_request_and_the_same_words_count_once(api: Any, asking: str, t
         state(api, asking, said("row1", "ann", "x"))
 
 
-def test_a_holder_keeps_the_query_and_both_count(api: Any, asking: str) -> None:
-    (query,) = api.lease(asking, "bob").queries
-    row = query.instance.rpartition("/")[2]
-    state(api, asking, said(row, "ann", "o", "s", reliability=0.5))
-    (held,) = queries(api, asking, State.QUERY_STATE_LEASED)
-    assert (held.name, held.labeller) == (query.name, "bob")
-    api.answer(query, label=label("s", "x"), reliability=0.5)
-    assert api.get(asking).queries_answered == 1
-    table = {f"row{i}": i - 1 for i in range(1, 22)}
-    pushed = np.array(TABLE[table[row]])
-    together = dempster([({"o", "s"}, 0.5), ({"s", "x"}, 0.5)])
-    assert known(api, asking, row) == pytest.approx((pushed * together / (pushed * together).max()).tolist())
-
-
-def test_an_answer_corrected_or_undone_leaves_what_was_stated(api: Any, asking: str) -> None:
-    (query,) = api.lease(asking, "bob").queries
-    row = query.instance.rpartition("/")[2]
-    state(api, asking, said(row, "ann", "x"))
-    api.answer(query, label=label("s"))
-    both = dempster([({"x"}, 0.99), ({"s"}, 0.99)])
-    assert known(api, asking, row) == pytest.approx(after_pushed(row, both))
-    correction = query_pb2.CorrectAnswerRequest(name=query.name, labeller="bob", label=label("x"))
-    api.queries.CorrectAnswer(correction)
-    agreed = dempster([({"x"}, 0.99), ({"x"}, 0.99)])
-    assert known(api, asking, row) == pytest.approx(after_pushed(row, agreed))
-    api.queries.UndoAnswer(query_pb2.UndoAnswerRequest(name=query.name, labeller="bob"))
-    assert known(api, asking, row) == [0, 0, 1]
-    state(api, asking, said(row, "ann", retract=True), request="back")
-    back = np.array(known(api, asking, row))
-    assert (back / back.max()).tolist() == pytest.approx(after_pushed(row, np.ones(3)))
-
-
-def test_a_release_after_a_statement_withdraws_the_query(api: Any, asking: str) -> None:
-    (query,) = api.lease(asking, "bob").queries
-    state(api, asking, said(query.instance.rpartition("/")[2], "ann", "s"))
-    api.queries.ReturnQuery(query_pb2.ReturnQueryRequest(name=query.name, lease_token=query.lease_token))
-    assert query.name in {each.name for each in queries(api, asking, State.QUERY_STATE_WITHDRAWN)}
-
-
 def test_a_crowd_is_weighed_by_its_agreement(api: Any, asking: str) -> None:
     policy = query_pb2.LabellingPolicy(reliability=query_pb2.RELIABILITY_SOURCE_ESTIMATED)
     api.queries.UpdateLabellingPolicy(

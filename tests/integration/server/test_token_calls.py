@@ -133,7 +133,7 @@ def test_a_server_that_asks_for_no_token_makes_none(start_live: Callable[..., An
     live = start_live(tmp_path / "store.db", grower=False)
     with Client(live.server.address) as anyone:
         for call in CALLS[:3]:
-            with pytest.raises(FailedPrecondition, match="asks for no token, so anybody could make one"):
+            with pytest.raises(FailedPrecondition, match="asks for no token, so anybody could create one"):
                 call(anyone)
     assert live.server.core.store.access.tokens() == []
 

@@ -207,7 +207,7 @@ def test_calls_by_http_are_those_of_one_server_through_either_worker(
         ]
         assert wrong[0] == wrong[1]
         assert wrong[0][1]["message"].startswith(
-            "modelid: is no field of CreateModelRequest, which has modelId"
+            "modelid: is not a field of CreateModelRequest, which has modelId"
         )
         gone = [ask(each, "ModelService/DeleteModel", {"name": "models/none"}) for each in (0, 1)]
         assert gone[0] == gone[1]
@@ -243,6 +243,20 @@ def test_a_deadline_and_a_caller_that_leaves_end_the_call_at_the_keeper(
     pair[0].push("waiting", ROWS[:2])
     (query,) = pair[0].lease("waiting", "bob", wait_s=WAIT_S).queries[:1]  # nobody who has left was given it
     assert query.name
+
+
+def test_replays_are_few_at_once_in_all_workers_together(
+    pair: tuple[Client, Client], channels: tuple[grpc.Channel, grpc.Channel]
+) -> None:
+    pair[0].create_model("replayed", SPECIFICATION)
+    pair[0].push("replayed", ROWS, LABELS, [f"row-{k}" for k in range(len(ROWS))])
+    pair[0].wait_grown("replayed")
+    request = tree_pb2.ExplainRowRequest(name="models/replayed/instances/row-0")
+    stubs = [tree_pb2_grpc.TreeServiceStub(channel) for channel in channels]
+    calls = [stub.ExplainRow.future(request, timeout=WAIT_S) for stub in stubs * 2]
+    refused = [call.exception() for call in calls if call.exception() is not None]
+    assert [error.code() for error in refused] == [grpc.StatusCode.RESOURCE_EXHAUSTED] * 2
+    assert "2 replays are running" in refused[0].details()
 
 
 def test_limits_hold_for_all_workers_together(
@@ -299,7 +313,8 @@ def test_metrics_and_status_are_those_of_all_workers_and_outlive_them(
     workers = workers_of(serving.process.pid)
     assert pair[1].status().grower_pid in children(workers[0])
     assert pair[1].status().grower == "running"
-    wait_until(lambda: pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0]))  # once the other has told it
+    # once the other has told it
+    wait_until(lambda: pair[0].status().memory_bytes > 1.5 * resident_bytes(workers[0]))
     kill_worker(serving, 1)
     assert _listed(http_port) - before == 10
     kill_worker(serving, 0)

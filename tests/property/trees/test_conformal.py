@@ -1,5 +1,6 @@
 """Prediction sets of stated coverage: beside a slow computation, and their promise for rows that are alike."""
 
+import math
 from itertools import chain, pairwise
 
 import numpy as np
@@ -9,7 +10,8 @@ from hypothesis import strategies as st
 
 from quercus.belief.errors import InvalidInput
 from quercus.trees import Basis, Calibration
-from quercus.trees.learners.conformal import UNKNOWN, like_all_rows
+from quercus.trees.learners.conformal import UNKNOWN, like_all_rows, margins
+from quercus.trees.memory_forest.calibrating import ScoredRows
 
 TINY = 1e-9
 
@@ -27,6 +29,22 @@ def shares(prediction: list[float], label: list[float]) -> list[float]:
     return found
 
 
+def sharp(theta: list[list[float]], contours: list[list[float]]) -> list[list[float]]:
+    """The predictions in the likeliest power, the nearest to 1 of those that are as likely; none for precise labels."""
+    if all(sum(each > 0 for each in label) == 1 for label in contours):
+        return theta
+    best, power = -math.inf, 1.0
+    for step in sorted(range(-12, 13), key=abs):
+        raised = [[max(p, 0.001) ** (4 ** (step / 12)) for p in row] for row in theta]
+        likely = sum(
+            math.log(sum(p * pl for p, pl in zip(row, label, strict=True)) / sum(row))
+            for row, label in zip(raised, contours, strict=True)
+        )
+        if likely > best + TINY:
+            best, power = likely, 4 ** (step / 12)
+    return [[p**power / sum(q**power for q in row) for p in row] for row in theta]
+
+
 def slow_threshold(
     theta: list[list[float]], contours: list[list[float]], weights: list[float], coverage: float
 ) -> float:
@@ -34,11 +52,12 @@ def slow_threshold(
     n = len(theta)
     need = next(k for k in range(1, n + 2) if k >= (n + 1) * coverage - TINY)
     mean = sum(weights) / n
-    scores = sorted({1.0 - p for row in theta for p in row})
+    scores, powers = sorted({1.0 - p for row in theta for p in row}), sharp(theta, contours)
+    divided = [shares(row, label) for row, label in zip(powers, contours, strict=True)]
     for score in scores:
         covered = sum(
-            w / mean * sum(b for p, b in zip(row, shares(row, label), strict=True) if 1.0 - p <= score)
-            for row, label, w in zip(theta, contours, weights, strict=True)
+            w / mean * sum(b for p, b in zip(row, share, strict=True) if 1.0 - p <= score)
+            for row, share, w in zip(theta, divided, weights, strict=True)
         )
         if covered >= need - TINY:
             return score
@@ -83,6 +102,25 @@ def test_the_promise_of_uncertain_labels(coverage: float) -> None:
     )  # the likeliest class is always in the set
 
 
+@pytest.mark.parametrize("coverage", [0.8, 0.9, 0.95])
+@pytest.mark.parametrize("power", [0.5, 3.0])
+def test_uncertain_labels_where_predictions_are_less_sure_than_right_or_more(
+    coverage: float, power: float
+) -> None:
+    """The shares of a doubtful label are those of the power of the predictions that is right."""
+    rng, n, covered = np.random.default_rng(9), 950, []
+    for _ in range(20):
+        theta = rng.dirichlet(np.full(4, 1.0), 2 * n)
+        right = theta**power / (theta**power).sum(axis=1, keepdims=True)
+        truth = (rng.random(2 * n)[:, np.newaxis] > right.cumsum(axis=1)).sum(axis=1).clip(max=3)
+        said = np.eye(4)[truth]
+        some = rng.random(2 * n) < 0.6
+        said[some, ((truth + rng.integers(1, 4, 2 * n)) % 4)[some]] = 1.0
+        threshold = Calibration.of(theta[:n], said[:n], Basis.LABELLED).threshold(coverage)
+        covered.append(float(((1.0 - theta)[np.arange(n, 2 * n), truth[n:]] <= threshold).mean()))
+    assert np.mean(covered) == pytest.approx(coverage, abs=0.01)
+
+
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9])
 def test_the_promise_of_precise_labels(coverage: float) -> None:
     """It holds however bad the predictions."""
@@ -117,6 +155,23 @@ def test_asked_rows_weigh_like_all_rows() -> None:
     weights = like_all_rows(scored, others, 100)
     np.testing.assert_allclose(weights, [3.5] * 8 + [41.0] * 2)
     np.testing.assert_array_equal(like_all_rows(scored, others[:0], 0), np.ones(10))
+
+
+@pytest.mark.parametrize("unasked", [0, 49, 50])
+def test_of_rows_that_were_asked_about_the_last_200_count(unasked: int) -> None:
+    rng, rows = np.random.default_rng(3), 500
+    theta, asked = rng.dirichlet(np.ones(3), rows), np.ones(rows, bool)
+    said, others = np.eye(3)[rng.integers(3, size=rows)], rng.random(80)
+    asked[:300] = rng.random(300) < 0.5
+    asked[rows - unasked :] = False
+    found = ScoredRows(theta, said, asked, others, 900, in_order=True).calibration()
+    if unasked == 50:
+        expected = Calibration.of_recent(theta[~asked], said[~asked])
+    else:
+        weights = like_all_rows(margins(theta[300:]), others, 900)
+        expected = Calibration.of(theta[300:], said[300:], Basis.WEIGHTED, weights)
+    assert found.basis is expected.basis
+    np.testing.assert_array_equal(found.scores, expected.scores)
 
 
 @pytest.mark.parametrize("coverage", [5e-324, 1e-12, 0.5, 1 - 2**-53])

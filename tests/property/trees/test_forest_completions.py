@@ -13,7 +13,7 @@ from quercus.trees import Table, UncertainValues, fit
 from quercus.trees.memory_forest.completions import WINDOW, _draw
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.learner import ActiveForest
-from quercus.trees.memory_forest.saved import saved_forest
+from quercus.trees.memory_forest.saved import SavedForest, restore_forest, saved_forest
 from quercus.trees.tree.encoding import Parts
 
 MASK = 2**64 - 1
@@ -120,14 +120,32 @@ def test_numbers_are_drawn_by_hand_too():
     forest = forest_of()
     forest.observe(values, contours, parts)
     assert np.array_equal(forest.evidence.values, by_hand(values, parts, TREES))
-    rows, attributes, codes = forest.evidence.completions.codes_of_member(2, forest.evidence.book, 1_200)
-    completed = by_hand(values, parts, 2)
-    assert set(zip(rows.tolist(), attributes.tolist(), strict=True)) == set(parts)
-    assert np.array_equal(forest.evidence.book.codes(completed)[rows, attributes], codes)
+    some, members = np.arange(0, 1_200, 3), [2, 5]
+    rows, attributes, codes = forest.evidence.completions.codes_of_members(
+        members, some, forest.evidence.values, forest.evidence.book
+    )
+    held = {cell for cell in parts if cell[0] % 3 == 0}
+    assert set(zip(rows.tolist(), attributes.tolist(), strict=True)) == held
+    for member, mine in zip(members, codes.T, strict=True):
+        completed = by_hand(values, parts, member)
+        assert np.array_equal(forest.evidence.book.codes(completed)[rows, attributes], mine)
+
+
+def test_what_is_kept_of_a_cell_does_not_grow_with_the_members():
+    """A draw of each of 1,000 members would be 8,000 bytes a cell; a place and its range are 40."""
+    cells = 4_000
+    values, parts = np.full((cells, 1), np.nan), {(row, 0): ((0.0, 1.0),) for row in range(cells)}
+    forest = MemoryForest(np.array([False]), 2, trees=1_000, seed=0, level=0.75)
+    tracemalloc.start()
+    forest.observe(values, np.ones((cells, 2)), parts)
+    del values, parts
+    kept = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert kept < 400 * cells
 
 
 def test_many_cells_are_coded_in_little_memory():
-    """A cell is a row of all attributes while it is coded: 5,000 of them would be 20 MB."""
+    """Only one attribute of a row is coded: 5,000 rows of all attributes would be 20 MB."""
     cells, attributes = 5_000, 500
     forest = MemoryForest(np.ones(attributes, bool), 2, trees=1, seed=0, level=0.75)
     values = np.zeros((cells // 10, attributes))
@@ -135,13 +153,13 @@ def test_many_cells_are_coded_in_little_memory():
     for cell in parts:
         values[cell] = np.nan
     forest.observe(values, np.ones((len(values), 2)), parts)
-    completions, book = forest.evidence.completions, forest.evidence.book
+    completions, evidence = forest.evidence.completions, forest.evidence
     tracemalloc.start()
-    rows, _, codes = completions.codes_of_member(0, book, len(values))
+    rows, _, codes = completions.codes_of_members([0], np.arange(len(values)), evidence.values, evidence.book)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(rows) == len(codes) == cells
-    assert peak < 12_000_000
+    assert peak < 2_000_000
 
 
 def test_draws_follow_the_known_values():
@@ -166,11 +184,41 @@ def test_rows_without_uncertain_values_are_as_ever():
     assert saved_forest(plain) is not None
 
 
-def test_one_with_uncertain_values_is_not_saved():
+@settings(deadline=None, max_examples=10)
+@given(st.integers(0, 10**6), st.integers(1, ROWS - 1))
+def test_a_restored_forest_goes_on_as_the_one_that_was_saved(seed: int, cut: int):
+    values, contours, parts = log(seed)
+    rows = {(row, k): each for (row, k), each in parts.items() if row < cut}
+    later = {(row - cut, k): each for (row, k), each in parts.items() if row >= cut}
+    whole, first, second = forest_of(), forest_of(), forest_of()
+    whole.observe(values, contours, parts)
+    first.observe(values[:cut], contours[:cut], rows)
+    first.members()
+    saved = saved_forest(first)
+    assert saved is not None
+    copied = {name: np.array(column) for name, column in saved.columns.items()}
+    restore_forest(second, SavedForest(saved.begun, saved.piece_begun, copied))
+    second.observe(values[cut:], contours[cut:], later)
+    assert np.array_equal(second.evidence.values, whole.evidence.values)
+    for one, two in zip(second.members().trees, whole.members().trees, strict=True):
+        assert np.array_equal(one.nodes, two.nodes)
+        assert np.array_equal(one.opinions, two.opinions, equal_nan=True)
+    assert second.accuracy == whole.accuracy
+
+
+@pytest.mark.parametrize(("name", "at", "number"), [
+    ("rows", -1, ROWS), ("rows", 0, 100), ("attributes", 0, 2), ("until", 0, 0), ("until", -1, 10_000),
+])  # fmt: skip
+def test_columns_of_cells_that_do_not_fit_are_refused(name: str, at: int, number: int):
     forest = forest_of()
     forest.observe(*log(6))
     forest.members()
-    assert saved_forest(forest) is None
+    saved = saved_forest(forest)
+    assert saved is not None
+    columns = {each: np.array(column) for each, column in saved.columns.items()}
+    columns[f"cells.{name}"][at] = number
+    with pytest.raises(ValueError, match="columns of uncertain cells, cells, do not fit together"):
+        restore_forest(forest_of(), SavedForest(saved.begun, saved.piece_begun, columns))
 
 
 def test_the_learner_takes_a_table():
@@ -186,6 +234,6 @@ def test_the_learner_takes_a_table():
 def test_a_draw_of_all_numbers_is_a_number() -> None:
     """The length of such a range is beyond the largest number."""
     ends = (-1.7e308, 1.7e308)
-    drawn = _draw(np.arange(64, dtype=np.uint64) << np.uint64(58), np.empty(0), (ends,))
+    drawn = _draw(np.arange(64, dtype=np.uint64) << np.uint64(58), np.empty(0), np.array([ends]))
     assert drawn.tolist() == sorted(drawn.tolist())
     assert (drawn[0], drawn[32], drawn[-1]) == (ends[0], 0.0, pytest.approx(ends[1] / 32 * 31))

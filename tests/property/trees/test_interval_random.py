@@ -115,7 +115,7 @@ def test_random_problems(seed):
         where = f"seed {seed} case {case} alpha {alpha} shape {P.shape}: {found}"
         theta = estimate(P, w).theta
         v = P @ theta
-        assert ((w / v) @ P / w.sum()).max() <= 1 + 1e-9, f"theta is no maximiser; {where}"
+        assert ((w / v) @ P / w.sum()).max() <= 1 + 1e-9, f"theta is not a maximiser; {where}"
         assert found.gap <= 1e-6, where
         assert 0 <= found.lower <= found.upper <= np.log2(P.shape[1]) + 1e-12, where
         level = loglik(P, w, theta) + np.log(alpha)

@@ -257,6 +257,23 @@ def test_whatever_the_batches_one_forest(
     assert_same(in_parts, at_once)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_many_rows_are_predicted_as_each_of_them_alone(seed: int) -> None:
+    rows = int(np.random.default_rng(seed).integers(1, 2_300))
+    values, named, contours = world(seed, rows, 3)
+    found = forest(named & (seed % 2 == 0), 3)
+    found.observe(values[:400], contours[:400])
+    members = found.bounded_members()
+    together, overlap = (
+        members.mean_opinions(values, found.weights, 0.75),
+        members.overlaps(values, found.weights),
+    )
+    for row in range(0, rows, max(1, rows // 100)):
+        alone = values[row : row + 1]
+        np.testing.assert_array_equal(members.mean_opinions(alone, found.weights, 0.75)[0], together[row])
+        assert members.overlaps(alone, found.weights)[0] == overlap[row]
+
+
 @settings(max_examples=MANY, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(seed=st.integers(0, 10**6), looks=st.integers(0, 2**12 - 1))
 def test_answers_corrections_and_withdrawals(seed: int, looks: int) -> None:

@@ -1,7 +1,6 @@
 """The service's fold: a pure function of the log, however the log was cut, and the same as `induce`."""
 
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -92,45 +91,6 @@ def test_the_service_asks_what_induce_asks(seed: int) -> None:
     result = induce(given.codes, given.arities, given.contours, oracle=given.oracle, **given.settings)
     assert tuple(queries) == result.queries
     assert_same(state.tree, result.tree)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_batches_do_not_matter(seed: int) -> None:
-    given = problem(seed)
-    rng = np.random.default_rng(seed)
-    spec = specification(given)
-    n = len(given.codes)
-    half = int(rng.integers(0, n + 1))
-    rows = [observed(given, slice(i, i + 1)) for i in range(n)]
-    # some rows, a conversation, the other rows, another conversation
-    state, _, first = converse(grow(GrowthState.initial(spec), rows[:half]), given.oracle)
-    state, _, second = converse(grow(state, rows[half:]), given.oracle)
-    log = [*rows[:half], *first, *rows[half:], *second]
-    at_once = grow(GrowthState.initial(spec), log)
-    cuts = [0, *sorted(rng.integers(0, len(log) + 1, 3).tolist()), len(log)]
-    in_pieces = GrowthState.initial(spec)
-    for a, b in pairwise(cuts):
-        in_pieces = grow(in_pieces, log[a:b])
-        in_pieces.agenda(3)  # looking changes nothing
-    whole = [observed(given, slice(0, half)), *first, observed(given, slice(half, None)), *second]
-    in_batches = grow(GrowthState.initial(spec), whole)
-    for other in (at_once, in_pieces, in_batches):
-        assert other.tree == state.tree
-        assert other.agenda(10) == state.agenda(10)
-        assert all((other.contour(i) == state.contour(i)).all() for i in range(n))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_the_tree_is_that_of_the_evidence(seed: int) -> None:
-    given = problem(seed)
-    state = grow(GrowthState.initial(specification(given)), [observed(given)])
-    state, _, _ = converse(state, given.oracle)
-    contours = np.array([state.contour(i) for i in range(len(given.codes))])
-    again = induce(given.codes, given.arities, contours, **{**given.settings, "budget": 0}).tree
-    assert shape(again) == shape(state.tree)
-    for (a, _, _), (b, _, _) in zip(again.preorder(), state.tree.preorder(), strict=True):
-        assert a.theta == pytest.approx(b.theta, abs=1e-9)
-        assert a.belief == pytest.approx(b.belief, abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -99,7 +99,7 @@ def test_what_is_hardly_possible_is_no_total_conflict() -> None:
     second = MassFunction(3, ((0b100, 1.0), (0b110, 3e-310), (0b101, 1e-310)))
     assert dempster(first, second).contour() == pytest.approx([1.0, 0.0, 0.0], abs=1e-300)
     third = MassFunction(3, ((0b100, 1.0), (0b010, tiny)))
-    assert dempster(first, third).focal == ((0b010, 1.0),)  # the product of their masses is no number
+    assert dempster(first, third).focal == ((0b010, 1.0),)  # the product of their masses is not a number
 
 
 def test_discount() -> None:

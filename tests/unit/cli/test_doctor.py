@@ -16,7 +16,6 @@ import typer.testing
 from quercus.cli import doctor as checks
 from quercus.cli.main import app
 from quercus.server.config import Config
-from quercus.server.gate import grpc_limits
 from quercus.storage import Store
 
 
@@ -66,7 +65,6 @@ def test_a_machine_that_is_fit(store: Path, certificate: Callable[[float], list[
         "plug-ins",
         "server",
         "kernels",
-        "grpc",
         "configuration",
         "store",
         "disk",
@@ -199,15 +197,6 @@ def test_a_wrong_configuration_is_reported_in_words() -> None:
     assert (code, found["configuration"]["state"]) == (1, "fault")
     assert found["configuration"]["found"].startswith("tls_key: is missing")
     assert "store" not in found
-
-
-def test_a_library_of_grpc_that_ignores_bounds(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    limits = (*grpc_limits.GRPC_LIMITS, grpc_limits.GrpcLimit("grpc.of_a_later_release", 1, "Later."))
-    monkeypatch.setattr(grpc_limits, "GRPC_LIMITS", limits)
-    code, found = doctor("--store", str(store), "--port", str(free_port()))
-    assert (code, found["grpc"]["state"]) == (0, "warning")
-    assert "grpc.of_a_later_release, by which" in found["grpc"]["found"]
-    assert "pip install --upgrade grpcio" in found["grpc"]["fix"]
 
 
 def test_a_store_that_cannot_be_opened_here_leaves_the_other_checks() -> None:

@@ -29,7 +29,7 @@ def test_a_silent_terminal_is_asked_nothing(kind: str) -> None:
             os.close(slave)
             shown = _read_until(master, b"READY")
             assert b"\x1b" not in shown  # each question of the terminal would be waited for, 5 s
-            os.write(master, b"a\x1b[A\x1b[1;5C\x1bOPb\r\x7f")  # arrows and function keys are no keys
+            os.write(master, b"a\x1b[A\x1b[1;5C\x1bOPb\r\x7f")  # arrows and function keys are not keys
             assert b"['a', 'b', '\\n', '\\x7f']" in _read_until(master, b"]")
         finally:
             process.kill()

@@ -94,6 +94,37 @@ def test_a_file_that_unpacks_without_end_is_refused_by_a_named_bound(
         list(table(tmp_path, "t.csv", bomb))
 
 
+@pytest.mark.parametrize("ending", ["arrow", "arrows", "parquet"])
+@pytest.mark.parametrize("kind", ["zeros", "nulls", "names"])
+def test_so_is_a_file_of_arrow_or_parquet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, ending: str
+) -> None:
+    """Numbers that were compressed, cells that take no room, and a long name of which each cell has the number."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import ipc, parquet
+
+    monkeypatch.setattr(packing, "FREE_BYTES", 1 << 20)
+    monkeypatch.setattr(packing, "MAX_EXPANSION", 2)
+    columns = {
+        "zeros": lambda: pa.repeat(0.0, 500_000),
+        "nulls": lambda: pa.nulls(1_500_000),
+        "names": lambda: pa.DictionaryArray.from_arrays([0] * 900, ["n" * 40_000]),
+    }
+    rows = pa.table({"x": columns[kind]()})
+    path = tmp_path / f"t.{ending}"
+    if ending == "parquet":
+        parquet.write_table(rows, path)
+    else:
+        make = ipc.new_file if ending == "arrow" else ipc.new_stream
+        with make(path, rows.schema, options=ipc.IpcWriteOptions(compression="zstd")) as target:
+            target.write_table(rows)
+    opened = open_table(path)
+    with pytest.raises(
+        FileError, match="unpacks to more than 1 MiB and 2 times its size: if that is intended"
+    ):
+        list(opened)
+
+
 def test_what_a_csv_file_may_not_mean_is_warned_of(tmp_path: Path) -> None:
     with pytest.warns(
         FileWarning, match=r"t\.csv: line 1: .* looks like a row of data \(5\.1, 3\.5, setosa\)"
@@ -228,7 +259,7 @@ BAD_CSV: list[tuple[str | bytes, str]] = [
     ("a,b,a\n", r"line 1, column 3: the name 'a' is taken by column 1"),
     ("a,,b\n", r"line 1, column 2: the column has no name: name it in the header, or remove the column"),
     (b"\xff\xfea\x00,\x00", "is UTF-16: convert the file to UTF-8"),
-    (b"\x28\xb5\x2f\xfd", "is packed with zstd: unpack it first"),
+    (b"\x28\xb5\x2f\xfd", "is compressed with zstd: uncompress it first"),
     (b"PAR1", "is Parquet: give it a name that ends in .parquet"),
     (b"ARROW1", "is Arrow: give it a name that ends in .arrow"),
     (b"\xff\xff\xff\xff\x10", "is a stream of Arrow: give it a name that ends in .arrow"),
@@ -271,7 +302,10 @@ BAD_ARFF = [
     ("@attribute a {x, x}\n", "the value 'x' is declared twice"),
     ("@attribute a real\n@attribute a real\n", r"line 2, column 2 \(a\): the name 'a' is taken already"),
     ("@attribute 'a real\n", "line 1, column 1: the quote ' is not closed"),
-    ("@attribute '\\ud83c' real\n", "line 1, column 1: has half of a surrogate pair, which is no character"),
+    (
+        "@attribute '\\ud83c' real\n",
+        "line 1, column 1: has half of a surrogate pair, which is not a character",
+    ),
     (ARFF + "x\n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x \n", "line 5, column 2: the row has 1 value, 2 are declared: 'b' is absent"),
     (ARFF + "x,1,,\n", "line 5, column 3: the row has more than the 2 declared values"),
@@ -279,7 +313,7 @@ BAD_ARFF = [
     (ARFF + "x,\u00a0,1\n", "line 5, column 3: the row has more than the 2 declared values"),
     ("@attribute a {x}\n@data x y\n", "line 2, column 2: the row has more than the 1 declared value"),
     (ARFF + "x,1,2\n", "line 5, column 3: the row has more than the 2 declared values"),
-    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is none of the declared values 'x', 'y'"),
+    (ARFF + "x,1\nz,1\n", r"line 6, column 1 \(a\): 'z' is not one of the declared values 'x', 'y'"),
     (ARFF + "x,\n", "line 5, column 2: expected a value, found the end of the line"),
     (ARFF + "'x\n", "line 5, column 1: the quote ' is not closed"),
     (ARFF + "'x'1\n", "line 5, column 1: expected ',' after the value, found '1'"),
@@ -332,7 +366,7 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
     with pytest.raises(FileError, match="cannot be read: No such file or directory"):
         open_table(tmp_path / "none.csv")
     with pytest.raises(FileError, match="cannot be read: Unknown compression method"):
-        table(tmp_path, "t.csv.gz", b"\x1f\x8b is no gzip")
+        table(tmp_path, "t.csv.gz", b"\x1f\x8b is not a gzip")
     with pytest.raises(FileError, match="cannot be read"):
         list(table(tmp_path, "t.csv.gz", gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:-20]))
     with pytest.raises(FileError, match="the delimiter must be one character"):

@@ -84,9 +84,9 @@ def test_the_list_of_commands_says_what_each_command_says() -> None:
 
 def test_the_first_page_says_what_to_type_and_what_the_default_is() -> None:
     page = shown()
-    assert "By default a model is a forest that asks where it is in doubt" in " ".join(page.split())
+    assert "By default a model is a forest that asks for labels" in " ".join(page.split())
     first = [line.strip() for line in page.partition("The first commands")[2].partition("╭")[0].splitlines()]
     typed = [line for line in first if line.startswith("quercus ")]
     assert [line.split()[1] for line in typed] == ["inspect", "models", "push", "label"]
     create = " ".join(shown("models", "create").split())
-    assert f"By default the model is an {DEFAULT}: a forest that asks where it is in doubt" in create
+    assert f"By default the model is an {DEFAULT}: a forest that asks for labels" in create

@@ -64,14 +64,14 @@ def test_a_class_column_may_hold_any_label_where_the_classes_are_known(tmp_path:
         "a", {"a": 1.0, "b": 0.5}, {frozenset("ab"): 0.75, frozenset("b"): 0.25}, None,
     ]  # fmt: skip
     with pytest.raises(
-        FileError, match=r"has 'a:1 b:0\.5', which is no class: name the classes with --classes"
+        FileError, match=r"has 'a:1 b:0\.5', which is not a class: name the classes with --classes"
     ):
         open_labels(table(tmp_path, text + "b\n"))
     assert open_labels(table(tmp_path, "class\n12:30\n13:45\nab:1\n")).classes == ("12:30", "13:45", "ab:1")
 
 
 def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> None:
-    """With an escape always; without one where it is no set of other classes."""
+    """With an escape always; without one where it is not a set of other classes."""
     opened = table(tmp_path, "class\na\\|b\na|b\na|b|c\na\\|b|c\n")
     assert list(open_labels(opened, ("a|b", "c", "a", "b"))) == [
         "a|b",
@@ -91,9 +91,9 @@ def test_a_class_of_the_frame_may_have_the_bar_in_its_name(tmp_path: Path) -> No
         ("A,B,A|B\n.5,.5,\n", None, r"line 2, column 3 \(A\|B\): a missing value is not a mass in \[0, 1\]"),
         ("A,B,A|B\n-.5,1,.5\n", None, r"line 2, column 1 \(A\): '-.5' is not a mass"),
         ("A,B,A|B,B|A\n1,0,0,0\n", None, r"line 1, column 4: the set 'B\|A' is that of column 3"),
-        ("A|B,B|C\n1,0\n", None, r"line 1, column 2: in 'B\|C': C is none of the classes A, B"),
+        ("A|B,B|C\n1,0\n", None, r"line 1, column 2: in 'B\|C': C is not one of the classes A, B"),
         ("A,B,C,A|B\n0,0,1,0\n", None, "line 2: the masses of sets of A, B sum to 0, must"),
-        ("A,B,A|\n1,0,0\n", ("A", "B"), r"column 3: in 'A\|':  is none of the classes"),
+        ("A,B,A|\n1,0,0\n", ("A", "B"), r"column 3: in 'A\|':  is not one of the classes"),
         (
             "class\na\nd\n",
             ("a", "b"),

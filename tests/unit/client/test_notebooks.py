@@ -18,7 +18,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Tables(HTMLParser):
-    """The text of the cells of each table, by row; fails at all that is no plain table."""
+    """The text of the cells of each table, by row; fails at all that is not a plain table."""
 
     def __init__(self, html: str) -> None:
         super().__init__()

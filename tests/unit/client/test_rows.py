@@ -99,7 +99,7 @@ def test_one_column_of_arrow_is_no_table() -> None:
         pd.Series(["a"]),
     ):
         assert frame_of(column) is None
-    with pytest.raises(InvalidArgument, match="rows: a OfAnotherLibrary is no table of Arrow"):
+    with pytest.raises(InvalidArgument, match="rows: a OfAnotherLibrary is not a table of Arrow"):
         list(row_chunks(OfAnotherLibrary([1.0]), 2))
 
 
@@ -130,8 +130,8 @@ def test_minus_one_is_a_number_like_any_other() -> None:
         (["red", "big"], r"rows\[7\].size: the attribute is numeric, got the text 'big'"),
         (["red", 10**400], r"rows\[7\].size: the attribute is numeric, got 1000"),
         (["red", [1]], r"rows\[7\].size: the attribute is numeric, got \[1\]"),
-        ([[1], 2.0], r"rows\[7\].colour: the attribute is nominal: \[1\] \(list\) is no name"),
-        ([b"red", 2.0], r"rows\[7\].colour: the attribute is nominal: b'red' \(bytes\) is no name"),
+        ([[1], 2.0], r"rows\[7\].colour: the attribute is nominal: \[1\] \(list\) is not a name"),
+        ([b"red", 2.0], r"rows\[7\].colour: the attribute is nominal: b'red' \(bytes\) is not a name"),
         ([datetime.date(2026, 1, 1), 2.0], r"rows\[7\].colour: .* takes moments as seconds since 1970 UTC"),
     ],
 )

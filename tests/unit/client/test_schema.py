@@ -191,13 +191,13 @@ def test_plausibilities_follow_the_frame_whatever_the_order_of_columns(tmp_path:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("a,c\n1,1\n", "line 1: the header must name the classes a, b: c is no class"),
+        ("a,c\n1,1\n", "line 1: the header must name the classes a, b: c is not a class"),
         ("a\n1\n", "no column for the class b"),
         ("a,b\n1,1.5\n", r"line 2, column 2 \(b\): '1.5' is not a plausibility in \[0, 1\]"),
         ("a,b\n1,-0.1\n", "is not a plausibility"),
         ("a,b\n1,x\n", "'x' is not a plausibility"),
         ("a,b\n1,\n", "a missing value is not a plausibility"),
-        ("id,label\n1,a\n", r"id, label is no class; is one a column of classes\? \(--label-column\)"),
+        ("id,label\n1,a\n", r"id, label is not a class; is one a column of classes\? \(--label-column\)"),
         ("a,b\n1,1\n0,0\n", "line 3: every plausibility is 0"),
     ],
 )

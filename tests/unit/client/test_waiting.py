@@ -68,7 +68,7 @@ def test_a_specification_that_cannot_be_written_down_is_refused() -> None:
 def test_query_states_are_known_by_name() -> None:
     with Client("127.0.0.1:1") as client:
         client.list_queries("m", QUERY_STATE.values())
-        with pytest.raises(InvalidArgument, match="'done' is none of open, leased"):
+        with pytest.raises(InvalidArgument, match="'done' is not one of open, leased"):
             client.list_queries("m", ["done"])
 
 
@@ -161,5 +161,5 @@ def test_durations_are_those_that_a_message_holds(seconds: float) -> None:
 
 
 def test_drawings_have_three_forms() -> None:
-    with pytest.raises(InvalidArgument, match="'pdf' is none of text, dot, svg"):
+    with pytest.raises(InvalidArgument, match="'pdf' is not one of text, dot, svg"):
         render_request("m", None, "pdf")  # type: ignore[arg-type]

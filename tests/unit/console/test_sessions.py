@@ -167,7 +167,7 @@ def test_failures_are_throttled_by_address_and_forgotten() -> None:
     [
         ({"host": "0.0.0.0"}, "in the clear"),
         ({"tls_cert": "x.pem"}, "go together"),
-        ({"tls_cert": "/none/x.pem", "tls_key": "/none/y.pem"}, "is no file"),
+        ({"tls_cert": "/none/x.pem", "tls_key": "/none/y.pem"}, "is not a file"),
         ({"names": ("a.example:80",)}, "without port"),
         ({"media": ("http://cam.example",)}, "must be https"),
         ({"media": ("https://cam.example/x; script-src *",)}, "must be an origin"),

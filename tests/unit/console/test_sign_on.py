@@ -61,13 +61,13 @@ def test_a_file_that_others_can_read_or_change_is_refused(tmp_path: Path, mode: 
 def test_what_is_no_file_of_ours_is_refused(tmp_path: Path) -> None:
     for path, said in (
         (tmp_path / "nothing", "cannot be read: No such file"),
-        (tmp_path, "is no file"),
-        (Path("/dev/null"), "is no file"),
+        (tmp_path, "is not a file"),
+        (Path("/dev/null"), "is not a file"),
     ):
         with pytest.raises(BadUserFile, match=said):
             read_users(path)
     os.mkfifo(tmp_path / "pipe", 0o600)
-    with pytest.raises(BadUserFile, match="is no file"):  # and nobody waits for its other end
+    with pytest.raises(BadUserFile, match="is not a file"):  # and nobody waits for its other end
         read_users(tmp_path / "pipe")
     with pytest.raises(BadUserFile, match="more than 1,048,576 bytes"):
         read_users(written(tmp_path / "long", "#" * (MAX_FILE_BYTES + 1)))
@@ -126,10 +126,10 @@ def test_the_header_of_anybody_else_does_not(peer: str | None) -> None:
         ((b"ann", b"ann"), "more than once"),
         ((b"ann", b""), "more than once"),
         ((b"ann, bob",), "more than once"),
-        ((b"ann smith",), "is no name"),
-        ((b"a\xff",), "is no name"),
-        ((b"a" * 201,), "is no name"),
-        (("a\u202e".encode(),), "is no name"),
+        ((b"ann smith",), "is not a name"),
+        ((b"a\xff",), "is not a name"),
+        ((b"a" * 201,), "is not a name"),
+        (("a\u202e".encode(),), "is not a name"),
     ],
 )
 def test_a_header_that_names_no_single_user_refuses_the_request(users: tuple[bytes, ...], said: str) -> None:
@@ -163,7 +163,7 @@ def test_no_address_is_compared_as_text() -> None:
         ({"sign_on_header": "X-User\r\nX"}, "letters, digits and hyphens"),
         ({"sign_on_proxies": ("10.0.0.0/8",)}, "sign_on_proxy: is '10.0.0.0/8', must be an address"),
         ({"sign_on_proxies": ("proxy.example",)}, "sign_on_proxy: is 'proxy.example'"),
-        ({"sign_on_users": "/dev/null"}, "sign_on_users: /dev/null is no file"),
+        ({"sign_on_users": "/dev/null"}, "sign_on_users: /dev/null is not a file"),
     ],
 )
 def test_settings_by_which_others_could_sign_on_are_refused(

@@ -89,7 +89,7 @@ def test_numbers_that_are_names(nominal: Any) -> None:
 
 def test_no_column_of_names() -> None:
     assert FittedColumns.of(FRAME[["int"]], None).attributes == (Numeric("int"),)
-    with pytest.raises(ValueError, match="column 'text' holds numbers: 'x' is no number"):
+    with pytest.raises(ValueError, match="column 'text' holds numbers: 'x' is not a number"):
         FittedColumns.of(FRAME[["text"]], None).values(FRAME[["text"]])
 
 
@@ -133,7 +133,7 @@ def test_what_is_neither_name_nor_number() -> None:
 
 def test_text_in_a_column_of_numbers() -> None:
     columns = FittedColumns.of(FRAME[["float"]])
-    with pytest.raises(ValueError, match="column 'float' holds numbers: 'x' is no number"):
+    with pytest.raises(ValueError, match="column 'float' holds numbers: 'x' is not a number"):
         columns.values(pd.DataFrame({"float": ["x"]}))
 
 
@@ -205,8 +205,8 @@ def test_a_range_in_any_form(cell: Any) -> None:
         ("n", (0, 10**400), r"rows\[1\], column 'n' holds a number that is infinite or too large"),
         ("n", GivenBetween(2, 1), r"rows\[1\].n: is Between\(low=2, high=1\), must be a range"),
         ("n", set(), r"rows\[1\].n: is the empty set"),
-        ("n", {"a"}, r"rows\[1\], column 'n' holds numbers: 'a' is no number"),
-        ("n", "a", r"rows\[1\], column 'n' holds numbers: 'a' is no number"),
+        ("n", {"a"}, r"rows\[1\], column 'n' holds numbers: 'a' is not a number"),
+        ("n", "a", r"rows\[1\], column 'n' holds numbers: 'a' is not a number"),
         ("c", set(), r"rows\[1\].c: is the empty set"),
         ("c", (1, 2), r"rows\[1\].c: lies between two numbers, must be named values"),
     ],

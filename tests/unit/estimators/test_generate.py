@@ -166,7 +166,7 @@ def test_the_learner_of_another_package_gets_one(package: Path) -> None:
         ("far_package:E2m", ""),
         ("far_taken:Made", "the field 'made' of Made is declared by no `parameter(...)`, and must"),
         ("quercus.trees:Forest", ""),
-        ("quercus.trees:Table", "is no subclass of quercus.trees.Learner"),
+        ("quercus.trees:Table", "is not a subclass of quercus.trees.Learner"),
         ("far_taken:Scoring", "has a parameter 'score', which is a word of estimators: rename it"),
         ("far_taken:Bare", "is not `parametric`"),
         ("far_taken:Open", "the parameter 'rows' of Open has no default, and must"),

@@ -199,7 +199,7 @@ def test_mistakes(arguments: dict[str, Any], words: str) -> None:
 
 @pytest.mark.filterwarnings("ignore:.*base_estimator. could not be fitted")
 def test_the_loop_of_scikit_activeml() -> None:
-    """Its pool loop with our estimator in the place of its query strategy, beside one of its own."""
+    """Its pool loop with our estimator in place of its query strategy, beside one of its own."""
     pool = pytest.importorskip(
         "skactiveml.pool", reason="scikit-activeml is not installed: its loop is NOT checked"
     )

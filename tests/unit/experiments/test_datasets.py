@@ -79,10 +79,10 @@ def test_mistakes_are_reported(folder):
     with pytest.raises(InvalidInput, match=r"sets: has no 'wine'; .* holds mixed, other"):
         in_folder(folder, ["wine"], None)
     (folder / "KINDS.json").write_text('{"mixed.csv": {"size": "big"}}')
-    with pytest.raises(FileError, match="size: 'big' is no kind; they are numeric, nominal, id"):
+    with pytest.raises(FileError, match="size: 'big' is not a kind; they are numeric, nominal, id"):
         in_folder(folder, None, folder / "KINDS.json")
     (folder / "KINDS.json").write_text("{")
-    with pytest.raises(FileError, match="is no JSON"):
+    with pytest.raises(FileError, match="is not JSON"):
         in_folder(folder, None, folder / "KINDS.json")
     (folder / "mixed.csv").write_text("x,class\n1,a\n2,\n3,b\n")
     with pytest.raises(FileError, match="row 2 of the data has no class, or several"):

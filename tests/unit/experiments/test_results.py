@@ -55,9 +55,12 @@ def test_a_curve_with_a_missing_level_is_done_again_and_counts_once(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("a,b\n1,2\n", "line 1: is no results file"),
-        (",".join(COLUMNS) + "\nx,y\n", "line 2: is no measurement"),
-        (",".join(COLUMNS) + "\niris,c45,V,high,0,0,1,1,1,1,1,1,1,1\n", "line 2: is no measurement: .*high"),
+        ("a,b\n1,2\n", "line 1: is not a results file"),
+        (",".join(COLUMNS) + "\nx,y\n", "line 2: is not a measurement"),
+        (
+            ",".join(COLUMNS) + "\niris,c45,V,high,0,0,1,1,1,1,1,1,1,1\n",
+            "line 2: is not a measurement: .*high",
+        ),
     ],
 )
 def test_another_file_of_that_name_is_refused_and_kept(tmp_path, text, said):

@@ -110,6 +110,27 @@ def test_nothing_is_read_while_nothing_is_committed() -> None:
     asyncio.run(run())
 
 
+def test_a_signal_that_rests_looks_when_something_happens_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changes_module, "QUIET_S", 0.0)
+    monkeypatch.setattr(changes_module, "REST_POLL_S", 60.0)
+    count = 20
+
+    async def run() -> int:
+        commits = Commits()
+        changes = await started(commits)  # the wait wakes it
+        told: asyncio.Queue[str] = asyncio.Queue()
+        changes.add_listener(lambda found: [told.put_nowait(change.name) for change in found])
+        for _ in range(count):
+            commits.commit("m")
+            await asyncio.sleep(0.005)
+            changes.look_soon()
+            assert await asyncio.wait_for(told.get(), 20) == "m"
+        await changes.close()
+        return commits.tokens
+
+    assert asyncio.run(run()) <= count + 2
+
+
 def test_what_is_remembered_of_models_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(changes_module, "MAX_REMEMBERED_CHANGES", 3)
 

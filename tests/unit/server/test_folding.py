@@ -301,7 +301,7 @@ def test_a_model_that_learns_again_keeps_to_its_share_of_time(
     def learn() -> None:
         """As `grower.run_grower` does until the learning under way has ended."""
         rounds(running)
-        assert learners.wait_for_end(60.0)
+        assert learners.wait_for_news(60.0)
         rounds(running)
 
     learn()
@@ -337,7 +337,7 @@ def test_what_was_learned_is_kept_until_the_store_takes_it(
     store.create_model("again", learns_again(), budget=0)
     push(store, 3, "again")
     rounds(running)
-    assert learners.wait_for_end(60.0)
+    assert learners.wait_for_news(60.0)
 
     def refuse() -> None:
         raise NoSpace("no space is left")

@@ -30,6 +30,7 @@ from quercus.trees.ask.reasons import similar_rows
 from quercus.trees.learners.cells import UncertainValues
 from quercus.trees.memory_forest.forest import MemoryForest
 from quercus.trees.memory_forest.strategies import MEMORIES_DISAGREE
+from quercus.trees.tree.encoding import Parts
 from quercus.v1 import model_pb2, query_pb2
 
 FRAME = Frame(("a", "b", "c"))
@@ -112,7 +113,15 @@ def grown_of(parts: list[InstanceColumns | Event], looks: bool = False) -> Fores
 
 def cut(rows: InstanceColumns, at: list[int]) -> list[InstanceColumns | Event]:
     ends = [0, *at, len(rows.labels)]
-    return [InstanceColumns(rows.first + a, rows.values[a:b], rows.labels[a:b]) for a, b in pairwise(ends)]
+    return [
+        InstanceColumns(
+            rows.first + a,
+            rows.values[a:b],
+            rows.labels[a:b],
+            {(row - a, k): ranges for (row, k), ranges in rows.parts.items() if a <= row < b},
+        )
+        for a, b in pairwise(ends)
+    ]
 
 
 def agenda_of(engine: ForestEngine) -> list[tuple[int, bytes]]:
@@ -295,12 +304,19 @@ def test_it_asks_by_the_strategy_in_force_and_a_query_names_it() -> None:
 
 
 @pytest.mark.parametrize("memory_rows", [None, 30])
+@pytest.mark.parametrize("uncertain", [False, True])
 def test_a_restart_changes_no_byte_of_forest_tree_and_queries(
-    memory_rows: int | None, tmp_path: Path
+    memory_rows: int | None, uncertain: bool, tmp_path: Path
 ) -> None:
     specification = replace(SPECIFICATION, memory_rows=memory_rows)
     rows, *events = log()
     assert isinstance(rows, InstanceColumns)
+    if uncertain:
+        cells: Parts = {(row, 0): ((-0.5, 0.5), (2.0, 3.0)) for row in range(0, ROWS, 7)}
+        cells |= {(row, 2): ((0.0, 0.0), (2.0, 2.0)) for row in range(5, ROWS, 11)}
+        for cell in cells:
+            rows.values[cell] = np.nan
+        rows = replace(rows, parts=cells)
     parts = [*cut(rows, [1, 60, 200]), *events]
     whole = tree_engine(specification)
     whole.fold_events(parts)

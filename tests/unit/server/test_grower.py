@@ -2,6 +2,8 @@
 
 import logging
 import math
+import os
+import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +20,8 @@ from quercus.belief.label import ClassSet
 from quercus.server.growth import grower
 from quercus.server.growth.folding import LogFolder
 from quercus.server.growth.grower import Grower
+from quercus.server.growth.heartbeat import HeartbeatWriter
+from quercus.server.growth.learner_pool import LearnerPool
 from quercus.server.wire.models import complete_specification
 from quercus.storage.errors import StoreError
 from quercus.storage.records import LogSegment, ModelRecord
@@ -249,3 +253,26 @@ def test_a_log_that_lost_its_end_is_folded_anew(store: Unlucky, caplog: pytest.L
     assert [after for after, _ in store.reads] == [0]
     assert store.get_model("m").sequence_grown == 3
     assert messages(caplog) == ["model m: the log ends before event 4, which was folded; it is read anew"]
+
+
+def test_a_grower_that_waits_looks_at_the_store_when_it_is_told(store: Unlucky) -> None:
+    learners, is_over = LearnerPool(store.url), threading.Event()
+    running = Grower(store, learners=learners)
+    store.create_model("m", specification(), budget=0)
+    with Path(os.devnull).open("wb") as nobody:
+        pulse = HeartbeatWriter(nobody.fileno())
+        waits = threading.Thread(
+            target=lambda: grower.run_grower(store, 60.0, running, learners, pulse, is_over.is_set)
+        )
+        waits.start()
+        for count in range(1, 4):
+            push(store, "m", count)
+            until = time.monotonic() + 20.0
+            while store.get_model("m").sequence_grown < store.get_model("m").sequence_committed:
+                learners.end_wait()
+                assert time.monotonic() < until
+                time.sleep(0.005)
+        is_over.set()
+        learners.end_wait()
+        waits.join(30.0)
+    assert not waits.is_alive()

@@ -133,7 +133,7 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     "budget": (at(1, budget=10**7), r"line 1: budget: is 10000000, must be a whole number in \[0, 1000000\]"),
     "a negative budget": (at(1, budget=-1), "line 1: has budget -1, must lie in \\[0, "),
     "too small a budget": (at(1, budget=0), "line 1: has budget 0, but 2 answers are in the file"),
-    "budget that is no number": (at(1, budget=True), "line 1: has budget True, must be a whole number"),
+    "budget that is not a number": (at(1, budget=True), "line 1: has budget True, must be a whole number"),
     "time": (at(1, created_at=1e300), "line 1: has created_at 1e\\+300, must lie in \\[0, 253402300799\\]"),
     "a word of a number": (at(1, vocabulary=[[1, "c"]]), "line 1: vocabulary: has 'c' of attribute 1, which is no"),
     "a word that was declared": (at(1, vocabulary=[[0, "a"]]), "line 1: vocabulary: has 'a' of attribute 0"),
@@ -156,9 +156,9 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     ),
     "id twice": (at(3, id="i0"), "line 3: has id 'i0', which an earlier instance has"),
     "empty id": (at(3, id=""), "line 3: id: has 0 characters, must have 1 to 200"),
-    "instance of the future": (at(ANSWER, instance=99), f"line {ANSWER}: has instance 99, which is no instance"),
+    "instance of the future": (at(ANSWER, instance=99), f"line {ANSWER}: has instance 99, which is not an instance"),
     "instance that is an answer": (
-        at(CORRECTION, instance=ROWS + 1), f"line {CORRECTION}: has instance {ROWS + 1}, which is no instance",
+        at(CORRECTION, instance=ROWS + 1), f"line {CORRECTION}: has instance {ROWS + 1}, which is not an instance",
     ),
     "instance of another query": (
         at(CORRECTION, instance=1), f"line {CORRECTION}: has instance 1, but query 1 was about instance",
@@ -181,12 +181,12 @@ SPOILT: dict[str, tuple[Callable[[Lines], Lines], str]] = {
     "an author that PostgreSQL would not take": (
         at(ANSWER, author="x" * 201), f"line {ANSWER}: has author of length 201, must lie in \\[1, 200\\]",
     ),
-    "author that is no text": (at(ANSWER, author="\ud800"), f"line {ANSWER}: author: .* is not valid Unicode"),
+    "author that is not text": (at(ANSWER, author="\ud800"), f"line {ANSWER}: author: .* is not valid Unicode"),
     "place": (at(ANSWER, asked=text(b"[1]")), f"line {ANSWER}: asked: is not the position of a query"),
     "place in UTF-16": (
         at(ANSWER, asked=text("[[[5,0]],null,null,[]]".encode("utf-16"))), f"line {ANSWER}: asked: is not the position",
     ),
-    "place with rivals that are no list": (
+    "place with rivals that are not a list": (
         at(ANSWER, asked=text(b"[[],[],1,{}]")), f"line {ANSWER}: asked: .*, which is no place in a tree",
     ),
     "place in another tree": (

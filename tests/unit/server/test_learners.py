@@ -53,7 +53,7 @@ def task(store: Store, model: str, learner: model_pb2.Plugin) -> LearningTask:
 def end(learners: LearnerPool, learning: RunningTask) -> None:
     """Wait until a learning has ended."""
     while learning.outcome is None:
-        assert learners.wait_for_end(WAIT_S)
+        assert learners.wait_for_news(WAIT_S)
         learners.collect_ended()
 
 

@@ -130,7 +130,7 @@ def test_bytes_that_are_no_message_are_refused(size: int) -> None:
 
 
 class NoArena:
-    """Stands for protobuf when there is no memory: it says so by the exception for bytes that are no message."""
+    """Stands for protobuf when there is no memory: it says so by the exception for bytes that are not a message."""
 
     DESCRIPTOR = Push.DESCRIPTOR
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from sqlalchemy import update
 from support import words
 from support.published import published_message
@@ -392,22 +390,3 @@ def wait_until(holds: Callable[[], bool]) -> None:
     while not holds():
         assert time.monotonic() < until
         time.sleep(0.01)
-
-
-@settings(max_examples=60, deadline=None)
-@given(data=st.data(), rows=st.integers(0, 20))
-def test_a_changed_byte_is_found_out(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, rows: int
-) -> None:
-    path = tmp_path_factory.getbasetemp() / "changed.growth"
-    columns = {"a": np.arange(rows, dtype=np.int32), "b": np.ones((rows, 2)), "c": np.zeros(rows, bool)}
-    write_columns(path, {"some": "head"}, columns)
-    head, read = read_columns(path)
-    assert head == {"some": "head"}
-    assert all((read[name] == columns[name]).all() for name in columns)
-    content = bytearray(path.read_bytes())
-    place = data.draw(st.integers(0, len(content) - 1))
-    content[place] ^= data.draw(st.integers(1, 255))
-    path.write_bytes(content)
-    with pytest.raises(UnreadableFileError):
-        read_columns(path)

@@ -17,6 +17,7 @@ from quercus.belief.codec import encode
 from quercus.belief.label import ClassSet
 from quercus.server.config import Config
 from quercus.server.growth import supervisor as module
+from quercus.server.growth.child_process import LOOK
 from quercus.server.growth.heartbeat import Heartbeat
 from quercus.server.growth.supervisor import Supervisor
 from quercus.server.wire.models import complete_specification
@@ -169,5 +170,27 @@ def test_what_a_library_of_the_grower_prints_is_no_sign_of_life(
                     await asyncio.sleep(0.01)
         finally:
             await running.close()
+
+    asyncio.run(run())
+
+
+def test_a_grower_is_told_of_the_first_change_after_a_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "QUIET_S", 60.0)
+    heard = tmp_path / "heard"
+
+    async def run() -> None:
+        running = Supervisor(Config(store=str(tmp_path / "store.db")))
+        running._command = ["sh", "-c", f"cat > {heard}"]
+        await running.start()
+        for _ in range(3):
+            running.note_change()
+        running._changed_at -= 60.0
+        running.note_change()
+        async with asyncio.timeout(30):
+            while not heard.exists() or heard.read_text() != f"{LOOK}\n" * 2:
+                await asyncio.sleep(0.001)
+        await running.close()
 
     asyncio.run(run())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support import words
 
 from quercus.belief.codec import encode_sets
 from quercus.server.config import Config
@@ -152,3 +153,44 @@ def test_a_budget_that_was_lowered_for_a_moment(store: Quiet, way: Any, model: s
     store.before = lambda: store.respecify("m", specification, budget=1)
     store.after = lambda: store.respecify("m", specification, budget=5)
     assert wait(store, way, model).name == "models/m/queries/2"
+
+
+def test_one_who_waits_for_the_tree_tries_again_when_it_has_grown(store: Quiet, way: Any) -> None:
+    """Not when others take queries, which changes the model and not what the tree has seen."""
+    unknown = encode_sets(np.full(4, 3, dtype=np.uint64))
+    store.append_instances("m", ["c", "d", "e", "f"], np.zeros((4, 1)), unknown)
+    store.publish("m", as_of=6, snapshot=b"", agenda=[AgendaEntry(k, b"", b"") for k in range(1, 7)])
+    words.answer(store, "m", *take(store, "bob")[0])
+
+    async def run() -> query_pb2.Query:
+        core = ServiceCore(store, Config(store="unused", poll_ms=1))
+        core.start()
+
+        async def tell() -> None:
+            changes = core.changes.change_count
+            store.told += 1
+            while core.changes.change_count == changes:
+                await asyncio.sleep(0.001)
+
+        try:
+            async with asyncio.timeout(DEADLINE_S + 5):
+                while not core.changes.change_count:
+                    await asyncio.sleep(0.001)
+                bob = asyncio.create_task(way(core, "m"))
+                while not store.tries:
+                    await asyncio.sleep(0.001)
+                for _ in range(3):
+                    take(store)
+                    await tell()
+                    await asyncio.sleep(0.05)  # nothing is to happen
+                assert store.tries == 1
+                assert not bob.done()
+                sequence = store.get_model("m").sequence_committed
+                store.publish("m", as_of=sequence, snapshot=b"", agenda=[AgendaEntry(5, b"", b"")])
+                await tell()
+                found: query_pb2.Query = await bob
+                return found
+        finally:
+            await core.close()
+
+    assert asyncio.run(run()).name == "models/m/queries/5"

@@ -42,7 +42,7 @@ def test_a_misspelt_variable_is_refused_with_what_was_meant(
 ) -> None:
     with pytest.raises(InvalidInput, match=f"did you mean {near}\\?"):
         check_environment({name: "1"})
-    with pytest.raises(BadConfiguration, match=f"{name}: is no variable .* did you mean {near}"):
+    with pytest.raises(BadConfiguration, match=f"{name}: is not a variable .* did you mean {near}"):
         Config.load({"store": str(tmp_path / "s.db")}, environ={name: "1"})
     monkeypatch.setenv(name, "1")
     run = CliRunner().invoke(app, ["check", "--store", str(tmp_path / "s.db")])

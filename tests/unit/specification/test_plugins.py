@@ -92,7 +92,7 @@ def test_a_package_that_is_not_chosen_is_not_used(install: Install) -> None:
     assert plugin_class(SpecifiedLearner, "mine").name == "mine"
     assert plugin_class(SpecifiedLearner, ACTIVE_FOREST).name == ACTIVE_FOREST
     with pytest.raises(
-        PluginError, match="'nobody' is no installed package with plug-ins; installed are: acme"
+        PluginError, match="'nobody' is not an installed package with plug-ins; installed are: acme"
     ):
         use_packages(["nobody"])
 
@@ -143,7 +143,7 @@ def test_a_broken_one_says_so_and_harms_no_other(install: Install, source: str, 
 def test_a_name_that_nobody_can_ask_for_is_refused(install: Install, name: str) -> None:
     """Clients send ``my-rule`` for ``my_rule``, so a learner of the latter name could never be had."""
     install("acme", LEARNERS, f"{name} = acme_learner:Mine", PARAMETRIC.replace("mine", name))
-    said = f"is brought by acme_learner:Mine of acme 1.0 as '{name}', which is no name of lower-case letters, digits"
+    said = f"is brought by acme_learner:Mine of acme 1.0 as '{name}', which is not a name of lower-case letters, digits"
     for asked in (name, name.replace("_", "-")):
         with pytest.raises(InvalidInput, match=f"name: is '{asked}', {said}"):
             plugin_class(SpecifiedLearner, asked)

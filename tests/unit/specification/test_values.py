@@ -97,7 +97,7 @@ def test_nothing_is_missing(cell: object) -> None:
 @pytest.mark.parametrize(
     ("cell", "words"),
     [
-        (float("inf"), "inf is no name"),
+        (float("inf"), "inf is not a name"),
         (b"red", "bytes"),
         (["red"], "list"),
         (datetime.date(2026, 1, 1), "is a moment"),
@@ -184,5 +184,5 @@ def test_what_a_numeric_attribute_takes(cell: object, number: float | None) -> N
     "cell", ["2,5", "12 %", "1_000", "inf", "true", "nan", b"2", [1], datetime.time(1), 10**400]
 )
 def test_what_a_numeric_attribute_refuses(cell: object) -> None:
-    with pytest.raises(ValueError, match="is no number"):
+    with pytest.raises(ValueError, match="is not a number"):
         number_of(cell)

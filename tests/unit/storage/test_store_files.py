@@ -17,7 +17,6 @@ import numpy as np
 import pytest
 from support import words
 from support.mounts import fill, small_disk
-from support.statements import statements_noted
 
 from quercus.belief.errors import InvalidInput
 from quercus.storage import (
@@ -291,17 +290,6 @@ def test_a_file_that_is_damaged_later(path):
     )
     with malformed, Store.open(url_of(path)) as store:
         store.read_events("m")
-
-
-def test_a_full_disk(path):
-    def confine(_connection, cursor, *_):
-        cursor.connection.execute("PRAGMA max_page_count = 1")  # as many as there are
-
-    with Store.open(url_of(path)) as store:
-        store.create_model("m", b"", budget=0)
-        with statements_noted(confine), pytest.raises(StoreError, match="no space is left on the disk"):
-            store.append_instances("m", ["a"], np.ones((1, 100_000)), [b""])
-        assert store.read_events("m") == []
 
 
 def test_calls_of_a_closed_store_raise_an_error(path):

@@ -75,18 +75,6 @@ def test_a_lone_root_takes_every_row() -> None:
     assert flat.route(np.zeros((0, 2), dtype=np.int16)).tolist() == []
 
 
-def test_equality_looks_at_every_node() -> None:
-    def tree(theta: tuple[float, ...], code: int = 0) -> Node:
-        return node(0, children={code: node(None, theta=theta)})
-
-    assert tree((1.0, 0.0)) == tree((1.0, 0.0))
-    assert hash(tree((1.0, 0.0))) == hash(tree((1.0, 0.0)))
-    assert tree((1.0, 0.0)) != tree((1.0 - 1e-15, 0.0))
-    assert tree((1.0, 0.0)) != tree((1.0, 0.0), code=1)
-    assert tree((1.0, 0.0)) != node(None)
-    assert tree((1.0, 0.0)) != "tree"
-
-
 def eloquent() -> Node:
     """A tree that says something in every column."""
     mass = MassFunction.of(2, {1: 0.25, 3: 0.75})
@@ -134,3 +122,8 @@ def test_equality_looks_at_every_field() -> None:
             }
             other |= {"threshold": 2.5, "mass": None, "conflict": False, "weight": None}
             assert replace(root, **{each.name: other[each.name]}) != root
+
+
+def test_the_size_of_a_node_is_its_weight_where_rows_do_not_count_one_each() -> None:
+    assert node(None, count=3).size == 3
+    assert node(None, count=3, weight=2.5).size == 2.5

@@ -67,16 +67,6 @@ def test_predictions_are_the_mean_of_what_each_member_says(seed: int, level: flo
     assert said.klass.dtype == np.int64
 
 
-def test_a_row_is_predicted_alone_as_among_others() -> None:
-    members, rows = served(1, trees=30)
-    rows = np.concatenate([rows, rows])[:131]
-    whole = members.predict(rows)
-    for start, end in ((0, 1), (7, 8), (3, 70), (130, 131), (5, 5)):
-        some = members.predict(rows[start:end])
-        for name in ("klass", "theta", "belief", "plausibility"):
-            np.testing.assert_array_equal(getattr(some, name), getattr(whole, name)[start:end])
-
-
 @pytest.mark.parametrize("level", [0.0, 0.75, 1.0])
 @pytest.mark.parametrize("seed", range(4))
 def test_one_row_has_the_bits_of_many(seed: int, level: float) -> None:

@@ -74,7 +74,7 @@ def test_labels_that_say_nothing_add_nothing(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_labels_that_one_class_explains_do_not_differ(kind):
-    """{A, B} may be estimated as B or anything between; that is no evidence against A."""
+    """{A, B} may be estimated as B or anything between; that is not evidence against A."""
     assert is_idle(split([50, 0, 0, 0], [0, 0, 50, 0]), kind, 0.9)
     assert not is_idle(split([50, 0, 0, 0], [0, 50, 0, 0]), kind, 0.05)
 

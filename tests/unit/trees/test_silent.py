@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from support.growing import abc45, e2m
+from support.growing import abc45
 from support.published import published_tree
 
 from quercus.belief.frame import Frame
@@ -64,10 +64,6 @@ def test_a_silent_branch_predicts_with_the_estimate_above(alpha: float) -> None:
         assert tree.theta == pytest.approx(ROOT)
         assert (blue.klass, blue.theta) == (1, tree.theta)
         assert (blue.belief, blue.plausibility) == ((0, 0), (1, 1))  # nothing is known, and it says so
-
-
-def test_the_e2m_tree_is_abc45_at_level_one_there_too() -> None:
-    assert e2m(table(CODES, LABELS)) == abc45(table(CODES, LABELS), alpha=1.0)
 
 
 def test_silence_is_passed_on_through_silent_nodes() -> None:

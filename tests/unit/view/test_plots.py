@@ -151,7 +151,7 @@ WRONG: dict[str, tuple[Callable[[], Axes], str]] = {
     "band": (lambda: plots.learning_curve([0], [0.1], band="wide"), "band: is 'wide'"),  # type: ignore[arg-type]
     "right": (lambda: plots.accuracy_over_time([2]), "right: must be at least one number"),
     "memory": (lambda: plots.accuracy_over_time([1], memories=(0,)), r"memories: are \[0\]"),
-    "picture": (lambda: plots.tree("<p>no tree</p>"), "picture: is no picture of a tree"),
+    "picture": (lambda: plots.tree("<p>no tree</p>"), "picture: is not a picture of a tree"),
 }
 
 

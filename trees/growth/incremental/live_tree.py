@@ -184,7 +184,7 @@ class LiveTree:
         was = np.concatenate([np.full(arrived.size, NONE, np.int32), before[:, 0]])
         try:
             self._tree.take_up(rows, was, opened)
-        except BaseException:  # out of memory or interrupted: half a sweep is no tree
+        except BaseException:  # out of memory or interrupted: half a sweep is not a tree
             self._forget_tree()
             raise
         self._taken = self.count

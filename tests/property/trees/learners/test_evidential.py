@@ -8,7 +8,7 @@ from property.trees.learners import problems
 from property.trees.learners.problems import ARITIES, ATTRIBUTES, slow_rows, table_of_classes, values
 from property.trees.learners.slow_evidential import Slow
 from property.trees.learners.slow_trees import Rules, grow
-from support.growing import abc45, e2m
+from support.growing import abc45
 
 from quercus.specification.attributes import Nominal
 from quercus.trees.growth.abc45 import induce
@@ -95,12 +95,6 @@ def test_precise_labels_at_level_1_give_the_gain_ratio_tree(seed: int) -> None:
     table = table_of_classes(seed, missing=(0.0, 0.2)[seed % 2])
     wanted = grow(slow_rows(table, table.contours), Rules(ARITIES, ratio=True))
     problems.assert_same(abc45(table, alpha=1.0, max_cuts=100), wanted)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_e2m_is_abc45_at_level_1(seed: int) -> None:
-    table = table_of_contours(seed, missing=0.1)
-    assert e2m(table, min_instances=3, max_cuts=4) == abc45(table, alpha=1.0, min_instances=3, max_cuts=4)
 
 
 @pytest.mark.parametrize("alpha", [0.8, 1.0])

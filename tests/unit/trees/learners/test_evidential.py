@@ -10,7 +10,7 @@ from quercus.specification.learners import Pruning
 from quercus.specification.parameters import CANDIDATE_CUTS
 from quercus.trees import Abc45, E2m
 from quercus.trees.growth.batch import OpenNode
-from quercus.trees.learners.evidential import EvidentialRules
+from quercus.trees.learners.evidential import TableRules
 from quercus.trees.learners.learner import fit
 from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.learners.table import Table
@@ -108,7 +108,7 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
     table = two_classes(column.tolist(), [0, 1] * 250)
     place = OpenNode((), np.arange(500), (0,))
     for most in (1, 7, CANDIDATE_CUTS.default):
-        tests = EvidentialRules.of(table, Abc45(1.0, max_cuts=most)).node_tests(place)
+        tests = TableRules.of(table, Abc45(1.0, max_cuts=most)).node_tests(place)
         assert tests is not None
         assert tests.threshold.size == most
         passed = (column < tests.threshold[:, np.newaxis]).sum(axis=1)
@@ -119,7 +119,7 @@ def test_at_most_so_many_cuts_are_looked_at_and_at_quantiles():
 def test_the_cells_of_a_cut_are_the_rows_on_either_side(column, most):
     classes = [value % 3 for value in column]
     table = Table.of_classes(np.array(column, float)[:, np.newaxis], [X], classes, 3)
-    rules = EvidentialRules.of(table, Abc45(1.0, max_cuts=most))
+    rules = TableRules.of(table, Abc45(1.0, max_cuts=most))
     sample = rules.sample
     tests = rules.node_tests(OpenNode((), np.arange(len(column)), (0,)))
     if tests is None:

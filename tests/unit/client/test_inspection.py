@@ -16,7 +16,7 @@ from quercus.client import Nominal, Numeric, Specification
 from quercus.client.values import Between
 from quercus.files import FileError, FileTable, open_table, read
 from quercus.files.errors import FileWarning
-from quercus.files.looking import Choices, Outcome, Remark
+from quercus.files.inspection import Choices, Outcome, Remark
 from quercus.files.schema import Binding, FileSchema, infer_schema, survey_file
 
 CASES = Path(__file__).parents[2] / "cases"
@@ -256,8 +256,8 @@ def test_read_returns_what_cells_allow() -> None:
 @pytest.mark.parametrize(
     ("cells", "says"),
     [
-        (["2", "3", "9..2"], r"line 4, column 1 \(x\): '9..2' is no range: give two finite numbers"),
-        (["2", "3", "1..1e999"], r"line 4, column 1 \(x\): '1..1e999' is no range"),
+        (["2", "3", "9..2"], r"line 4, column 1 \(x\): '9..2' is not a range: give two finite numbers"),
+        (["2", "3", "1..1e999"], r"line 4, column 1 \(x\): '1..1e999' is not a range"),
         (["2", "3..4", "x..y"], r"line 4, column 1 \(x\): 'x..y' is neither a number nor a range"),
         (["2", "3", "1|2"], r"line 4, column 1 \(x\): '1\|2' is one of several numbers; write a range"),
     ],

@@ -1,4 +1,4 @@
-"""A look at a file before a model is made of it: the role of each column, and what looks wrong.
+"""The inspection of a file before a model is made of it: the role of each column, and what looks wrong.
 
 All judgements are made from what one pass has seen (`quercus.files.seen`); nothing is read here. A column is refused
 where a model would silently learn something other than intended, left out where it cannot help, and merely remarked on
@@ -132,8 +132,8 @@ class Choices:
 
 
 @dataclass(frozen=True)
-class ColumnLook:
-    """The role of a column, and the remarks about it."""
+class InspectedColumn:
+    """A column as it was inspected: its role, and the remarks about it."""
 
     seen: SeenColumn
     role: Role
@@ -145,12 +145,12 @@ class ColumnLook:
         return self.role in ("number", "time", "names")
 
 
-def look_at(seen: SeenTable, choices: Choices) -> tuple[ColumnLook, ...]:
+def inspect_columns(seen: SeenTable, choices: Choices) -> tuple[InspectedColumn, ...]:
     """Return the role of each column, and the remarks about it."""
-    return tuple(_ColumnJudge(seen, column, choices).look() for column in seen.columns)
+    return tuple(_ColumnJudge(seen, column, choices).inspect() for column in seen.columns)
 
 
-def look_at_rows(seen: SeenTable) -> tuple[Remark, ...]:
+def inspect_rows(seen: SeenTable) -> tuple[Remark, ...]:
     """Return the remark about rows with a fault, if there are any; it is refused if they are more than the others."""
     first = seen.first_fault
     if first is None:
@@ -183,23 +183,23 @@ class _ColumnJudge:
         self._table, self._rows = seen.table, seen.rows
         self._seen, self._name, self._choices = column, column.name, choices
         self._twin = seen.same.get(column.name)
-        self._tells = column.name in seen.telling
+        self._gives_class_away = column.name in seen.telling
         self._remarks: list[Remark] = []
         self._chosen = column.name in {*choices.nominal, *choices.numeric}
         self._kept = self._chosen or column.name in choices.attributes
 
-    def look(self) -> ColumnLook:
+    def inspect(self) -> InspectedColumn:
         """Return role and remarks."""
         if self._name == self._choices.class_column:
             role: Role = "class"
-            self._say_spellings()
+            self._note_spellings()
         elif self._name in self._choices.ignore:
             role = "left out"
         else:
             role = self._judge()
             if role != "left out" and not any(each.outcome == "refused" for each in self._remarks):
-                self._say_what_helps_little()
-        return ColumnLook(self._seen, role, tuple(self._remarks))
+                self._note_what_helps_little()
+        return InspectedColumn(self._seen, role, tuple(self._remarks))
 
     def _judge(self) -> Role:
         seen = self._seen
@@ -217,7 +217,7 @@ class _ColumnJudge:
             return "time" if seen.texts else "number"
         if self._name in self._choices.nominal:
             if not self._refuse_sets():
-                self._say_spellings()
+                self._note_spellings()
             return "names"
         if seen.column.is_index and not self._kept:
             self._leave_out(
@@ -237,7 +237,7 @@ class _ColumnJudge:
                 return "names"
             if self._leave_out_text():
                 return "left out"
-            self._say_spellings()
+            self._note_spellings()
             return "names"
         if seen.column.kind == "time":
             self._refuse_times(next(iter(seen.texts), ""), seen.known)
@@ -266,21 +266,21 @@ class _ColumnJudge:
                 self._leave_out("ids", f"{what}, and the name of the column, tell rows apart")
                 return "left out"
             if whole and distinct >= 0.95 * cells:
-                self._say("ids", what, f"if they number things, leave the column out with {self._ignore}")
+                self._note("ids", what, f"if they number things, leave the column out with {self._ignore}")
             elif rising:
                 advice = f"if it tells the time, or numbers the rows, leave it out with {self._ignore}"
-                self._say("ids", "rises from row to row", advice)
+                self._note("ids", "rises from row to row", advice)
         coded = next((cell for cell in seen.numbers if _LEADING_ZERO.fullmatch(cell)), None)
         if coded is not None and whole and not self._kept:
             advice = f"if it is a code, take the column as names with {self._nominal}"
-            self._say("codes", f"{shown(coded)} begins with a zero", advice, coded)
+            self._note("codes", f"{shown(coded)} begins with a zero", advice, coded)
         elif seen.column.is_text and seen.known and not self._kept:
             advice = f"take the column as names with {self._nominal}"
-            self._say("codes", "is text in the file, and read as numbers, because all of it is", advice)
+            self._note("codes", "is text in the file, and read as numbers, because all of it is", advice)
         elif whole and not self._kept and distinct > 1 and all(map(_DAY.fullmatch, seen.numbers)):
             first = next(iter(seen.numbers))
             what = f"{shown(first)} and all others look like days that are written YYYYMMDD"
-            self._say("date", what, f"leave them out with {self._ignore}", first)
+            self._note("date", what, f"leave them out with {self._ignore}", first)
         return "number"
 
     @staticmethod
@@ -306,7 +306,7 @@ class _ColumnJudge:
         ranges = [text for text in texts if is_range(text)]
         if seen.numbers and ranges and self._name not in self._choices.attributes:
             if len(ranges) == len(texts):
-                self._say("range", f"{shown(ranges[0])} is a range: {IN_PARTS}", "", ranges[0])
+                self._note("range", f"{shown(ranges[0])} is a range: {IN_PARTS}", "", ranges[0])
                 return "number"
             other = next(text for text in texts if not is_range(text))
             reason = f"{shown(other)} is neither a number nor a range, and {shown(ranges[0])} is a range"
@@ -331,14 +331,14 @@ class _ColumnJudge:
             return "number"
         if self._refuse_dates() or self._judge_written():
             if not any(each.outcome == "refused" for each in self._remarks):
-                self._say_spellings()
+                self._note_spellings()
             return "names"
         if self._leave_out_text():
             return "left out"
         if numbers >= seen.text_cells:
             what = f"{numbers:,} cells are numbers, and {seen.text_cells:,} are not, as {shown(first)}: all are names"
-            self._say("mixed", what, "", first)
-        self._say_spellings()
+            self._note("mixed", what, "", first)
+        self._note_spellings()
         return "names"
 
     def _refuse_sets(self) -> bool:
@@ -359,12 +359,12 @@ class _ColumnJudge:
                 return True
         for text in joined:
             if isinstance(set_in(text, spellings), frozenset):
-                self._say("set", f"{shown(text)} is one of several values: {IN_PARTS}", "", text)
+                self._note("set", f"{shown(text)} is one of several values: {IN_PARTS}", "", text)
                 return False
         for text, parts in joined.items():
             if not names.isdisjoint(map(canonical_text, parts)):
                 reason = f"{shown(text)} is a name of its own, and not one of several values"
-                self._say("uncertain", reason, "", text)
+                self._note("uncertain", reason, "", text)
                 break
         return False
 
@@ -398,7 +398,7 @@ class _ColumnJudge:
         said = f"{shown(first)} {what}, and so are all cells that are not numbers"
         if len(seen.values) <= FEW_VALUES:
             why = "a number has a decimal point (1.5 and not 1,5) and nothing beside"
-            self._say("written", f"{said}: they are names, not numbers, because {why}", "", first)
+            self._note("written", f"{said}: they are names, not numbers, because {why}", "", first)
             return True
         self._refuse(
             "written", f"{said}, and would be names",
@@ -427,10 +427,10 @@ class _ColumnJudge:
             return True
         if distinct >= cells / 2:
             what += ": most come once or twice, and teach little"
-            self._say("values", what, f"leave the column out with {self._ignore}")
+            self._note("values", what, f"leave the column out with {self._ignore}")
         return False
 
-    def _say_spellings(self) -> None:
+    def _note_spellings(self) -> None:
         """Say which values differ only in case, or in white space."""
         alike: dict[str, dict[str, str]] = {}
         for value in self._seen.values:
@@ -443,24 +443,24 @@ class _ColumnJudge:
             listed = ", ".join(map(repr, names))
             last = [*names.values()][-1]
             what = f"{listed} differ only in case or spaces, and are different values"
-            self._say("spelling", what, "if they mean one, correct the file", last)
+            self._note("spelling", what, "if they mean one, correct the file", last)
         if len(pairs) > 3:
-            self._say("spelling", f"{len(pairs) - 3:,} more values have such doubles")
+            self._note("spelling", f"{len(pairs) - 3:,} more values have such doubles")
 
-    def _say_what_helps_little(self) -> None:
+    def _note_what_helps_little(self) -> None:
         seen, rows = self._seen, self._rows
         if rows < FEW_ROWS or self._kept:
             return
         leave = f"leave it out with {self._ignore}"
         if seen.known and len(seen.values) == 1 and not seen.at_full:
-            self._say("constant", f"is {shown(seen.values[0])} in every row that has a value", leave)
-        elif self._tells and len(seen.values) * OFTEN <= seen.known:
+            self._note("constant", f"is {shown(seen.values[0])} in every row that has a value", leave)
+        elif self._gives_class_away and len(seen.values) * OFTEN <= seen.known:
             says = "tells the class alone: each of its values comes with one class only"
-            self._say("labels", says, f"if it is not known before the class is, {leave}")
+            self._note("labels", says, f"if it is not known before the class is, {leave}")
         elif self._twin is not None:
-            self._say("same", f"is the same as {self._twin} in every row", leave)
+            self._note("same", f"is the same as {self._twin} in every row", leave)
         if seen.known * 20 <= rows:
-            self._say("missing", f"has a value in {seen.known:,} of {rows:,} rows", leave)
+            self._note("missing", f"has a value in {seen.known:,} of {rows:,} rows", leave)
 
     @property
     def _as_names(self) -> str:
@@ -474,7 +474,7 @@ class _ColumnJudge:
     def _nominal(self) -> str:
         return flag("--nominal", self._name)
 
-    def _say(self, kind: str, says: str, advice: str = "", cell: str | None = None) -> None:
+    def _note(self, kind: str, says: str, advice: str = "", cell: str | None = None) -> None:
         line = 0 if cell is None else self._seen.line_of(cell)
         self._remarks.append(Remark(kind, self._name, says, advice, "said", line))
 
@@ -490,7 +490,7 @@ class _ColumnJudge:
 
 
 def written_form(texts: Iterable[str]) -> str | None:
-    """Return how numbers are written for people, if all texts are; None: some are no numbers.
+    """Return how numbers are written for people, if all texts are; None: some are not numbers.
 
     Examples
     --------

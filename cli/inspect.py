@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any, Final
 
@@ -20,13 +22,14 @@ from quercus.cli.common import (
     PlainConsole,
     out,
     print_json,
+    progress_bar,
     words_of,
 )
 from quercus.cli.options import with_options
 from quercus.files import FileTable, open_table
-from quercus.files.looking import Choices, ColumnLook, Remark
+from quercus.files.inspection import Choices, InspectedColumn, Remark
 from quercus.files.schema import FileSchema, class_column, names_of, survey_file
-from quercus.files.table import listed_names
+from quercus.files.table import FileRecord, listed_names
 from quercus.files.words import typed_classes
 
 ROLES: Final = {
@@ -42,6 +45,7 @@ _SHOWN: Final = {
     "left out": ("left out", "yellow"),
     "said": ("note", "cyan"),
 }
+_TOLD_ROWS: Final = 5_000
 _EXAMPLES: Final = 3
 _EXAMPLE_CHARS: Final = 14
 
@@ -110,7 +114,8 @@ def inspect(
     table = open_table(file, delimiter=delimiter, missing=words_of(missing), quietly=True)
     frame, column = class_choice(table, class_name, classes)
     choices = Choices(column, **columns)
-    schema = survey_file(table, choices, frame)
+    with telling_rows(table) as told:
+        schema = survey_file(told, choices, frame)
     if as_json:
         print_json(_schema_json(schema))
     else:
@@ -135,6 +140,20 @@ def class_choice(
     return frame, None if classes is not None and class_name is None else class_column(table, class_name)
 
 
+@contextmanager
+def telling_rows(table: FileTable) -> Iterator[FileTable]:
+    """Yield a table that says on standard error how many of its rows are read."""
+    with progress_bar(f"reading {table.path.name}") as show_progress:
+
+        def telling() -> Iterator[FileRecord]:
+            for number, record in enumerate(table.read()):
+                if number % _TOLD_ROWS == 0:
+                    show_progress(number, None)
+                yield record
+
+        yield replace(table, read=telling)
+
+
 def _table_of_columns(schema: FileSchema) -> RichTable:
     found = RichTable("column", box=None)
     for title in ("becomes", "values", "different"):
@@ -155,9 +174,9 @@ def _table_of_columns(schema: FileSchema) -> RichTable:
     return found
 
 
-def _distinct(look: ColumnLook) -> int:
+def _distinct(column: InspectedColumn) -> int:
     """Return how many values a column has; of names, ``True`` and ``true`` may be one."""
-    return len(look.seen.values if look.role == "number" else names_of(look.seen.values))
+    return len(column.seen.values if column.role == "number" else names_of(column.seen.values))
 
 
 def _schema_json(schema: FileSchema) -> dict[str, Any]:
