@@ -49,7 +49,9 @@ class Specification:
         smaller level gives fewer splits. 0: no test. ``None``: 10.
     ask
         The end of the queries: "to-the-budget", the default, or "while-contested": as soon as no split of its tree,
-        or of the tree beside its forest, is contested and every leaf has a row with an informative label.
+        or of the tree beside its forest, is contested and every leaf has a row with an informative label. Not
+        advised: over eight data sets it lost 4.8 points of accuracy, 14.5 on one, where a budget of 60 answers lost
+        1.1.
     memory_rows
         The active tree, or the tree beside the forest, learns from this number of the last rows with an informative
         label, 1 to 1,000,000, and from the rows without one. ``None``: from all. It cannot change once the model

@@ -1,7 +1,7 @@
 """The two kinds of doubt: told apart where the truth is known, as further answers come, and as a rule to stop asking.
 
 Run: python bench/accuracy/doubt.py [--generated --seeds 3]
-     python bench/accuracy/doubt.py --keel FOLDER --sets bands,bupa,… [--seeds 5]
+     python bench/accuracy/doubt.py --keel FOLDER --sets bands,bupa,… [--seeds 5] [--tree]
 
 `--generated`: seven kinds of rows whose class probabilities are known (two or four Gaussian clouds, twelve and fifteen
 clouds of which a third are of two classes, a half of the plane in which classes are noise, a dense overlap beside a
@@ -14,7 +14,7 @@ entropy until four times as many rows, drawn at random, have labels (of an ignor
 most, are predicted. For each set: mean ignorance and overlap of the rows to ask about, after 10, 20, 40 and 80 answers.
 Then the rules to stop: answers until then, the accuracy that is lost against all answers, on the mean and on the worst
 set. `while-contested` is that of the tree beside the forest; `ignorance` stops when the mean ignorance of the rows to
-ask about has been below so many bits over ten answers.
+ask about has been below so many bits over ten answers. `--tree`: of a tree alone, which asks by its own strategy.
 """
 
 import argparse
@@ -45,6 +45,7 @@ from quercus.trees import (
 from quercus.trees.ask.query import QueryPosition
 from quercus.trees.ask.settled import is_settled
 from quercus.trees.learners.doubt import entropies
+from quercus.trees.learners.predicting import TreeModel
 from quercus.trees.memory_forest.asking import choose_rows
 
 ROWS, OTHERS, ANSWERS, LATER, TREES, LEVEL = 1_000, 300, (40, 120), 4, 40, 0.75
@@ -176,22 +177,48 @@ def generated(seeds: int) -> None:
         print(f"{measure:22} {auc:6.3f} {fall:32.3f}")
 
 
-def on_set(data: DataSet, seed: int) -> list[tuple[bool, float, float, float]]:
-    """Return after each answer whether the tree is settled, the accuracy, and mean ignorance and overlap."""
-    rng = np.random.default_rng(seed)
-    order = rng.permutation(len(data.targets))
+def halves(data: DataSet, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the rows to ask about, and the others."""
+    order = np.random.default_rng(seed).permutation(len(data.targets))
     mine, others = np.split(order, [min(len(order) // 2, MOST)])
-    others = others[:MOST]
-    x, y, size = data.values[mine], data.targets[mine], len(data.classes)
+    return mine, others[:MOST]
+
+
+def untold_tree(data: DataSet, x: np.ndarray) -> GrowthState:
+    """Return the tree of rows without labels."""
     specification = Specification(
         data.attributes,
-        Frame(tuple(f"c{c}" for c in range(size))),
+        Frame(tuple(f"c{c}" for c in range(len(data.classes)))),
         budget=BUDGET,
         learner=Abc45(),
         split_significance=MODEL_SIGNIFICANCE.default,
     )
+    return grow(GrowthState.initial(specification), [Observed(x, np.ones((len(x), len(data.classes))))])
+
+
+def told(state: GrowthState, row: int, contour: np.ndarray) -> GrowthState:
+    return grow(state, [Answered(row, contour, 1.0, QueryPosition((), None, None, ()))])
+
+
+def on_tree(data: DataSet, seed: int) -> list[tuple[bool, float]]:
+    """Return after each answer to a tree alone whether it is settled, and its accuracy."""
+    mine, others = halves(data, seed)
+    state, found = untold_tree(data, data.values[mine]), []
+    while queries := state.agenda(1):
+        row = queries[0].instance
+        state = told(state, row, np.eye(len(data.classes))[data.targets[mine[row]]])
+        model = TreeModel(data.attributes, len(data.classes), state.flat, state.edges)
+        right = model.predict(data.values[others]).klass == data.targets[others]
+        found.append((is_settled(state.context()), right.mean()))
+    return found
+
+
+def on_set(data: DataSet, seed: int) -> list[tuple[bool, float, float, float]]:
+    """Return after each answer whether the tree is settled, the accuracy, and mean ignorance and overlap."""
+    mine, others = halves(data, seed)
+    x, y, size = data.values[mine], data.targets[mine], len(data.classes)
     silent = np.ones((len(x), size))
-    state = grow(GrowthState.initial(specification), [Observed(x, silent)])
+    state = untold_tree(data, x)
     named = np.array([isinstance(attribute, Nominal) for attribute in data.attributes])
     forest = MemoryForest(named, size, trees=TREES, seed=seed, level=LEVEL)
     forest.observe(x, silent)
@@ -201,7 +228,7 @@ def on_set(data: DataSet, seed: int) -> list[tuple[bool, float, float, float]]:
         left.discard(chosen.row)
         contour = np.eye(size)[y[chosen.row]]
         forest.replace_contour(chosen.row, contour, asked=True)
-        state = grow(state, [Answered(chosen.row, contour, 1.0, QueryPosition((), None, None, ()))])
+        state = told(state, chosen.row, contour)
         doubt = forest.doubt_of_rows(look, forest.theta_of_rows(look))
         right = forest.theta(data.values[others]).argmax(axis=1) == data.targets[others]
         found.append(
@@ -245,8 +272,13 @@ def on_sets(keel: Path, names: list[str], seeds: int) -> None:
             f"overlap {[round(float(each[3]), 2) for each in at]}, right {[round(float(each[1]), 3) for each in at]}",
             flush=True,
         )
+    show_rules(paths, RULES)
+
+
+def show_rules(paths: dict[str, list], rules: dict[str, Callable[[Course], int]]) -> None:
+    """Print the answers until each rule stops, and what is lost."""
     print(f"{'rule':18} {'answers':>8} {'lost, points':>13} {'on the worst set':>17}")
-    for rule, stop in RULES.items():
+    for rule, stop in rules.items():
         answers = [[stop(path) for path in each] for each in paths.values()]
         lost = [
             100 * np.mean([path[-1][1] - path[n - 1][1] for path, n in zip(each, counts, strict=True)])
@@ -263,10 +295,17 @@ def main() -> None:
     parser.add_argument("--keel", type=Path)
     parser.add_argument("--sets", default="bands,bupa,chess,crx,german,hayes-roth,housevotes,magic")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--tree", action="store_true")
     options = parser.parse_args()
     if options.generated:
         generated(options.seeds)
-    if options.keel:
+    if options.keel and options.tree:
+        paths = {}
+        for name in options.sets.split(","):
+            paths[name] = [on_tree(read(options.keel, name), seed) for seed in range(options.seeds)]
+            print(f"{name}: settled after {[settled(path) for path in paths[name]]} answers", flush=True)
+        show_rules(paths, {rule: stop for rule, stop in RULES.items() if "ignorance" not in rule})
+    elif options.keel:
         on_sets(options.keel, options.sets.split(","), options.seeds)
 
 

@@ -576,7 +576,8 @@ class Specification(_message.Message):
     """
     ask: _builtins.str
     """The end of the queries: "to-the-budget", the default, or "while-contested": as soon as no split of its tree, or of the
-    tree beside its forest, is contested and every leaf has a row with an informative label.
+    tree beside its forest, is contested and every leaf has a row with an informative label. Not advised: over eight data
+    sets it lost 4.8 points of accuracy, 14.5 on one, where a budget of 60 answers lost 1.1.
     """
     memory_rows: _builtins.int
     """The active tree, or the tree beside the forest, learns from this number of the last rows with an informative label,
