@@ -79,7 +79,8 @@ def not_found(kind: str, name: str, known: Sequence[str]) -> str:
     near = get_close_matches(name, known, n=1)
     meant = f"; did you mean {shown(near[0])}? There" if near else "; there"
     more = f", ... ({len(known):,} in all)" if len(known) > MOST_LISTED else ""
-    return f"{shown(name)} is no {kind}{meant} are {', '.join(known[:MOST_LISTED])}{more}"
+    article = "an" if kind[0] in "aeiou" else "a"
+    return f"{shown(name)} is not {article} {kind}{meant} are {', '.join(known[:MOST_LISTED])}{more}"
 
 
 def page_size(size: int) -> int:
