@@ -255,7 +255,7 @@ def push(
         again += "".join(f" --beside {shlex.quote(each)}" for each in beside or ())
         fail(
             f"{refused.count_text} refused: {rejected} has each with its line and the reason\n  "
-            f"mend them there, and push them with: quercus push {model} {rejected} --id-column rejected_id{again}"
+            f"correct them there, and push them with: quercus push {model} {rejected} --id-column rejected_id{again}"
         )
 
 

@@ -31,7 +31,7 @@ class CoverageBasis(StrEnum):
     LABELLED = "labelled"
     """Rows whose label came without a query: they are like the rows to come."""
     WEIGHTED = "weighted"
-    """Rows some of which were asked about, weighed by their margins like all rows."""
+    """Rows some of which were asked about, weighted by their margins like all rows."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,15 +24,19 @@ def frame_of(given: object) -> nw.DataFrame[Any] | None:
 
     try:
         found = nw.from_native(given, pass_through=True)
+        if isinstance(found, nw.LazyFrame):
+            raise ValueError("the frame is not computed yet: call its collect() first")
+        if isinstance(found, nw.DataFrame):
+            return found
+        if not is_arrow:
+            return None
+        given = _arrow_table(given)
+        return nw.from_native(given)
     except nw.exceptions.DuplicateError:
-        names = [str(name) for name in getattr(given, "columns", ())]
+        columns: Any = getattr(given, "column_names", None) or getattr(given, "columns", ())
+        names = [str(name) for name in columns]
         twice = sorted({name for name in names if names.count(name) > 1})
         raise ValueError(f"two columns of the frame have the name {', '.join(map(repr, twice))}") from None
-    if isinstance(found, nw.LazyFrame):
-        raise ValueError("the frame is not computed yet: call its collect() first")
-    if isinstance(found, nw.DataFrame):
-        return found
-    return nw.from_native(_arrow_table(given)) if is_arrow else None
 
 
 def _arrow_table(given: object) -> Any:

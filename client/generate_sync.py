@@ -28,7 +28,10 @@ RULES = [
     (r"\bAsync([A-Z]\w*)", r"\1"),
     (r"\basync_(\w+)", r"\1"),
     # words of docstrings
-    (r" for asyncio programs; it belongs to the loop in which it was made", "; threads may share it"),
+    (
+        r" for asyncio programs; it belongs to the event loop in which it was created",
+        "; threads may share it",
+    ),
     (r" The\s+rows may be an async iterable\.", ""),
 ]
 """Patterns and their replacements, applied in this order."""

@@ -141,7 +141,7 @@ class AskingForestClassifier(AskingClassifier):
         """Return the scores for sets of stated coverage: of `conformalize`, else of the forest's own predictions.
 
         The forest has predicted rows before it learned their labels (theory §10.8). If unlabelled rows were given
-        beside labelled ones, the latter are taken as chosen, and weighed like all rows.
+        beside labelled ones, the latter are taken as chosen, and weighted like all rows.
         """
         check_is_fitted(self, "model_")
         return super().calibration() if self._calibration is not None else self.model_.calibration()

@@ -44,6 +44,15 @@ static void bind_covering(nb::module_& module) {
     using namespace forest;
     module.def("covering_gains", &covering_gains<Distance>, "far"_a, "near"_a,
                "Return each candidate's reduction of the rows' distances from known ones.");
+    module.def(
+        "best_candidate",
+        [](Matrix<const Distance> far, ConstInts near, ConstInts gains, ConstInts lines, ConstReals worths,
+           Bools counted, double cover, double tie) {
+            BestCandidate best = best_candidate<Distance>(far, near, gains, lines, worths, counted, cover, tie);
+            return std::tuple(best.candidate, best.nearer, std::move(best.score));
+        },
+        "far"_a, "near"_a, "gains"_a, "lines"_a, "worths"_a, "counted"_a, "cover"_a, "tie"_a,
+        "Return the candidate with the greatest score, how many rows it is nearest to, and the scores of all (n,).");
     module.def("take_candidate", &take_candidate<Distance>, "far"_a, "near"_a, "gains"_a, "candidate"_a,
                "Take a candidate that is asked about: update `near` (m,) and `gains` (n,).");
 }

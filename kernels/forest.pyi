@@ -122,6 +122,18 @@ def covering_gains(far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.ND
     """
 
 @overload
+def best_candidate(far: numpy.typing.NDArray[numpy.uint16], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], lines: numpy.typing.NDArray[numpy.int64], worths: numpy.typing.NDArray[numpy.float64], counted: numpy.typing.NDArray[numpy.bool_], cover: float, tie: float) -> tuple[int, int, numpy.typing.NDArray[numpy.float64]]: ...
+
+@overload
+def best_candidate(far: numpy.typing.NDArray[numpy.int32], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], lines: numpy.typing.NDArray[numpy.int64], worths: numpy.typing.NDArray[numpy.float64], counted: numpy.typing.NDArray[numpy.bool_], cover: float, tie: float) -> tuple[int, int, numpy.typing.NDArray[numpy.float64]]: ...
+
+@overload
+def best_candidate(far: numpy.typing.NDArray[numpy.int64], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], lines: numpy.typing.NDArray[numpy.int64], worths: numpy.typing.NDArray[numpy.float64], counted: numpy.typing.NDArray[numpy.bool_], cover: float, tie: float) -> tuple[int, int, numpy.typing.NDArray[numpy.float64]]:
+    """
+    Return the candidate with the greatest score, how many rows it is nearest to, and the scores of all (n,).
+    """
+
+@overload
 def take_candidate(far: numpy.typing.NDArray[numpy.uint16], near: numpy.typing.NDArray[numpy.int64], gains: numpy.typing.NDArray[numpy.int64], candidate: int) -> None: ...
 
 @overload

@@ -158,7 +158,9 @@ def load_plugin(group: str, name: str, kind: type | None = None) -> object:
     """
     entry = plugin(group, name)
     if group != READERS and not NAMES.fullmatch(entry.name):
-        rule = "no name of lower-case letters, digits and single hyphens between them: rename its entry point"
+        rule = (
+            "not a name of lower-case letters, digits and single hyphens between them: rename its entry point"
+        )
         raise PluginError(f"is brought by {origin_of(entry)} as {shown(entry.name)}, which is {rule}")
     try:
         loaded = entry.load()

@@ -348,7 +348,7 @@ def gain_over_random(recent: RecentAccuracy | None) -> str:
             "The gain over answers to random rows cannot be told: the rows that no query asked about taught the model "
             "too, and no second model learned without the answers."
         )
-    return "The gain over answers to random rows cannot be told: no row of known label was left unasked to compare on."
+    return "The gain over answers to random rows cannot be told: every labelled row was asked about."
 
 
 def all_cells(recent: RecentAccuracy | None) -> list[ConfusionCell]:

@@ -9,7 +9,7 @@ from quercus.client.sync.trees import TreeCalls
 
 
 class Client(InstanceCalls, QueryCalls, TreeCalls):
-    """A connection to a Quercus server for asyncio programs; it belongs to the event loop in which it was created.
+    """A connection to a Quercus server; threads may share it.
 
     Parameters
     ----------

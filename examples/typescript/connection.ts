@@ -30,6 +30,12 @@ const authorize: Interceptor = (next) => (request) => {
 
 const server = (process.env.QUERCUS_SERVER ?? "127.0.0.1:50051").replace(/^tls:/, "https:");
 
+// The example ends with the reason in one line, not with a trace of calls.
+process.on("uncaughtException", (error) => {
+  console.error(ConnectError.from(error).message);
+  process.exit(1);
+});
+
 export const transport = createGrpcTransport({
   baseUrl: server.startsWith("https:") ? server : `http://${server}`,
   interceptors: [repeat, authorize],

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <limits>
 
 #include "../arrays.hpp"
 
@@ -108,6 +109,35 @@ std::vector<int64_t> covering_gains(Matrix<const Distance> far, Vector<const int
         gain[i] = total;
     }
     return gain;
+}
+
+struct BestCandidate {
+    Index candidate = 0;
+    int64_t nearer = 0;         // rows that are nearer to it than to any known row
+    std::vector<double> score;  // (n,) of all candidates
+};
+
+/// Return the first candidate whose score is the greatest, but for `tie`, and how many `counted` rows it is nearest to.
+///
+/// The score is the worth (n,) and, times `cover`, the gain as a share of the greatest one. `lines` (n,) are those of
+/// the candidates in `far` and `gains`, which have others too.
+template <class Distance>
+BestCandidate best_candidate(Matrix<const Distance> far, Vector<const int64_t> near, Vector<const int64_t> gains,
+                             Vector<const int64_t> lines, ConstReals worths, Vector<const bool> counted, double cover,
+                             double tie) {
+    const Index n = length(lines);
+    int64_t most = 1;
+    for (const int64_t line : lines) most = std::max(most, gains[line]);
+    BestCandidate best{.score = std::vector<double>(n)};
+    double greatest = -std::numeric_limits<double>::infinity();
+    for (Index i = 0; i < n; ++i) {
+        best.score[i] = cover * (static_cast<double>(gains[lines[i]]) / static_cast<double>(most)) + worths[i];
+        greatest = std::max(greatest, best.score[i]);
+    }
+    while (best.candidate + 1 < n && !(best.score[best.candidate] >= greatest - tie)) ++best.candidate;
+    const Distance* mine = far[lines[best.candidate]].data();
+    for (Index j = 0; j < far.columns; ++j) best.nearer += counted[j] & (mine[j] < near[j]);
+    return best;
 }
 
 /// Take a candidate that is asked about: `near` and `gains` become what computing them anew would give.

@@ -15,7 +15,7 @@ Parts = Callable[[], Mapping[str, str]]
 
 STORE, GROWER, WRITES, STOPPING = "store", "grower", "writes", "stopping"
 LIVE: Final = (STORE, GROWER)
-"""The parts that a new start may mend."""
+"""The parts that a restart may repair."""
 
 READY: Final = (STORE, GROWER, WRITES, STOPPING)
 """The parts without which a server should be given no calls."""

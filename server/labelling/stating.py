@@ -85,7 +85,7 @@ def _crowd_of_all(store: Store, schema: ModelSchema, spoken: Sequence[Statement]
     """Return the labellers of a model and of a request.
 
     The estimate uses the newest answers in the log and all statements of the request, so that the first file of a crowd
-    is weighed by its own statements.
+    is weighted by its own statements.
     """
     places = store.places(schema.model, list(dict.fromkeys(each.instance for each in spoken)))
     events = [*store.opinions(schema.model, MAX_LABELS), *statement_events(spoken, places)]

@@ -22,6 +22,11 @@ REQUEST: Final = "request"
 _IN_FIELD: Final = re.compile(r"Failed to parse (\w+) field: ")
 _PLACE: Final = re.compile(r' at "?\w+\.?([^\s"]*?)"?\.*$')
 _UNKNOWN: Final = re.compile(r'Message type "([\w.]+)" has no field named "(.*)"$', re.DOTALL)
+_NO_FIELDS: Final = re.compile(
+    r"(?:Failed to parse .* field: unhashable type: '(?:dict|list)'|'\w+' object is not iterable)\.*$",
+    re.DOTALL,
+)
+"""The error of a list or a number in the place of a message, whose elements are taken for the names of fields."""
 _KNOWN: Final = "\n Available Fields(except extensions): "
 
 
@@ -115,5 +120,7 @@ def _explained_error(text: str) -> InvalidInput:
         owner = unknown[1].rpartition(".")[2]
         reason = f"is not a field of {owner}, which has {', '.join(names) or 'none'}"
         return InvalidInput(shorten_text(field), shorten_text(reason))
+    if _NO_FIELDS.match(text):
+        return InvalidInput(shorten_text(field or REQUEST), "must be a JSON object")
     reason = text.removeprefix("Failed to load JSON: ").removeprefix("Failed to load JSON: ").rstrip(".")
     return InvalidInput(shorten_text(field or REQUEST), f"cannot be read ({shorten_text(reason)})")

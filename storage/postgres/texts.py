@@ -1,7 +1,7 @@
 """Prepared statements as PostgreSQL's driver takes them; many rows, and several changes, are one statement.
 
 Each statement is a journey to the database server, and a call that holds a model makes all others wait. They are not
-sent in a pipeline, nor rows by a copy: a client that is stopped amid either holds its locks for ever.
+sent in a pipeline, nor rows by a copy: a client that is stopped in the middle of either holds its locks for ever.
 """
 
 import re

@@ -2,8 +2,9 @@
 
 A gold question comes before an open query and takes its place; those after it move on by one. Its number is that of an
 open query that nobody ever held and whose turn comes later; that one goes on under a new number. What is said of it as
-its reason was said of a query with a row like its own that is asked soon. A question that is given back comes back in
-its turn, like any query.
+its reason was said of a query with a row like its own that is asked soon: growth asks of the rows of which it is least
+sure, and a marked row is hardly ever one of them, so that a reason of its own would tell it. A question that is given
+back comes back in its turn, like any query, as long as no newer tree asks for others; then it is drawn again.
 """
 
 from __future__ import annotations
@@ -33,7 +34,6 @@ from quercus.labelling.event import Event, EventKind
 from quercus.labelling.gold import as_known_to, most_alike
 from quercus.labelling.history import stored_values
 from quercus.labelling.lifecycle import LEASED, OPEN, HistoryNote, Step
-from quercus.specification.bounds import MAX_GOLD
 from quercus.storage.inserts import row_insert
 from quercus.storage.log import event_log
 from quercus.storage.prepared import Prepared
@@ -68,32 +68,49 @@ def _unknown_to(instance: Any) -> tuple[Any, Any]:
     return ~exists().where(spoke), ~exists().where(passed)
 
 
+def _is_ready() -> Any:
+    """Condition on `query`: it is not postponed."""
+    return or_(query.c.not_before.is_(None), query.c.not_before <= bindparam("now", type_=Double))
+
+
 def _questions() -> Select[Any]:
-    """Select gold questions that a labeller has not been asked, and about which there is no live query, by lot."""
-    live = query.alias("live")
-    is_live = and_(live.c.model_id == _MODEL, live.c.instance == log.c.instance, live.c.state <= int(LEASED))
-    wanted = _standing_marks().where(*_unknown_to(log.c.instance), ~exists().where(is_live))
-    return wanted.order_by(func.random()).limit(bindparam("most", type_=Integer))
+    """Select gold questions that a labeller may be asked, by lot: nobody holds or has answered a query about them.
+
+    One that was given back has its number, another none.
+    """
+    is_live = and_(
+        query.c.model_id == _MODEL, query.c.instance == log.c.instance, query.c.state <= int(LEASED)
+    )
+    is_free = or_(query.c.number.is_(None), and_(query.c.state == OPEN, query.c.answers == 0, _is_ready()))
+    wanted = _standing_marks().add_columns(query.c.number).select_from(log.outerjoin(query, is_live))
+    wanted = wanted.where(*_unknown_to(log.c.instance), is_free)
+    return wanted.order_by(func.random())
 
 
 def _returned() -> Select[Any]:
-    """Select the gold questions that were given back and that a labeller may be asked."""
-    ready = or_(query.c.not_before.is_(None), query.c.not_before <= bindparam("now", type_=Double))
-    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), ready)
+    """Select the gold questions that come back to a labeller in their turn.
+
+    They have some of several answers; or no tree came since they were asked. Clients exchange what nobody has seen for
+    what a newer tree asks: if gold questions came back then, beside new ones, they would become many.
+    """
+    stays = or_(query.c.answers > 0, query.c.tree_version == bindparam("version", type_=BigInteger))
+    mine = (query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(True), stays, _is_ready())
     return reading.select_records().where(*mine, *_unknown_to(query.c.instance))
 
 
 _MARKED: Final = Prepared(_standing_marks())
 _QUESTIONS: Final = Prepared(_questions())
 _RETURNED: Final = Prepared(_returned())
-_LATER: Final = Prepared(
+_NEXT: Final = (
     reading.select_records()
     .where(query.c.model_id == _MODEL, query.c.state == OPEN, query.c.gold.is_(False), query.c.answers == 0)
-    .where(~history.ever_held(query.c.number, query.c.model_id))
     .order_by(query.c.position, query.c.number)
     .limit(bindparam("most", type_=Integer))
 )
-"""The first open queries that nobody ever held."""
+_OPEN: Final = Prepared(_NEXT)
+"""The first open queries of growth."""
+_UNHELD: Final = Prepared(_NEXT.where(~history.ever_held(query.c.number, query.c.model_id)))
+"""The first that nobody ever held."""
 _NOT_YET: Final = -1
 """Number of a query that is still to be asked."""
 _LIKE: Final = 8
@@ -113,9 +130,10 @@ def marked_instances(connection: Connection, model_id: int) -> list[int]:
 
 
 def with_returned(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[AnyRow]:
-    """Return free queries with the gold questions that were given back, each in its turn."""
+    """Return free queries with the gold questions that come back, each in its turn."""
     known = {"of": desk.row.id, "now": desk.now.clock, "asking": request.labeller}
-    found = _passing(desk, request, _RETURNED.run_for_all(desk.write(), **known))
+    returned = _RETURNED.run_for_all(desk.write(), **known, version=desk.row.tree_version)
+    found = _passing(desk, request, returned)
     return sorted([*free, *found], key=lambda each: (each.answers == 0, each.position, each.number))
 
 
@@ -127,35 +145,38 @@ def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[An
     places = [_CHANCE.random() < desk.policy.gold_share for _ in free]
     connection, row = desk.write(), desk.row
     mine = query.c.model_id == row.id
-    only = request.filter
-    most = sum(places) if only is None else MAX_GOLD
-    found = _QUESTIONS.run_for_all(connection, of=row.id, asking=request.labeller, most=most) if most else []
-    questions = deque(_passing(desk, request, found)[: sum(places)])
-    later: list[AnyRow] = []
+    asker = {"asking": request.labeller, "now": desk.now.clock}
+    found = _QUESTIONS.run_for_all(connection, of=row.id, **asker) if any(places) else []
+    taken = {each.number for each in free}
+    questions = _passing(desk, request, [each for each in found if each.number not in taken])
+    numbers, soon = list[AnyRow](), list[AnyRow]()
     if questions:
-        unheld = _LATER.run_for_all(connection, of=row.id, most=2 * len(free) + _LIKE)
-        taken = {each.number for each in free}
-        after = [each for each in unheld if each.number not in taken]
-        later = after[len(free) :] or after or list(unheld)
+        most = 2 * len(free) + _LIKE
+        numbers, soon = (
+            _later_than(free, each.run_for_all(connection, of=row.id, most=most)) for each in (_UNHELD, _OPEN)
+        )
     is_asked = {each.number: each.gold for each in free}
     rest, chosen = deque(is_asked), list[int]()
     for is_place in places:
-        if not is_place or not questions or not later or is_asked[rest[0]]:
+        question = next((each for each in questions if numbers or (soon and each.number)), None)
+        if not is_place or question is None or is_asked[rest[0]]:
             chosen.append(rest.popleft())
             continue
-        question, moved = questions.popleft(), later.pop(_CHANCE.randrange(len(later)))
-        like = _most_alike(desk, connection, question.instance, [moved, *later])
+        questions.remove(question)
+        like = _most_alike(desk, connection, question.instance, soon)
         head = select(query.c.position).where(mine, query.c.number == rest[0])
         place = connection.execute(head).scalar_one()
         look = {"position": place, "asked": like.asked, "reason": like.reason}
         behind = (mine, query.c.state == OPEN, query.c.position >= place)
         connection.execute(update(query).where(*behind).values(position=query.c.position + 1))
-        renamed = _give_number(
-            desk, connection, moved.number, {"instance": question.instance, "gold": True, **look}
-        )
-        rest = deque(renamed if number == moved.number else number for number in rest)
-        is_asked[renamed] = False
-        chosen.append(moved.number)
+        number = question.number
+        if number is None:
+            number = numbers.pop(_CHANCE.randrange(len(numbers))).number
+            renamed = _give_number(desk, connection, number, {"instance": question.instance, "gold": True})
+            rest = deque(renamed if each == number else each for each in rest)
+            is_asked[renamed] = False
+        connection.execute(update(query).where(mine, query.c.number == number).values(look))
+        chosen.append(number)
         desk.is_reopened = True
     # a reason that stands since an older tree would tell that the answer before taught nothing
     old = (mine, query.c.number.in_(chosen), query.c.tree_version != row.tree_version)
@@ -163,6 +184,13 @@ def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[An
     records = connection.execute(reading.select_records().where(mine, query.c.number.in_(chosen)))
     by_number = {each.number: each for each in records}
     return [by_number[number] for number in chosen]
+
+
+def _later_than(free: Sequence[AnyRow], found: Sequence[AnyRow]) -> list[AnyRow]:
+    """Return the open queries that are asked after those that are free, as far as there are any."""
+    taken = {each.number for each in free}
+    after = [each for each in found if each.number not in taken]
+    return after[len(free) :] or after or list(found)
 
 
 def _passing(desk: Desk, request: LeaseRequest, questions: Sequence[AnyRow]) -> list[AnyRow]:
@@ -174,7 +202,7 @@ def _passing(desk: Desk, request: LeaseRequest, questions: Sequence[AnyRow]) -> 
     size, rule = len(only.classes), desk.policy.combination
 
     def look(question: AnyRow) -> list[Event]:
-        return as_known_to("", said[question.instance], size, rule, getattr(question, "number", _NOT_YET))
+        return as_known_to("", said[question.instance], size, rule, question.number or _NOT_YET)
 
     return [each for each in questions if only.accepts(look(each))]
 

@@ -38,14 +38,6 @@ def led(client: Client) -> str:
     return name
 
 
-@pytest.mark.parametrize("size", SIZES)
-def test_the_desk_is_accessible_and_fits(visit: Visit, led: str, size: str) -> None:
-    width, height = SIZES[size]
-    page = visit(f"/m/{led}/desk", viewport={"width": width, "height": height})
-    expect(page.get_by_role("heading", level=1)).to_have_text("Bottles of the valley")
-    assert faults_of(page) == []
-
-
 def test_a_lead_works_without_scripts(visit: Visit, client: Client, wine: str) -> None:
     page = visit(f"/m/{wine}/desk", java_script_enabled=False)
     page.get_by_label("Answers in all").fill("77")

@@ -78,7 +78,7 @@ class World:
     """A server with tokens, a console, and models as a team has them after some days."""
 
     def __init__(self, serving: Serving, folder: Path) -> None:
-        self.serving = serving
+        self.serving, self.folder = serving, folder
         with Store.open(file_url(folder / "quercus.db")) as store:
             self.tokens = {name: issue_token(store.access, name, roles)[0] for name, roles in PEOPLE.items()}
             issue_token(store.access, "press-7", ["sensor"], ["pears"], 86_400.0)
@@ -178,13 +178,13 @@ class World:
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("world")
-    serving = Serving(folder, 0, "--access", "tokens")
+    made, serving = None, Serving(folder, 0, "--access", "tokens")
     try:
         made = World(serving, folder)
         yield made
         assert "Traceback" not in made.console.stop()
     finally:
-        serving.stop()
+        (serving if made is None else made.serving).stop()
 
 
 class Walk:
@@ -262,7 +262,17 @@ def dismissed(walk: Walk) -> None:
     expect(walk.page.locator("#refused")).to_be_hidden()
 
 
+def opened_more(walk: Walk) -> None:
+    """The last answers, which are in a sheet of their own on a phone."""
+    walk.label()
+    more = walk.page.get_by_role("button", name="More", exact=True)
+    if more.is_visible():
+        more.click()
+    expect(walk.page.get_by_role("list", name="Your last answers")).to_be_visible()
+
+
 def paused(walk: Walk) -> None:
+    walk.label()
     walk.page.evaluate("Date.now = () => 9e12")  # much later
     walk.page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
     expect(walk.page.locator("#paused")).to_be_visible()
@@ -312,8 +322,17 @@ def made_token(walk: Walk) -> None:
     walk.page.get_by_label("Name of the owner").fill("dora")
     walk.page.get_by_role("checkbox", name="labeller").check()
     walk.page.get_by_role("checkbox", name="pears").check()
-    walk.page.get_by_role("button", name="Make the token").click()
+    walk.page.get_by_role("button", name="Create the token").click()
     expect(walk.page.get_by_label("Copy it now")).to_be_visible()
+
+
+def away(walk: Walk) -> None:
+    """The server is lost, and comes back while the page is looked at."""
+    world = walk.world
+    world.serving.kill()
+    walk.go("/m/pears")
+    walk.page.get_by_role("heading", name="The server is away").wait_for()
+    world.serving = Serving(world.folder, world.serving.port, "--access", "tokens")
 
 
 def signed_out(walk: Walk) -> None:
@@ -362,6 +381,7 @@ LOOKS: dict[str, Callable[[Walk], None]] = {
     "label, offline": offline,
     "label, refused": refused,
     "label, refusals dismissed": dismissed,
+    "label, last answers": opened_more,
     "label, paused": paused,
     "label, no query": at("/m/spent/label"),
     "your answers": at("/m/pears/label/history"),
@@ -389,6 +409,7 @@ LOOKS: dict[str, Callable[[Walk], None]] = {
     "tokens": at("/tokens"),
     "tokens, a new one": made_token,
     "not found": at("/m/nothing/tree"),
+    "server away": away,
     "sign in": signed_out,
     "sign in, refused": mistyped,
     "not allowed": as_labeller,
@@ -471,7 +492,7 @@ def start(browser: Browser, world: World, screen: str, faults: list[str]) -> Wal
     ["1440", pytest.param("1024", marks=pytest.mark.release), pytest.param("390", marks=pytest.mark.release)],
 )
 def test_every_page_is_accessible_in_every_state(browser: Browser, world: World, screen: str) -> None:
-    """In light and dark; and no page is wider than its screen."""
+    """In light and dark, on the widest screen also in forced colours; and no page is wider than its screen."""
     found: list[str] = []
     walk = start(browser, world, screen, found)
     walk.sign_in("olga")
@@ -479,7 +500,7 @@ def test_every_page_is_accessible_in_every_state(browser: Browser, world: World,
     for name, reach in LOOKS.items():
         reach(walk)
         routes.add(route_of(walk.page.url, world.console.url))
-        found += faults_of(walk.page, name)
+        found += faults_of(walk.page, name, COLOURS if screen == "1440" else COLOURS[:2])
         if PICTURES:
             take_pictures(walk.page, f"{name} {screen}")
     walk.page.context.close()

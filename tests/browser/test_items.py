@@ -1,61 +1,20 @@
 """Items and one's own answers in a browser, and the way from a file without labels to the first label."""
 
-import re
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from browser.conftest import CLASSES, glance, make_wine
+from browser.conftest import CLASSES, glance
 from playwright.sync_api import Page, expect
-from support.accessible import COLOURS, faults_of
 
-from quercus.client import Client, RowFilter, Statement
+from quercus.client import Client, RowFilter
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
 UNLABELLED = "length,colour,note\n" + "\n".join(
     f"{k / 4},{'rb'[k % 2]},the wing of moth {k} has a spot" for k in range(40)
 )
-
-
-@pytest.fixture(scope="module")
-def listed(client: Client) -> str:
-    name = make_wine(client, "b-items")
-    client.state(name, [Statement(f"bottle-{k}", CLASSES[k % 3], "ann") for k in range(9)])
-    client.state(name, [Statement(f"bottle-{k}", CLASSES[(k + 1) % 3], "tom") for k in range(0, 9, 4)])
-    client.wait_grown(name)
-    return name
-
-
-@pytest.mark.parametrize(
-    ("screen", "shown"),
-    [
-        pytest.param({}, COLOURS[:2], id="wide"),
-        pytest.param({"viewport": {"width": 390, "height": 844}}, COLOURS[:1], id="phone"),
-    ],
-)
-def test_items_are_accessible(
-    visit: Visit, listed: str, screen: dict[str, Any], shown: tuple[dict[str, Any], ...]
-) -> None:
-    """In light and dark; the colours of a phone are those of a wide screen."""
-    page = visit("/", **screen)
-    home, found = page.url.rstrip("/"), list[str]()
-
-    for path in (
-        "items?only=disputed",
-        "items/row?id=bottle-0",
-        "items/why?id=bottle-0",
-        "label/history?state=now",
-    ):
-        page.goto(f"{home}/m/{listed}/{path}")
-        found += faults_of(page, path, shown)
-    page.get_by_label("Choose bottle-0").check()
-    page.get_by_role("button", name="Show what would change").click()
-    page.get_by_role("heading", name=re.compile("would be labelled")).wait_for()
-    found += faults_of(page, "bulk", shown)
-    assert found == []
 
 
 def test_rows_are_found_labelled_together_and_the_labels_taken_back(

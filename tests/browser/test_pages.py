@@ -4,7 +4,6 @@ import random
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -18,8 +17,6 @@ from quercus.specification.presentation import AttributeView, MediaTemplate, Pre
 
 pytestmark = pytest.mark.browser
 Visit = Callable[..., Page]
-WIDE: dict[str, Any] = {}
-PHONE: dict[str, Any] = {"viewport": {"width": 360, "height": 740}}
 CSV = "id,length,colour,kind\n" + "\n".join(f"f{k},{k / 4},{'rb'[k % 2]},{'ab'[k > 9]}" for k in range(20))
 
 
@@ -34,71 +31,6 @@ def seen(client: Client) -> str:
     client.state(name, labels)
     client.wait_grown(name)
     return name
-
-
-@pytest.mark.parametrize(
-    ("screen", "shown"),
-    [
-        pytest.param(WIDE, COLOURS[:2], id="wide"),
-        pytest.param(WIDE, COLOURS[2:], id="wide, forced colours", marks=pytest.mark.release),
-        pytest.param(PHONE, COLOURS[:1], id="phone", marks=pytest.mark.release),
-    ],
-)
-def test_every_page_is_accessible(
-    visit: Visit, seen: str, screen: dict[str, Any], shown: tuple[dict[str, Any], ...]
-) -> None:
-    """In light and dark, and where the system forces its colours; the colours of a phone are those of a wide screen."""
-    paths = (
-        "/",
-        f"/m/{seen}/label",
-        f"/m/{seen}/label/history",
-        f"/m/{seen}",
-        f"/m/{seen}/tree",
-        f"/m/{seen}/disputes",
-        "/m/none/tree",
-    )
-    found = list[str]()
-
-    def check(page: Page, name: str) -> None:
-        found.extend(faults_of(page, name, shown))
-
-    page = visit("/", **screen)
-    for path in paths:
-        page.goto(page.url.split("/m/")[0].rstrip("/") + path)
-        check(page, path)
-    page.goto(page.url.split("/m/")[0] + f"/m/{seen}/label")
-    press(page, "s")
-    check(page, "set")
-    press(page, "Escape", "u")
-    check(page, "plausibilities")
-    press(page, "Escape")
-    page.locator("#stage h1").focus()
-    press(page, "?")
-    check(page, "help")
-    page.goto(page.url.split("/m/")[0] + f"/m/{seen}/classify")
-    page.get_by_label("alcohol, or its lower end").fill("12")
-    page.get_by_role("button", name="Classify").click()
-    page.get_by_role("heading", name=re.compile("^It is")).wait_for()
-    check(page, "classify")
-    page.goto(page.url.split("/m/")[0] + "/create")
-    check(page, "create")
-    page.get_by_label("File").set_input_files(
-        {"name": "f.csv", "mimeType": "text/csv", "buffer": CSV.encode()}
-    )
-    page.get_by_role("heading", name="f.csv").wait_for()
-    check(page, "columns")
-    page.get_by_text("Advanced: learner").click()
-    page.get_by_role("radio", name="forest A forest").check()
-    page.get_by_label("base", exact=True).select_option("c45")
-    page.get_by_label("confidence").fill("7")
-    page.get_by_label("Column of the class").select_option("kind")
-    page.get_by_role("button", name="Create the model").click()
-    expect(page.get_by_label("confidence")).to_have_accessible_description(re.compile("is 7, must lie"))
-    check(page, "learner")
-    page.get_by_role("button", name="Sign out").click()
-    page.get_by_role("heading", name="Sign in").wait_for()
-    check(page, "sign in")
-    assert found == []
 
 
 def test_the_name_of_a_column_is_not_cut_in_two(visit: Visit) -> None:

@@ -5,6 +5,7 @@ import re
 import shutil
 import signal
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -90,6 +91,34 @@ def test_an_answer_given_offline_outlives_its_tab(visit: Visit, client: Client, 
     with again.expect_event("close"):
         again.close(run_before_unload=True)
     assert asked == []
+
+
+def test_an_answer_given_offline_to_a_gold_question_counts_once(
+    visit: Visit, client: Client, wine: str
+) -> None:
+    rows = [f"bottle-{k}" for k in range(20)]
+    client.mark_gold(wine, dict.fromkeys(rows, "Barolo"), labeller="lea")
+    client.set_labelling_policy(wine, replace(client.labelling_policy(wine), gold_share=1.0))
+    page = visit(f"/m/{wine}/label", "eve")
+    home, first = page.url, answer_offline(page, client, wine, "b")
+    assert first in rows
+    (other,) = client.lease(wine, "cid", wait_s=20.0).queries
+    client.answer(other, "Barbera")  # growth asks others by now
+    with page.expect_event("close"):
+        ask(page, accept=True)
+        page.close(run_before_unload=True)
+    context = page.context
+    context.set_offline(False)
+    again = context.new_page()
+    again.goto(home)
+    kept(again)
+    assert {(each.labeller, each.instance, each.text, each.state) for each in client.answers(wine)} == {
+        *((("lea", row, "Barolo", "counts")) for row in rows),
+        ("cid", other.instance, "Barbera", "gold"),
+        ("eve", first, "Barolo", "gold"),
+    }
+    scores = {each.name: (each.gold_answered, each.gold_right) for each in client.labellers(wine)}
+    assert scores == {"cid": (1, 0), "eve": (1, 1)}
 
 
 @pytest.mark.release

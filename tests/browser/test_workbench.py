@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 from browser.conftest import answer, glance, heading, kept, press
 from playwright.sync_api import Page, expect
-from support.accessible import COLOURS, faults_of
 
 from quercus.client import Client, Numeric, Specification
 from quercus.client.keys import GRADES
@@ -243,32 +242,6 @@ def test_doubt_is_behind_one_button_on_a_phone(visit: Visit, client: Client, win
         "Barolo|Grignolino",
         "Barolo:0.7 Grignolino:0.7 Barbera:1.0",
     ]
-
-
-@pytest.mark.release
-def test_the_workbench_is_accessible_in_every_state(visit: Visit, shapes: list[str]) -> None:
-    """A correction, grades, an enlarged picture, and the sheets of a phone: the tests of pages do not open them."""
-    found = list[str]()
-    page = visit("/m/wb-picture/label")
-
-    def check(state: str, *more: dict[str, Any]) -> None:
-        found.extend(faults_of(page, state, (COLOURS[0], *more)))
-
-    answer(page, "1")
-    kept(page)
-    press(page, "d")
-    check("a grade beside an answer", *COLOURS[1:])
-    page.keyboard.press("z")
-    check("a correction", COLOURS[1])
-    press(page, "v")
-    check("enlarged")
-    page.keyboard.press("Escape")
-    page.set_viewport_size({"width": 390, "height": 844})
-    for name in ("Not sure …", "Why this one", "More", "Menu"):
-        page.get_by_role("button", name=name, exact=True).click()
-        check(name, COLOURS[1])
-        page.keyboard.press("Escape")
-    assert found == []
 
 
 def test_the_guess_is_accepted_with_enter_and_can_be_withheld(visit: Visit, client: Client) -> None:

@@ -22,7 +22,7 @@ from quercus.trees.learners.recent_accuracy import BLOCK
 from quercus.trees.rules.ties import TIE
 
 STRATA = 5
-"""Strata of margins by which rows are weighed that were chosen to be asked about."""
+"""Strata of margins by which rows that were chosen to be asked about are weighted."""
 FIRST_BLOCKS = 4
 """Blocks of scores in order before the first one at which the threshold is corrected."""
 LAST_BLOCKS = 14
@@ -45,7 +45,7 @@ class Basis(StrEnum):
     LABELLED = "labelled"
     """Rows that nobody chose: they came with their label, or were held out."""
     WEIGHTED = "weighted"
-    """Rows some of which were chosen to be asked about, weighed like all rows."""
+    """Rows some of which were chosen to be asked about, weighted like all rows."""
 
 
 @dataclass(frozen=True, eq=False)

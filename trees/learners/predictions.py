@@ -84,7 +84,7 @@ class Predictions:
         Rows that may end at several nodes of the only tree; the others have the predictions of the
         node.
     conflict
-        (n,) bool: what is put together contradicts itself wholly, so that the mass is a mean.
+        (n,) bool: what is put together contradicts itself completely, so that the mass is a mean.
     ranking
         (n, l) what the class is chosen by, where that is not the probability: OBE takes the most plausible one.
     """

@@ -64,7 +64,7 @@ def combined_mass(known: MassFunction, answer: MassFunction, reliability: float)
     """Return the mass function after an answer.
 
     A certain answer (one class, reliability 1) replaces what is known. Any other is discounted and combined with it
-    by Dempster's rule; where the two contradict each other wholly, the answer stands alone. Where the result has too
+    by Dempster's rule; where the two contradict each other completely, the answer replaces it. Where the result has too
     many focal sets, the consonant mass function of the combined contour takes their place: it keeps the plausibility
     of each class, and forgets which sets it came from.
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quercus.belief.arrays import Floats, Ints
-from quercus.kernels.forest import covering_gains, estimate_node, take_candidate
+from quercus.kernels.forest import best_candidate, covering_gains, estimate_node, take_candidate
 from quercus.trees.ask.strategies.row_sample import row_hashes, sample_rows, sample_size
 from quercus.trees.memory_forest.distance_cache import DistanceCache
 from quercus.trees.memory_forest.evidence import UNLABELLED, ForestEvidence
@@ -82,9 +82,8 @@ def choose_rows(
     first = np.zeros(pool.size)  # the worth where the share alone counts
     for asked in range(labelled, labelled + min(limit, pool.size)):
         by_cover = asked % EXPLORE == 0 or (beginning and asked < FIRST_QUERIES * evidence.size)
-        score = COVER * cover.gain_shares() + (first if by_cover else worths)
-        chosen = int((score >= score.max() - SCORE_TIE).argmax())
-        yield ChosenRow(int(pool[chosen]), pool, score, float(score[chosen]), cover.stands_for(chosen))
+        chosen, stands_for, scores = cover.best_candidate(first if by_cover else worths)
+        yield ChosenRow(int(pool[chosen]), pool, scores, float(scores[chosen]), stands_for)
         first[chosen] = worths[chosen] = -np.inf
         cover.mark_asked(chosen)
 
@@ -151,15 +150,15 @@ class Coverage:
         self._untold = evidence.kinds[rows] == UNLABELLED
         self._each = len(evidence) / max(1, len(rows))  # rows that one of those looked at stands for
 
-    def gain_shares(self) -> Floats:
-        """Return what each candidate brings, as a share of the most that one can bring; one that is asked brings 0."""
-        gains = self._gains[self._lines]
-        return np.asarray(gains / max(1, int(gains.max())))
+    def best_candidate(self, worths: Floats) -> tuple[int, int, Floats]:
+        """Return the candidate with the greatest score, given the worth of each (n,), what it stands for, all scores.
 
-    def stands_for(self, candidate: int) -> int:
-        """Return the number of unlabelled rows nearer to a candidate than to any row labelled or asked about before."""
-        nearer = self._untold & (self._far[self._lines[candidate]] < self._near)
-        return max(1, round(int(nearer.sum()) * self._each))
+        It stands for the unlabelled rows that are nearer to it than to any row labelled or asked about before.
+        """
+        chosen, nearer, scores = best_candidate(
+            self._far, self._near, self._gains, self._lines, worths, self._untold, COVER, SCORE_TIE
+        )
+        return chosen, max(1, round(nearer * self._each)), scores
 
     def mark_asked(self, candidate: int) -> None:
         """Take a candidate that is asked about; the gains of others fall for rows that it is nearest to."""

@@ -57,7 +57,7 @@ class ScoredRows:
     in_order: bool = False
 
     def calibration(self) -> Calibration:
-        """Return the calibration: by the rows that nobody chose where they are enough, else by the last, weighed."""
+        """Return the calibration: by the rows that nobody chose where they are enough, else by the last, weighted."""
         mine = ~self.asked
         if mine[-FEW:].sum() >= ENOUGH or mine.all():
             if self.in_order:

@@ -89,6 +89,8 @@ class WaitingRows:
         waits = np.ones(end.count - since, np.bool_)
         waits[end.labelled[end.labelled >= since] - since] = False
         rows = since + np.flatnonzero(waits)[-MOST_WAITING:]
+        if not rows.size:
+            return cls.none(judges.size)
         return cls(rows, judges.memory_estimates(end.evidence.values[rows]))
 
 

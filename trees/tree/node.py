@@ -51,7 +51,7 @@ class Node:
     mass
         Mass function of the node, for learners whose leaves have one.
     conflict
-        The labels of the node contradict each other wholly, so that `mass` is their mean.
+        The labels of the node contradict each other completely, so that `mass` is their mean.
     weight
         Weight of the instances that reached the node, where it is not their number: weighted rows, and parts
         of rows whose value at a split above is missing.

@@ -159,7 +159,7 @@ def _fill_of(mark: ClassMark) -> str:
 
 
 def tidy_layout(parent: NDArray[np.integer[Any]]) -> tuple[NDArray[np.int64], Rows]:
-    """Return the level and the row of each node: siblings in order, a parent amid its children, no two nodes too near.
+    """Return the level and the row of each node: siblings in order, each parent centred on its children, no overlaps.
 
     Each subtree is laid out separately, and moved as near to the siblings above it as its outline allows.
 

@@ -31,7 +31,7 @@ class _CoverageBasisEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Coverag
     COVERAGE_BASIS_LABELLED: _CoverageBasis.ValueType  # 1
     """Rows whose label came without a query: they are like the rows to come."""
     COVERAGE_BASIS_WEIGHTED: _CoverageBasis.ValueType  # 2
-    """Rows some of which were asked about, weighed by their margins like all rows."""
+    """Rows some of which were asked about, weighted by their margins like all rows."""
 
 class CoverageBasis(_CoverageBasis, metaclass=_CoverageBasisEnumTypeWrapper):
     """The rows that gave the threshold of prediction sets."""
@@ -41,7 +41,7 @@ COVERAGE_BASIS_UNSPECIFIED: CoverageBasis.ValueType  # 0
 COVERAGE_BASIS_LABELLED: CoverageBasis.ValueType  # 1
 """Rows whose label came without a query: they are like the rows to come."""
 COVERAGE_BASIS_WEIGHTED: CoverageBasis.ValueType  # 2
-"""Rows some of which were asked about, weighed by their margins like all rows."""
+"""Rows some of which were asked about, weighted by their margins like all rows."""
 Global___CoverageBasis: _TypeAlias = CoverageBasis  # noqa: Y015
 
 @_typing.final

@@ -244,6 +244,41 @@ def test_a_question_stands_between_others_as_a_query_of_the_newest_tree(store, h
     assert not any(each.reason in said and said[each.reason] in first for each in gold if each in first)
 
 
+def test_a_question_that_is_exchanged_for_what_a_newer_tree_asks_is_drawn_again(marked, helper):
+    """Clients exchange what nobody has seen after each answer; what came back beside new ones would become many."""
+    (query,) = lease(marked, "ann")
+    marked.set_policy("m", Policy(gold_share=1e-12))  # none is drawn
+    marked.release("m", query.number, query.token)
+    (same,) = lease(marked, "ann")
+    assert same.number == query.number
+    helper.publish(3, 4, 5, 6)
+    marked.release("m", same.number, same.token)
+    others = lease(marked, "ann", 4)
+    assert not any(each.is_gold for each in others)
+    for each in others:  # no number is left that nobody held
+        marked.release("m", each.number, each.token)
+    marked.set_policy("m", GOLD)
+    (again,) = lease(marked, "ann")
+    assert (again.number, again.instance, again.position) == (query.number, query.instance, 0)
+    assert again.reason in {b"reason 4", b"reason 5", b"reason 6"}
+
+
+def test_a_question_that_was_given_back_is_drawn_where_only_half_answered_ones_are_left(store, helper):
+    helper.create()
+    helper.push("a", "b")
+    mark(store, a=words.A)
+    store.set_policy("m", Policy(gold_share=1.0, answers_per_query=2))
+    helper.publish(2)
+    first, second = lease(store, "ann"), lease(store, "ann")
+    (gold,), (half,) = sorted([first, second], key=lambda found: not found[0].is_gold)
+    store.release("m", gold.number, gold.token)
+    words.answer(store, "m", half.number, half.token)
+    helper.publish()  # a newer tree, which asks nothing
+    (found,) = lease(store, "bob")
+    assert found.number == half.number
+    words.answer(store, "m", found.number, found.token)
+
+
 def test_a_late_answer_counts(marked, helper, clock):
     (query,) = lease(marked, "ann")
     clock.now += 100.0

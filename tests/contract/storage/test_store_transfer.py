@@ -121,7 +121,7 @@ def changed(line: str, **cells: object) -> str:
 
 SPOILT: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "nothing": (lambda lines: [], "line 1: is not JSON"),
-    "another file": (lambda lines: ['{"a": 1}'], "no exported log"),
+    "another file": (lambda lines: ['{"a": 1}'], "not an exported log"),
     "a later version": (lambda lines: [changed(lines[0], version=2), *lines[1:]], "has version 2"),
     "no budget": (lambda lines: [changed(lines[0], budget="5"), *lines[1:]], "line 1: has budget '5'"),
     "vocabulary": (lambda lines: [changed(lines[0], vocabulary=[[1, 2]]), *lines[1:]], "in its vocabulary"),

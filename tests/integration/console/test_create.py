@@ -169,7 +169,7 @@ def test_rows_that_are_refused_do_not_keep_the_others_out(ann: Visitor, client: 
     fields = FIELDS | {"model": "c-refused", "class": "kind", "id": "file"}
     page = ann.form("/create", fields)
     assert page.status == 200
-    assert "c-refused is made, without 4 rows" in page.text
+    assert "c-refused is created, without 4 rows" in page.text
     assert "quercus push c-refused FILE --id-column file --labels --class kind<" in page.text
     found = re.findall(r"<tr><td>(\d+)</td><td class=\"break\">(.*?)</td></tr>", unescape(page.text))
     assert sorted((line, reason.split(" at position")[0]) for line, reason in found) == [

@@ -34,17 +34,19 @@ def check_clients(work: Path, commands: dict[str, list[str]]) -> None:
     """Run sensor (twice), labeller and classifier, in a folder of the examples."""
     serving = Serving(work)
 
-    def printed(program: str) -> list[str]:
-        environment = {**os.environ, "QUERCUS_SERVER": serving.address}
-        done = subprocess.run(
+    def run(program: str, address: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             commands[program],
             cwd=work,
-            env=environment,
+            env={**os.environ, "QUERCUS_SERVER": address},
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
+
+    def printed(program: str) -> list[str]:
+        done = run(program, serving.address)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 
@@ -59,6 +61,8 @@ def check_clients(work: Path, commands: dict[str, list[str]]) -> None:
     assert said[1].startswith(("red, by tree version", "white, by tree version"))
     assert [line.split(":")[0] for line in said[2:]] == ["red", "white"]
     assert serving.stop() == 0
+    away = run("classifier", "127.0.0.1:1")  # nobody listens there
+    assert (away.returncode, away.stdout, len(away.stderr.splitlines())) == (1, "", 1), away.stderr
 
 
 PROGRAMS = ("sensor", "labeller", "classifier")

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from support.http_calls import Http, free_port
 
 from quercus.client import (
     Client,
@@ -260,3 +261,47 @@ def test_labellers_of_a_copy_have_their_scores(start_live: Callable[..., Any], t
         store.load(list(store.dump("m")), name="copy", meaning=StoredModel())
         (ann,) = client.labellers("copy")
         assert (ann.name, ann.gold_answered, ann.gold_right) == ("ann", 1, 1)
+
+
+def test_gold_questions_over_http(start_live: Callable[..., Any], tmp_path: Path) -> None:
+    """By a door at which nobody has the client of Quercus: marked, asked like others, scored."""
+    live = start_live(tmp_path / "store.db", access="tokens", http_port=(port := free_port()))
+    tokens, http = live.server.core.store.access, Http(port)
+    bearer = {
+        role: {"authorization": f"Bearer {access.issue_token(tokens, f'the-{role}', [role])[0]}"}
+        for role in ("operator", "labeller")
+    }
+
+    def call(role: str, method: str, **request: Any) -> Any:
+        said = http.call(method, request, **bearer[role])
+        assert said.status == 200, said.body
+        return said.json
+
+    attribute = {"name": "X", "nominal": {"values": ["a", "b"]}}
+    call(
+        "operator", "ModelService/CreateModel", modelId="m",
+        specification={"classes": CLASSES, "attributes": [attribute], "budget": 9},
+    )  # fmt: skip
+    rows = [{"values": {"X": {"nominal": "ab"[k % 2]}}} for k in range(8)]
+    push = {"rows": {"named": {"rows": rows}}, "ids": [f"r{k}" for k in range(8)]}
+    call("operator", "InstanceService/PushBatch", model="models/m", **push)
+    label = {"instanceId": "r0", "label": {"className": "oak"}, "comment": "seen"}
+    refused = http.call(
+        "QueryService/MarkGold", {"model": "models/m", "labels": [label]}, **bearer["labeller"]
+    )
+    assert refused.status == 403
+    assert call("operator", "QueryService/MarkGold", model="models/m", labels=[label])["stored"] == "1"
+    policy = {"model": "models/m", "policy": {"goldShare": 1.0}, "updateMask": "goldShare"}
+    assert call("operator", "QueryService/UpdateLabellingPolicy", **policy)["goldShare"] == 1.0
+    lease = call("labeller", "QueryService/LeaseQueries", model="models/m", maxQueries=2, wait="20s")
+    first, second = lease["queries"]
+    assert first["instance"] == "models/m/instances/r0"
+    assert first.keys() == second.keys()
+    assert first["contour"] == second["contour"]
+    done = call(
+        "labeller", "QueryService/AnswerQuery", name=first["name"], leaseToken=first["leaseToken"],
+        label={"className": "oak"},
+    )  # fmt: skip
+    assert "conflict" not in done
+    (question,) = call("operator", "QueryService/ListGold", model="models/m")["questions"]
+    assert (question["answered"], question["right"], question["comment"]) == ("1", "1", "seen")

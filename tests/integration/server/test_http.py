@@ -120,6 +120,8 @@ def test_an_error_has_the_words_and_details_of_grpc(
         ('{"specification": {"classes": [1]}}', "specification.classes", "cannot be read (expected string"),
         ('{"specification": {"budget": -1}}', "specification.budget", "cannot be read (Value out of range: -1)"),
         ('{"specification": {"attributes": [{"nme": 1}]}}', "specification.attributes[0].nme", "is not a field of"),
+        ('{"specification": [{"budget": 1}]}', "specification", "must be a JSON object"),
+        ('{"specification": 5}', "specification", "must be a JSON object"),
         ('{"modelId": "a", "modelId": "b"}', "request", "duplicate key modelId"),
         ('{"modelId": "\\ud800"}', "modelId", "Unpaired surrogate"),
         ("[]", "request", "a JSON object"),

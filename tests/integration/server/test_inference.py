@@ -165,7 +165,7 @@ SIZE = {"name": "size", "datatype": "FP64", "shape": [1], "data": [1.0]}
         ({"inputs": [SIZE | {"datatype": "INT32", "data": [2**31]}, HUE]}, "inputs[0].data: cannot be read"),
         ({"inputs": [SIZE | {"data": [1.0, 2.0]}, HUE]}, "has 2 elements, its shape [1] needs 1"),
         ({"inputs": [SIZE]}, "inputs: have no 'hue'"),
-        ({"inputs": [SIZE | {"parameters": {"binary_data_size": 8}}]}, "is there, but binary_data_size as well"),
+        ({"inputs": [SIZE | {"parameters": {"binary_data_size": 8}}]}, "is given, but so is binary_data_size"),
         ({"inputs": [SIZE, HUE], "parameters": {"min_sequence": "x"}}, "parameters['min_sequence']"),
         ({"inputs": [SIZE, HUE], "parameters": {"a": None}}, "must be a truth value, a number or a text"),
         ({"inputs": [SIZE, HUE], "outputs": [{"name": "nothing"}]}, "outputs[0].name: is 'nothing', must be one of"),

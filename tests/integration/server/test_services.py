@@ -495,3 +495,37 @@ def test_models_that_are_deleted_meanwhile_are_not_listed(
             lease = client.lease("-", "ann", only=Filter(tags=["red"]))
             assert not lease.queries
         done.result()
+
+
+def test_queries_of_table_t_in_the_order_of_the_paper(api: Any, tools: Any) -> None:
+    api.create("order")
+    api.push(tools.table_t("order"))
+    asked, reasons = [], []
+    for _ in range(5):
+        (query,) = api.lease("order").queries
+        row = int(query.instance.rpartition("/row")[2])
+        asked.append(row)
+        reasons.append(query.reason)
+        assert list(query.classes) == ["o", "s", "x"]
+        assert list(query.contour.plausibilities) == tools.rows_t[row - 1, 2:].tolist()
+        api.answer(query, label=label(tools.truth_t[row - 1]))
+    assert asked == [1, 8, 12, 20, 6]
+    assert [(reason.attribute, reason.value) for reason in reasons[:2]] == [("X", "a"), ("X", "b")]
+    assert [rival.attribute for rival in reasons[0].rivals] == ["X", "Y"]
+    assert (list(reasons[0].path), reasons[0].node_count) == ([], 21)
+    spent = api.lease("order")
+    assert (len(spent.queries), spent.idle, spent.budget_left) == (
+        0,
+        query_pb2.LeaseQueriesResponse.IDLE_BUDGET_SPENT,
+        0,
+    )
+    text = api.trees.RenderTree(
+        tree_pb2.RenderTreeRequest(
+            name="models/order/trees/latest", format=tree_pb2.RenderTreeRequest.FORMAT_TEXT
+        )
+    ).content
+    assert text.splitlines()[0].endswith("by X")
+    nodes = api.grown("order", 26).nodes
+    assert (nodes.interval_counts[0], nodes.interval_attributes[:2]) == (2, [0, 1])
+    assert nodes.interval_lowers[:2] == pytest.approx([0.51625, 0.08069], abs=1e-5)
+    assert nodes.interval_uppers[:2] == pytest.approx([0.77791, 0.47016], abs=1e-5)

@@ -173,8 +173,15 @@ def test_what_is_no_attribute_is_left_out_of_a_row_that_is_whole() -> None:
 def test_frames_that_cannot_be_read_are_refused_in_words() -> None:
     with pytest.raises(InvalidArgument, match="not computed yet: call its collect"):
         list(row_chunks(pl.LazyFrame({"size": [1]}), 10))
-    with pytest.raises(InvalidArgument, match="two columns of the frame have the name 'size'"):
-        list(row_chunks(pd.DataFrame([[1, 2]], columns=["size", "size"]), 10))
+    twice = pa.record_batch([pa.array([1]), pa.array([2])], names=["size", "size"])
+    for frame in (
+        pd.DataFrame([[1, 2]], columns=["size", "size"]),
+        pa.Table.from_batches([twice]),
+        twice,
+        pa.RecordBatchReader.from_batches(twice.schema, [twice]),
+    ):
+        with pytest.raises(InvalidArgument, match="two columns of the frame have the name 'size'"):
+            list(row_chunks(frame, 10))
 
 
 def test_a_frame_is_cut_without_a_copy() -> None:

@@ -76,7 +76,7 @@ def test_other_settings_or_other_data_are_refused(tmp_path):
     agree_on(tmp_path, {"seed": 0, "folds": 10}, {"wine": "b"})
     with pytest.raises(FileError, match="made with folds 10, not 5; give another --output"):
         agree_on(tmp_path, {"seed": 0, "folds": 5}, {"iris": "a"})
-    with pytest.raises(FileError, match="wine was another one"):
+    with pytest.raises(FileError, match="wine was a different one"):
         agree_on(tmp_path, {"seed": 0, "folds": 10}, {"iris": "a", "wine": "c"})
     (tmp_path / SETTINGS).write_text("[]")
     with pytest.raises(FileError, match="not what this command writes"):

@@ -116,6 +116,15 @@ def test_intervals_shrink_as_alpha_grows():
     assert all(b.upper <= a.upper + 1e-9 for a, b in pairwise(found))
 
 
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9, 1e-12, 1e-15])
+def test_alpha_close_to_one(delta):
+    P = np.random.default_rng(5).random((40, 3))
+    found = entropy_interval(P, None, 1.0 - delta)
+    exact = entropy_interval(P, None, 1.0)
+    assert found.gap <= 1e-6
+    assert found.lower - 1e-6 <= exact.lower <= exact.upper <= found.upper + 1e-6
+
+
 @pytest.mark.parametrize("weight", [1e-3, 1.0, 1e6])
 def test_weights_of_any_size(weight):
     P = np.random.default_rng(6).random((40, 4))

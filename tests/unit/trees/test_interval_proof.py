@@ -28,6 +28,31 @@ def bits(theta):
     return float(-np.sum(theta * np.log2(np.where(theta > 0, theta, 1.0))))
 
 
+@pytest.mark.parametrize("delta", [1e-4, 1e-7, 1e-9, 1e-11, 1e-12, 1e-13])
+def test_near_level_one_the_interval_still_encloses(delta):
+    # {1, 2} and {3}: theta_3 (1 - theta_3) >= alpha / 4, and the rest is shared by 1 and 2 in any way
+    found = entropy_interval(np.array([[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), None, 1.0 - delta)
+    third = (1 + np.sqrt(delta) * np.array([-1, 1])) / 2
+    least = min(bits(np.array([t, 1 - t])) for t in third)
+    greatest = max(bits(np.array([t, (1 - t) / 2, (1 - t) / 2])) for t in third)
+    assert found.lower <= least + 1e-9
+    assert found.upper >= greatest - 1e-9
+    assert found.gap <= 1e-6
+    assert (found.lower, found.upper) == pytest.approx((least, greatest), abs=found.gap + 1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-6, 1e-9, 1e-12])
+def test_near_level_one_with_precise_labels(delta):
+    # theta (1 - theta)^2 and its ends by hand: the maximum at 1/3 is quadratic, so small steps suffice
+    w = np.array([100.0, 200.0])
+    found = entropy_interval(np.eye(2), w, 1.0 - delta)
+    step = np.sqrt(-2 * np.log1p(-delta) * (1 / 3) * (2 / 3) / w.sum()) * (1 - 1e-3)
+    for t in (1 / 3 - step, 1 / 3 + step):
+        assert found.lower - 1e-12 <= bits(np.array([t, 1 - t])) <= found.upper + 1e-12
+    assert found.lower < found.upper
+    assert found.gap <= 1e-6
+
+
 @pytest.mark.parametrize("weight", [1e-9, 1e-6, 1e-3])
 def test_tiny_weights_at_level_one(weight):
     P = np.random.default_rng(3).random((50, 5))

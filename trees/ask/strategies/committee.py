@@ -103,7 +103,7 @@ def _reason_of(estimate: tuple[tuple[float, ...], float] | None, stands_for: int
     """Return the reason of a row: the members' estimate and their doubt, unless it only covers other rows."""
     sentence, similar = similar_rows(stands_for)
     if estimate is None:
-        return Reason(sentence or "No row is known yet, so the first ones are drawn by lot.", similar)
+        return Reason(sentence or "No row is known yet, so the first ones are chosen at random.", similar)
     theta, doubt = estimate
     if explores:
         sentence = f"It is unlike the rows that are known. {sentence}".rstrip()

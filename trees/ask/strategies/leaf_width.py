@@ -22,7 +22,7 @@ from quercus.trees.rules.ties import TIE
 
 LEAVES_AT_ONCE = 64  # leaves whose intervals are solved together
 
-REASON = Reason("It ends in the leaf where least is known of most rows.")
+REASON = Reason("It ends in the leaf with the most rows about which little is known.")
 
 
 @parametric

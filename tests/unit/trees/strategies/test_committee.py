@@ -181,6 +181,6 @@ def test_a_query_tells_what_the_committee_thinks() -> None:
     one = replace(spec, strategy="committee")
     (first,) = grow(GrowthState(one), [Observed(values, np.ones((60, 2)))]).agenda(1)
     assert (first.reason.sentence, first.reason.facts) == (
-        "No row is known yet, so the first ones are drawn by lot.",
+        "No row is known yet, so the first ones are chosen at random.",
         (),
     )

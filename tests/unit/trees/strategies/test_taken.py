@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from quercus.kernels.forest import covering_gains, take_candidate
+from quercus.kernels.forest import best_candidate, covering_gains, take_candidate
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.int32, np.int64])
@@ -20,6 +20,21 @@ def test_gains_equal_those_computed_from_all_rows(kind: type[np.integer]) -> Non
         assert np.array_equal(near, expected)
         assert np.array_equal(gains, covering_gains(far, expected))
     assert gains[3] == 0
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.int32, np.int64])
+def test_the_best_candidate_is_the_first_with_the_greatest_score(kind: type[np.integer]) -> None:
+    chance = np.random.default_rng(8)
+    far, near = chance.integers(0, 3_000, (40, 60)).astype(kind), chance.integers(1_000, 3_000, 60)
+    gains, lines, counted = covering_gains(far, near), chance.permutation(40)[:30], chance.random(60) < 0.5
+    far[lines[20]], gains[lines[20]] = far[lines[4]], gains[lines[4]]
+    for _ in range(20):
+        worths = np.where(chance.random(30) < 0.3, -np.inf, chance.random(30))
+        worths[20] = worths[4] = 2.0 + worths.max()
+        scores = 0.05 * (gains[lines] / gains[lines].max()) + worths
+        found = best_candidate(far, near, gains, lines, worths, counted, 0.05, 1e-12)
+        assert found[:2] == (4, np.count_nonzero(counted & (far[lines[4]] < near)))
+        assert found[2].tolist() == scores.tolist()
 
 
 @pytest.mark.parametrize("shape", [(0, 5), (3, 0)])
