@@ -24,8 +24,9 @@ from quercus.server.growth.folding import LogFolder
 from quercus.server.growth.grower import Grower
 from quercus.server.growth.saved_columns import UnreadableFileError, read_columns, write_columns
 from quercus.server.wire.models import complete_specification, specification_of
-from quercus.storage import Store
+from quercus.storage import Push, Store
 from quercus.storage.schema import log
+from quercus.trees.tree.encoding import Parts
 from quercus.v1 import model_pb2
 
 FIELDS = ("codes", "ids", "askable")
@@ -55,6 +56,18 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything folded is worth a file."""
     monkeypatch.setattr(saved_growth, "LEAST_S", 0.0)
     monkeypatch.setattr(saved_growth, "SHARE", 0)
+
+
+def push_uncertain(store: Store, count: int) -> None:
+    """Rows of which a third have an uncertain name, or an uncertain number."""
+    numbers = np.arange(count) + store.get_model("m").instance_count
+    values = np.column_stack([numbers % 3, np.sin(numbers) * 10])
+    parts: Parts = {(row, 0): ((0.0, 0.0), (2.0, 2.0)) for row in range(0, count, 3)}
+    parts |= {(row, 1): ((-2.0, 5.0),) for row in range(1, count, 6)}
+    for cell in parts:
+        values[cell] = np.nan
+    masks = (1 << (numbers % 3 == 1).astype(np.uint64)).astype(np.uint64)
+    store.append_group([Push("m", [f"i{n}" for n in numbers], values, encode_sets(masks), parts=parts)])
 
 
 def push(store: Store, count: int) -> None:
@@ -118,6 +131,30 @@ def test_a_restart_reads_the_rest_of_the_log_alone(store: Store, monkeypatch: py
     assert read == [0]
     assert store.get_model("m").tree_version == version + 1
     assert saved != store.snapshot("m").data  # there is a row more
+
+
+def test_growth_with_uncertain_values_is_saved_and_goes_on(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    push_uncertain(store, 8)
+    grow(store)
+    push_uncertain(store, 30)
+    grow(store)
+    end, read, whole = store.get_model("m").sequence_committed, list[int](), Store.read_log
+
+    def read_log(self: Store, model: str, after: int = 0, **bounds: int) -> object:
+        read.append(after)
+        return whole(self, model, after, **bounds)
+
+    monkeypatch.setattr(Store, "read_log", read_log)
+    push_uncertain(store, 9)
+    grow(store)
+    assert read == [end]
+    engine = tree_engine(specification_of(specification()))
+    folded(store, engine, 0, store.get_model("m").sequence_committed)
+    again = tree_engine(specification_of(specification()))
+    saved_growth.SavedGrowth(store, store.get_model("m")).restore_engine(again)
+    assert again.grown_trees({}).encode() == engine.grown_trees({}).encode()
 
 
 def folded(store: Store, engine: TreeEngine, after: int, until: int) -> None:
@@ -343,7 +380,7 @@ GROWER = """
 import sys
 from quercus.server.growth import saved_growth
 from quercus.server.growth.grower import Grower
-from quercus.storage import Store
+from quercus.storage import Push, Store
 saved_growth.LEAST_S, saved_growth.SHARE = 0.0, 0
 store = Store.open(sys.argv[1])
 grower = Grower(store, interval_s=0.0)
