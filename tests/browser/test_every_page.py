@@ -322,7 +322,7 @@ def made_token(walk: Walk) -> None:
     walk.page.get_by_label("Name of the owner").fill("dora")
     walk.page.get_by_role("checkbox", name="labeller").check()
     walk.page.get_by_role("checkbox", name="pears").check()
-    walk.page.get_by_role("button", name="Make the token").click()
+    walk.page.get_by_role("button", name="Create the token").click()
     expect(walk.page.get_by_label("Copy it now")).to_be_visible()
 
 
