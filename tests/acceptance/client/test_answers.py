@@ -230,7 +230,7 @@ def test_what_is_wrong_with_a_file_is_named(
         (("--since", "1h", "--until", "2h"), 1, "must be later than since"),
         (("--likeliest", "green"), 1, "'green', which is not a class; the classes are red, white, rosé"),
         (("--instance", "nowhere"), 1, "nowhere does not exist"),
-        (("--format", "xml"), 2, "none of csv, jsonl, parquet, arrow"),
+        (("--format", "xml"), 2, "not one of csv, jsonl, parquet, arrow"),
         (("--format", "parquet"), 2, "needs a file"),
         (("--force",), 2, "--force is for files"),
         (("-o", "answers.txt"), 2, "must end in .csv"),
