@@ -136,7 +136,8 @@ def test_a_row_of_a_slow_producer_arrives_within_a_second(server: str, wine: str
     pushing.send_signal(signal.SIGINT)
     printed, errors = pushing.communicate(timeout=SECONDS)
     assert (pushing.returncode, printed) == (130, "")
-    assert errors.startswith("stopped; 3 rows stored; the same command goes on")
+    # The acknowledgement of the last row may be on its way.
+    assert errors.startswith(tuple(f"stopped; {k} rows stored; the same command goes on" for k in (2, 3)))
     assert "Traceback" not in errors
 
 
