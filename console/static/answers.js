@@ -13,7 +13,7 @@ state.outbox = new Outbox(labeller, formToken, {
   onRefused(entry, reason) {
     const step = stepOf(entry);
     if (step !== null && step !== state.correcting) dropStep(step); // it was not said
-    announce(`${entry.description} was not taken.`);
+    announce(`${entry.description} was not accepted.`);
     showRefused(entry, reason, () => state.outbox.dismiss(entry));
     fetchNext();
   },
