@@ -8,7 +8,7 @@ from integration.client.serving import Serving
 from support.command_line import quercus
 
 from quercus.client import AlreadyExists, Client, InvalidArgument, Nominal, Numeric, Specification, Statement
-from quercus.client.bridges.arriving import RowPusher
+from quercus.client.bridges.arriving import RowBridge
 from quercus.client.bridges.messages import MessageFormat
 
 
@@ -99,7 +99,7 @@ def test_messages_of_a_bus_may_lack_what_came_later(client: Client) -> None:
     """As rows of every other client may; a field that the model had from the start is still asked for."""
     made(client, "later-on-a-bus")
     client.extend_model("later-on-a-bus", attributes=[Numeric("humidity")])
-    pusher = RowPusher(client, "later-on-a-bus", MessageFormat())
+    pusher: RowBridge[None] = RowBridge(client, "later-on-a-bus", None, MessageFormat())
     pusher.read_attributes()
     assert pusher.push([pusher.read({"topic": "t"}, b'{"id": "n", "size": 1}', "n")])
     assert (pusher.tally.stored, pusher.tally.rejected) == (0, 1)
