@@ -99,7 +99,7 @@ def test_messages_of_a_bus_may_lack_what_came_later(client: Client) -> None:
     """As rows of every other client may; a field that the model had from the start is still asked for."""
     made(client, "later-on-a-bus")
     client.extend_model("later-on-a-bus", attributes=[Numeric("humidity")])
-    pusher = RowBridge(client, "later-on-a-bus", "a bus", MessageFormat())
+    pusher: RowBridge[None] = RowBridge(client, "later-on-a-bus", None, MessageFormat())
     pusher.read_attributes()
     assert pusher.push([pusher.read({"topic": "t"}, b'{"id": "n", "size": 1}', "n")])
     assert (pusher.tally.stored, pusher.tally.rejected) == (0, 1)

@@ -240,7 +240,7 @@ def test_a_file_sorted_by_class_locks_nobody_out(strategy: str) -> None:
 
 def test_the_docs_name_the_default_of_the_service() -> None:
     text = (ROOT / "docs" / "strategies.md").read_text(encoding="utf-8")
-    assert f"The default of trees is `{RECOMMENDED}`" in text
+    assert f"The default for trees is `{RECOMMENDED}`" in text
     assert f"| `{MARGIN}` (the default) |" in text
 
 
