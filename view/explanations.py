@@ -35,7 +35,7 @@ def prediction_text(prediction: RowPrediction, classes: Sequence[str]) -> str:
     --------
     >>> from datetime import UTC, datetime
     >>> prediction_text(RowPrediction(1, datetime.now(UTC), "oak", (0.75, 0.25)), ("oak", "ash"))
-    'oak (75 %), then ash (25 %)'
+    'oak (75 %), or ash (25 %)'
     >>> prediction_text(RowPrediction(1, datetime.now(UTC), "", (0.5, 0.5)), ("oak", "ash"))
     'oak or ash, equally likely (50 % each)'
     >>> prediction_text(RowPrediction(1, datetime.now(UTC), "", (0.25,) * 4), ("oak", "ash", "elm", "fir"))
@@ -83,11 +83,11 @@ def effect_text(
     >>> said = [RowPrediction(1, datetime.now(UTC), name, theta, (), path) for name, theta, path in (
     ...     ("oak", (0.75, 0.25), ()), ("ash", (0.2, 0.8), ()), ("ash", (0.1, 0.9), (PathStep("wind", "weak"),)))]
     >>> effect_text(said[0], said[1], ("oak", "ash"), ["wind"])
-    'oak became ash (80 %), then oak (20 %)'
+    'oak became ash (80 %), or oak (20 %)'
     >>> effect_text(said[1], said[2], ("oak", "ash"), ["wind"])
-    'still ash (90 %), then oak (10 %), now in the leaf where wind = weak'
+    'still ash (90 %), or oak (10 %), now in the leaf where wind = weak'
     >>> effect_text(said[2], said[1], ("oak", "ash"), ["wind"])
-    'still ash (80 %), then oak (20 %), now in a tree of a single leaf'
+    'still ash (80 %), or oak (20 %), now in a tree of a single leaf'
     """
     now = prediction_text(after, classes)
     if before.class_name != after.class_name:

@@ -28,7 +28,7 @@ IDLE: Final = {
     "all_leased": "Other labellers hold all open queries.",
     "budget_spent": (
         "The budget is spent. Whoever leads the model can raise it: on the page Lead of the console, or by "
-        "quercus models update {model} --budget N"
+        "quercus models update {model} --budget N."
     ),
     "growing": "The tree is learning from your last answer.",
     "not_for_you": "You have answered or skipped every open query, or it is postponed.",
@@ -229,12 +229,12 @@ def shares_text(classes: Sequence[str], theta: Sequence[float]) -> str:
     Examples
     --------
     >>> shares_text(("Barolo", "Grignolino", "Barbera"), (0.44, 0.552, 0.002))
-    'Grignolino (55 %), then Barolo (44 %)'
+    'Grignolino (55 %), or Barolo (44 %)'
     >>> shares_text(("edible", "poisonous"), (0.998, 0.002))
     'edible (over 99 %)'
     """
     first, *others = _foremost(classes, theta)
-    return f"{first}, then {' and '.join(others)}" if others else first
+    return f"{first}, or {' or '.join(others)}" if others else first
 
 
 def _foremost(classes: Sequence[str], theta: Sequence[float]) -> list[str]:

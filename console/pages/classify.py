@@ -61,7 +61,9 @@ async def classify(request: Request) -> Response:
                 want_doubt=True,
             )
             answer = _shown_prediction(found[0], nominal_names(model))
-            answer["promise"] = coverage_text(found.prediction_sets) if found.prediction_sets else ""
+            sets = found.prediction_sets
+            answer["promise"] = coverage_text(sets) if sets else ""
+            answer["promised"] = share_text(sets.coverage) if sets else ""
             unseen = [_unseen_text(each, presentation) for each in found.unseen]
         except (InvalidArgument, InvalidInput, ValueError) as error:
             fault = plain_text(error)

@@ -5,7 +5,7 @@ import { Outbox } from "./outbox.js";
 import { closePanels } from "./panels.js";
 import { addStep, dropStep, showSaid, stepBack, stepOf } from "./said.js";
 import { announce, show, showIdle, showRefused, showTrouble } from "./stage.js";
-import { base, by, delayMs, formToken, keyOf, labeller, state, strict } from "./state.js";
+import { base, by, delayMs, formToken, labeller, state, strict } from "./state.js";
 import { fetchNext, refreshUnseen } from "./supply.js";
 
 state.outbox = new Outbox(labeller, formToken, {
@@ -84,7 +84,7 @@ export function sendAnswer(act, label = null, inWords = null) {
   }
   const seconds = waits / 1000;
   announce(
-    corrected === null ? `${description}. Sending in ${seconds} s; ${keyOf("back")} takes it back at no cost.` : `${description}. Sent as a correction.`,
+    corrected === null ? `${description}. Sending in ${seconds} s; undo takes it back.` : `${description}. Sent as a correction.`,
   );
   if (state.upcoming.length > 0 && !strict) show(state.upcoming.shift());
   else {

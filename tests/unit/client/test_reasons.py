@@ -129,7 +129,7 @@ def test_facts_of_every_kind_are_told() -> None:
         Fact("beside", "row 7"),
     )
     assert facts_text(query("of-tomorrow", facts=facts)) == (
-        "estimate Barolo (90 %), then Grignolino (10 %) · disagreement 0.25 · similar rows 1,400 · "
+        "estimate Barolo (90 %), or Grignolino (10 %) · disagreement 0.25 · similar rows 1,400 · "
         "entropy, in bits 0.25 to 1.50 · beside row 7"
     )
     said_already = query("of-tomorrow", facts=facts[2:4], sentence="It is odd: 1,400 similar rows wait.")
