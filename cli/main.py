@@ -367,7 +367,3 @@ def _accept_all_characters(stream: TextIO) -> None:
         stream.reconfigure(errors=ascii_form.HANDLER)
     else:
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # names of files need not be UTF-8
-
-
-if __name__ == "__main__":
-    main()

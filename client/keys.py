@@ -44,12 +44,12 @@ class Command:
 
 
 COMMANDS: Final = (
-    Command("set", "s", "+", "several", "It is one of several classes: press their keys, then Enter."),
+    Command("set", "s", "+", "one of several", "It is one of several classes: press their keys, then Enter."),
     Command(
         "plausibilities",
         "u",
         "%",
-        "uncertain",
+        "weigh classes",
         "Give the plausibility of each class, from 0 to 1; 1 means that no evidence is against it.",
     ),
     Command(
@@ -59,9 +59,11 @@ COMMANDS: Final = (
         "how sure",
         "Change how sure your next answer is: sure, rather sure, only a guess. Then press the key of the class.",
     ),
-    Command("refuse", "r", "/", "refuse", "The class cannot be known. The row is not queried again."),
     Command(
-        "skip", "k", ">", "skip", "You cannot tell. Other labellers get the row, and you do not get it again."
+        "refuse", "r", "/", "nobody can tell", "The class cannot be known. The row is not queried again."
+    ),
+    Command(
+        "skip", "k", ">", "I cannot tell", "The row goes to other labellers, and you do not get it again."
     ),
     Command(
         "postpone", "p", ";", "later", "Not now. The row comes back in ten minutes, to you or somebody else."
@@ -93,7 +95,7 @@ COMMANDS: Final = (
         "b",
         "<",
         "back",
-        "Go back to your last answer: give another, or take it back by refusing.",
+        "Go back to your last answer: give another, or take it back.",
         "z",
     ),
     Command("own_answers", "a", "*", "my answers", "List your answers, and correct one of them."),

@@ -294,7 +294,7 @@ def label_of(given: object, classes: tuple[str, ...]) -> LabelLike:
             _check_class(name, classes): _check_plausibility(name, value) for name, value in given.items()
         }
         if not any(plausibilities.values()):
-            raise InvalidInput("label", "is 0 for every class; refuse if nobody can tell")
+            raise InvalidInput("label", "is 0 for every class; if nobody can tell, say so")
         return plausibilities
     raise InvalidInput("label", "is neither a class nor a list of classes nor plausibilities by class")
 

@@ -113,7 +113,7 @@ def why_late_answer_is_beyond(usage: Usage, policy: Policy, now: float, expired:
     if room.total <= 0:
         return (
             f"{expired}, and the budget of {usage.budget} is used up since: "
-            f"{usage.answered} queries are answered and {usage.leased} leased"
+            f"{usage.answered} queries are answered and {usage.leased} are held"
         )
     return f"{expired}, and {SPENT[room.idle]} is used up since" if room.idle in SPENT else None
 

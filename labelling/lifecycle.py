@@ -187,7 +187,7 @@ def after_expiry(lifecycle: QueryLifecycle, now: float) -> QueryLifecycle:
 
 
 def apply_event(
-    lifecycle: QueryLifecycle, event: QueryEvent, now: float, expired: str = "the lease expired"
+    lifecycle: QueryLifecycle, event: QueryEvent, now: float, expired: str = "it is not yours any more"
 ) -> QueryLifecycle:
     """The life after `event`; `Refused` if it may not be.
 
@@ -198,7 +198,7 @@ def apply_event(
     now
         Of the lease clock, in seconds.
     expired
-        When the lease expired, in words.
+        Until when the lease lasted, in words that a labeller understands.
     """
     lifecycle = after_expiry(lifecycle, now)
     match event:
@@ -286,11 +286,11 @@ def _why_lost(lifecycle: QueryLifecycle, lease: LeaseRecord, expired: str) -> st
     if lease.used:  # the query is open again, because it wants more answers
         return "already answered"
     if lease.given_up:
-        return "the lease was released, or ended by an operator; the row may be asked again, with a new lease"
+        return "it was given back, or an operator took it back; its row may be asked again"
     if lifecycle.state is WITHDRAWN:
-        return f"withdrawn: {expired}, and growth does not want this label any more"
+        return f"withdrawn: {expired}, and the model does not want this label any more"
     if lifecycle.state is LEASED and lifecycle.token != lease.token:
-        return f"{expired}, and the query is now leased to another labeller"
+        return f"{expired}, and another labeller has it now"
     return None
 
 

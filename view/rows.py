@@ -63,7 +63,7 @@ class Curve:
         known = [value for value in self.values if not math.isnan(value)]
         if not known:
             return "no value"
-        return f"{plain_number(min(known))} to {plain_number(max(known))} {self.unit}".rstrip()
+        return with_unit(f"{plain_number(min(known))} to {plain_number(max(known))}", self.unit)
 
     @property
     def note(self) -> str:
@@ -77,7 +77,7 @@ class Curve:
         count = f"{len(self.values):,} values"
         if (self.start, self.step, self.step_unit) == (0.0, 1.0, ""):
             return f"{self.span}, {count}"
-        along = f"{plain_number(self.start)} to {plain_number(self.end)} {self.step_unit}".rstrip()
+        along = with_unit(f"{plain_number(self.start)} to {plain_number(self.end)}", self.step_unit)
         return f"{self.span}, {count} along {along}"
 
 
@@ -175,8 +175,8 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
     --------
     >>> value_text(13.0), value_text(0.25, ".1%"), value_text(2.5, unit="mm"), value_text("red"), value_text(None)
     ('13', '25.0%', '2.5 mm', 'red', 'missing')
-    >>> value_text(frozenset({"sun", "rain"})), value_text(Between(2.0, 9.0), unit="mm")
-    ('rain or sun', '2 to 9 mm')
+    >>> value_text(frozenset({"sun", "rain"})), value_text(Between(2.0, 9.0), unit="°")
+    ('rain or sun', '2 to 9°')
     """
     if value is None:
         return "missing"
@@ -186,7 +186,19 @@ def value_text(value: Value, form: str = "", unit: str = "") -> str:
         return f"{value_text(value.low, form)} to {value_text(value.high, form, unit)}"
     number = "" if isinstance(value, str) else format(value, form) if form else plain_number(float(value))
     text = value[:MAX_TEXT] if isinstance(value, str) else number
-    return f"{text} {unit}" if unit else text
+    return with_unit(text, unit)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Return a value with its unit after a space; signs of angles are set close, the only ones by the SI Brochure.
+
+    Examples
+    --------
+    >>> with_unit("86", "°"), with_unit("86", "°C"), with_unit("86", "%"), with_unit("86", "")
+    ('86°', '86 °C', '86 %', '86')
+    """
+    space = "" if unit in ("", "°", "′", "″") else " "
+    return f"{text}{space}{unit}"
 
 
 def likeliest_classes(row: Instance, classes: Sequence[str]) -> tuple[str, ...]:

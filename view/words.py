@@ -6,7 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 TERMS: Final = {
-    "query": "A row whose label the model wants. It is yours until you answer it, give it back, or the lease ends.",
+    "query": (
+        "A row whose label the model wants. It is yours alone until you answer it, give it back or leave."
+    ),
     "plausibility": (
         "How compatible a class is with the evidence, from 0 to 1. It is not a probability: if nothing is known, "
         "every class has plausibility 1."
@@ -34,9 +36,6 @@ TERMS: Final = {
     "stands for": (
         "The number of unlabelled rows that are more like this row than like any known one. A label here is "
         "evidence about them too."
-    ),
-    "lease": (
-        "The time for which nobody else gets the row. It is extended while you think, and ends when you leave."
     ),
     "budget": "The maximum number of answers. Refused and skipped rows cost nothing.",
 }

@@ -195,7 +195,7 @@ class RowBridge(Generic[Source]):
         self.tally.rejected += 1
         what = "is not a row" if place is None else f"has a wrong row {place}"
         self.notify(f"message of {' '.join(message.origin.values())} {what}: {reason}")
-        if self.rejected is not None:
+        if (rejected := self.rejected) is not None:  # another thread may end it meanwhile
             line = {
                 **message.origin,
                 "payload": message.text(place),
@@ -213,5 +213,5 @@ class RowBridge(Generic[Source]):
                     "only counted; move the file away and start the bridge again"
                 )
                 return
-            self.rejected.write(text)
-            self.rejected.flush()
+            rejected.write(text)
+            rejected.flush()

@@ -55,7 +55,7 @@ class MessageFormat:
         Raises
         ------
         BadMessageError
-            When it is not a JSON object, and no list of them.
+            When it is neither a JSON object nor a list of them.
 
         Examples
         --------

@@ -233,7 +233,7 @@ def _rows_of(table: FileTable, model: Model, class_column: str, id_column: str, 
 
 
 async def _set_gold(session: Session, name: str, given: dict[str, Any]) -> str:
-    """Mark rows as gold questions, or take that back, and set their share of the queries."""
+    """Mark rows as gold questions."""
     check_may(session, "QueryService/MarkGold")
     classes = (await session.client.get_model(name)).specification.classes
     labels: dict[str, LabelLike] = {
@@ -247,22 +247,30 @@ async def _set_gold(session: Session, name: str, given: dict[str, Any]) -> str:
         async with _opened(file) as (table, _):
             item, answer = (text_field(given, key, "").strip() or None for key in ("item", "answer"))
             labels |= await in_thread(gold_marks, table, classes, AnswerColumns(item, None, answer))
-    removed = [str(each) for each in given.get("unmark", [])]
+    if not labels:
+        raise InvalidInput("rows", "name one, with its class, or choose a file of them")
     who = "" if session.caller.needs_token else session.labeller
-    done = []
-    if labels:
-        stored = (await session.client.mark_gold(name, labels, labeller=who)).stored
-        done.append(f"{counted(stored, 'row')} marked.")
-    if removed:
-        await session.client.unmark_gold(name, removed, labeller=who)
-        done.append(f"{counted(len(removed), 'row')} unmarked.")
-    if "gold_share" in given:
-        policy = await session.client.labelling_policy(name)
-        share = _percentage(given, "gold_share")
-        if share != policy.gold_share:
-            await session.client.set_labelling_policy(name, replace(policy, gold_share=share), ["gold_share"])
-            done.append(f"{percent_text(share)} of the queries are gold questions from now on.")
-    return " ".join(done) or "Nothing was changed."
+    stored = (await session.client.mark_gold(name, labels, labeller=who)).stored
+    return f"{counted(stored, 'row')} marked."
+
+
+async def _unset_gold(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Take the marks of gold questions back."""
+    check_may(session, "QueryService/MarkGold")
+    removed = [str(each) for each in given.get("unmark", [])]
+    if not removed:
+        raise InvalidInput("rows", "check those whose marks are taken back")
+    who = "" if session.caller.needs_token else session.labeller
+    await session.client.unmark_gold(name, removed, labeller=who)
+    return f"{counted(len(removed), 'row')} unmarked."
+
+
+async def _set_gold_share(session: Session, name: str, given: dict[str, Any]) -> str:
+    """Set the share of gold questions among the queries."""
+    share = _percentage(given, "gold_share")
+    policy = await session.client.labelling_policy(name)
+    await session.client.set_labelling_policy(name, replace(policy, gold_share=share), ["gold_share"])
+    return f"{percent_text(share)} of the queries are gold questions from now on."
 
 
 def _mark_in(line: str, number: int, classes: Sequence[str]) -> tuple[str, LabelLike]:
@@ -291,6 +299,8 @@ _ACTIONS: Final = {
     "guidance": _set_guidance,
     "rows": _add_rows,
     "gold": _set_gold,
+    "gold-back": _unset_gold,
+    "gold-share": _set_gold_share,
     "delete": _delete_model,
 }
 

@@ -131,7 +131,7 @@ async def query_article(request: Request, session: Session, query: Query, model:
         question=question_text(query.classes),
         guess=None if guess is None else (query.classes[guess[0]], percent_text(guess[1])),
         may_guess=not withholds_guess(of),
-        hints={each.name: each.help for each in COMMANDS},
+        about={each.name: each for each in COMMANDS},
         commands=keys.commands,
         commands_json=_commands_json(keys),
         uid=of.uid,
@@ -349,8 +349,8 @@ def _outcome_sentence(action: LabellerAction, report: AnswerReport | None) -> st
     number = action.query.rpartition("/")[2]
     words = {
         "answer": "Your answer is kept.",
-        "refuse": "Refused: the row is not asked again.",
-        "skip": "Skipped: others are asked.",
+        "refuse": "Nobody can tell: the row is not asked again.",
+        "skip": "You cannot tell: others are asked.",
         "postpone": "Postponed: it comes back in ten minutes.",
         "release": "Given back.",
         "correct": "Corrected; the old answer stays in the history.",

@@ -27,7 +27,12 @@ state.outbox = new Outbox(labeller, formToken, {
 });
 
 const PAINT_MS = 100;
-const WORDS = { refuse: "Nobody can tell", skip: "I cannot tell", postpone: "Later", undo: "Taken back" };
+
+/** What an answer without a label is called: as on its button. */
+function nameOf(article, act) {
+  if (act === "undo") return "taken back";
+  return article.querySelector(`form[data-act="${act}"] span`).textContent;
+}
 
 function wordsOf(label) {
   if (typeof label === "string") return label;
@@ -59,7 +64,7 @@ export function sendAnswer(act, label = null, inWords = null) {
   if (label !== null) body.label = label;
   if (corrected === null) body.took_s = tookSeconds();
   const doing = corrected === null ? act : act === "refuse" ? "undo" : "correct";
-  const words = label === null ? WORDS[doing] : (inWords ?? wordsOf(label));
+  const words = label === null ? nameOf(article, doing) : (inWords ?? wordsOf(label));
   const description = `${instance}: ${words}`;
   state.outbox.flush(); // the answer before this one is final
   const waits = corrected === null ? delayMs : 0;

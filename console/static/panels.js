@@ -61,7 +61,7 @@ export function answerOf(form) {
     grades[input.dataset.class] = Number(text.replace(",", "."));
   }
   if (Object.values(grades).some((value) => value !== 0)) return { act, label: grades };
-  announce("All are 0, but some class must be possible. If nobody can tell, refuse.");
+  announce("All are 0, but some class must be possible. If nobody can tell, say so.");
   return null;
 }
 

@@ -155,12 +155,12 @@ class ChangeSignal:
         newest = 0  # at the first read everything has changed
         pause_s, quiet_since = self._poll_s, time.monotonic()
         while True:
-            if pause_s < REST_POLL_S and time.monotonic() - quiet_since >= QUIET_S:
-                self._called.wait(REST_POLL_S)
-            else:
-                self._stopping.wait(pause_s)
-            if self._stopping.is_set():
+            if self._stopping.wait(pause_s):
                 break
+            if pause_s < REST_POLL_S and time.monotonic() - quiet_since >= QUIET_S:
+                self._called.wait(REST_POLL_S - pause_s)
+                if self._stopping.is_set():
+                    break
             started = time.monotonic()
             self._called.clear()
             try:

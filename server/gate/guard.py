@@ -266,7 +266,7 @@ class _GuardedMethod:
             except (InvalidInput, NotFound):  # which the service says better
                 continue
             if holder not in {"", principal.name}:
-                raise PermissionDenied(f"the lease of {part.name} was given to another labeller")
+                raise PermissionDenied(f"{part.name} was given to another labeller")
 
     def guard_unary(self, behaviour: Any, streams_in: bool) -> Any:
         """Wrap a handler with one response."""

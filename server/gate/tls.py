@@ -33,7 +33,7 @@ class Certificates:
     Raises
     ------
     BadStart
-        When a file cannot be read, is not a PEM, or key and certificate do not fit.
+        When a file cannot be read, is not PEM, or key and certificate do not fit.
     """
 
     def __init__(self, cert: str, key: str, client_ca: str) -> None:

@@ -44,7 +44,7 @@ async def list_neighbours(core: ServiceCore, request: pb.ListNeighboursRequest) 
 
 def _lease_ended_error(name: str) -> FailedPrecondition:
     model, number = parse_query(name)
-    return FailedPrecondition(f"the lease of query {number} of {model} has ended, or is not yours")
+    return FailedPrecondition(f"query {number} of {model} is not yours, or not any more")
 
 
 def _find_neighbours(

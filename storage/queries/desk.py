@@ -248,7 +248,7 @@ class Desk:
         if life.token == claim.token and found.ends is not None:  # it may have been extended
             lease = replace(lease, ends=found.ends)
         end = datetime.fromtimestamp(round(self.now.on_wall(lease.ends)), UTC)
-        expired = f"the lease expired at {end.isoformat(timespec='seconds')}"
+        expired = f"it was yours until {end.isoformat(timespec='seconds')}"
         given = replace(given, lease=lease)
         return HeldQuery(
             found.number, found.instance, found.asked, life, given, expired, is_gold=bool(found.gold)

@@ -158,7 +158,8 @@ def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[An
     is_asked = {each.number: each.gold for each in free}
     rest, chosen = deque(is_asked), list[int]()
     for is_place in places:
-        question = next((each for each in questions if numbers or (soon and each.number)), None)
+        left = [each.number for each in numbers if each.number not in chosen]
+        question = next((each for each in questions if left or (soon and each.number)), None)
         if not is_place or question is None or is_asked[rest[0]]:
             chosen.append(rest.popleft())
             continue
@@ -171,7 +172,7 @@ def mix_in(desk: Desk, request: LeaseRequest, free: Sequence[AnyRow]) -> list[An
         connection.execute(update(query).where(*behind).values(position=query.c.position + 1))
         number = question.number
         if number is None:
-            number = numbers.pop(_CHANCE.randrange(len(numbers))).number
+            number = _CHANCE.choice(left)
             renamed = _give_number(desk, connection, number, {"instance": question.instance, "gold": True})
             rest = deque(renamed if each == number else each for each in rest)
             is_asked[renamed] = False

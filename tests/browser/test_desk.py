@@ -125,8 +125,12 @@ def test_tokens_are_made_and_revoked_in_a_browser(
 def test_gold_questions_are_marked_asked_and_scored(visit: Visit, client: Client, wine: str) -> None:
     page = visit(f"/m/{wine}/desk", java_script_enabled=False)
     page.get_by_label("Share of the queries, in percent").fill("100")
+    page.get_by_role("button", name="Set the share").click()
+    expect(page.get_by_role("status").first).to_have_text(
+        "100 % of the queries are gold questions from now on."
+    )
     page.get_by_label("Rows to mark").fill("bottle-1, Barolo\nbottle-2, nothing of ours")
-    page.get_by_role("button", name="Change gold questions").click()
+    page.get_by_role("button", name="Mark the rows").click()
     expect(page.get_by_role("alert")).to_contain_text("line 2")
     assert client.gold_questions(wine) == []
     page.get_by_label("Rows to mark").fill("bottle-1, Barolo\n\nbottle-2, Barbera")
@@ -137,10 +141,10 @@ def test_gold_questions_are_marked_asked_and_scored(visit: Visit, client: Client
             "buffer": b"id,label\nbottle-3,Barolo\nbottle-4,Barolo\n",
         }
     )
-    page.get_by_role("button", name="Change gold questions").click()
-    expect(page.get_by_role("status").first).to_contain_text("4 rows marked. 100 % of the queries")
+    page.get_by_role("button", name="Mark the rows").click()
+    expect(page.get_by_role("status").first).to_have_text("4 rows marked.")
     page.get_by_role("checkbox", name="Take the mark of bottle-4 back").check()
-    page.get_by_role("button", name="Change gold questions").click()
+    page.get_by_role("button", name="Take the checked marks back").click()
     expect(page.get_by_role("status").first).to_contain_text("1 row unmarked.")
     assert [(each.instance, each.text) for each in client.gold_questions(wine)] == [
         ("bottle-1", "Barolo"), ("bottle-2", "Barbera"), ("bottle-3", "Barolo"),

@@ -54,6 +54,25 @@ def test_a_list_of_rows_fits_a_phone_and_its_bar_is_there_once_a_row_is_chosen(
     expect(change).to_be_in_viewport()  # above 50 rows as below them
 
 
+@pytest.mark.parametrize(
+    ("width", "letters_percent", "seen"), [(390, 100, 1.0), (360, 100, 1.0), (320, 100, 0.5), (390, 150, 0.5)]
+)
+def test_all_pages_of_a_model_are_on_one_line_of_a_phone(
+    visit: Visit, letters: str, width: int, letters_percent: int, seen: float
+) -> None:
+    """Where they do not fit, the line scrolls, and the page does not."""
+    page = visit(f"/m/{letters}/desk", viewport={"width": width, "height": 844}, has_touch=True)
+    page.evaluate(f"document.documentElement.style.fontSize = '{letters_percent}%'")
+    links = page.get_by_role("navigation", name=letters).get_by_role("link")
+    expect(links).to_have_text(["Label", "Items", "Tree", "Model", "Classify", "Lead"])
+    assert len({round(each["y"]) for link in links.all() if (each := link.bounding_box())}) == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    if seen < 1.0:
+        links.last.focus()  # Chromium leaves a link where it is if most of it is seen
+    expect(links.last).to_be_in_viewport(ratio=seen)
+    assert Axe().run(page).response["violations"] == []
+
+
 def test_many_classes_are_folded_behind_the_likeliest(visit: Visit, letters: str) -> None:
     page = visit(f"/m/{letters}/items/row?id=letter-3")
     bars = page.locator(".bars tbody tr")

@@ -302,7 +302,10 @@ def test_what_the_server_refuses_is_said_until_it_is_read(visit: Visit, client: 
     page = context.new_page()
     page.goto(home)
     line = page.locator("#refused li")
-    expect(line).to_contain_text(f"{first}: Barolo was not accepted: ")
+    expect(line).to_contain_text(
+        f"{first}: Barolo was not accepted: it was given back, or an operator took it back"
+    )
+    expect(line).not_to_contain_text("lease")
     page.reload()
     expect(line).to_contain_text(f"{first}: Barolo was not accepted: ")
     line.get_by_role("button", name=f"Dismiss: {first}: Barolo").click()

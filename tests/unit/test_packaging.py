@@ -68,7 +68,7 @@ def test_wheel_holds_the_packages_and_no_tests(wheel: Path) -> None:
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     assert {name.split("/")[0] for name in names} == {"quercus"}
     source = ROOT / "src" / "quercus"
-    expected = {"quercus/__init__.py", "quercus/py.typed"}
+    expected = {"quercus/__init__.py", "quercus/__main__.py", "quercus/py.typed"}
     for part in PARTS:
         for suffix in (
             "*.py",

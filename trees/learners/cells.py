@@ -87,7 +87,7 @@ class UncertainValues:
         Raises
         ------
         InvalidInput
-            When a row does not have a value an attribute, a set is empty, a nominal value is not an index or lies
+            When a row does not have one value per attribute, a set is empty, a nominal value is not an index or lies
             between two numbers, or a value is not a number. The field names the row and the attribute.
         """
         values = np.full((len(rows), len(attributes)), np.nan)

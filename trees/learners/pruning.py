@@ -210,7 +210,7 @@ class _Replay(GrowthRules):
     rules: GrowthRules
 
     def _node_at(self, place: OpenNode) -> Node | None:
-        """Return the node in place of this one; None where no row took the branch so far."""
+        """Return the node at the same place; None where no row took the branch so far."""
         node: Node | None = self.tree
         for _, code in place.path[self.depth :]:
             node = None if node is None else node.children.get(code)

@@ -212,7 +212,7 @@ def prompt_line(
     keys = labelling_keys(tuple(classes))
     parts = [Text("class?  ", style="bold")]
     if len(classes) > MOST_KEYS:
-        parts.append(Text("its key, from the list above  "))
+        parts.append(Text("its key: see above  "))
     else:
         for key, name in keys.class_keys():
             parts.append(Text.assemble((f" {key} ", "bold reverse"), f" {name}   "))

@@ -72,7 +72,7 @@ class Overview:
         if self.tests:
             width = max(len(one_line(name)) for name, _ in self.tests)
             most = self.tests[0][1]
-            lines += ["", "tests a row"]
+            lines += ["", "tests per row"]
             lines += [
                 f"  {one_line(name):<{width}}  {value:.2f}  {'█' * max(1, round(BAR_CHARS * value / most))}"
                 for name, value in self.tests
@@ -98,7 +98,9 @@ class Overview:
         ]
         for at, (name, value) in enumerate(self.tests):
             count = sum(tree.first == name for tree in self.trees)
-            lines.append(f'  a{at} [label="{quoted_text(shortened_text(name))}\\n{value:.2f} tests a row"];')
+            lines.append(
+                f'  a{at} [label="{quoted_text(shortened_text(name))}\\n{value:.2f} tests per row"];'
+            )
             style = f'label="first in {count}", penwidth={1 + 4 * count / len(self.trees):.1f}'
             lines.append(f"  forest -> a{at} [{style if count else 'style=dotted'}];")
         return "\n".join([*lines, "}"])
@@ -110,7 +112,7 @@ class Overview:
         width = max([svg.text_width(name) for name in names], default=0.0)
         left = margin + width + 2 * gap
         notes = [
-            f"{value:.2f} tests a row, first in {sum(tree.first == name for tree in self.trees)} trees"
+            f"{value:.2f} tests per row, first in {sum(tree.first == name for tree in self.trees)} trees"
             for name, value in self.tests
         ]
         right = max([svg.text_width(note) for note in notes], default=0.0)

@@ -190,6 +190,34 @@ def test_several_in_one_lease_are_different_and_stand_for_different_queries(mark
     assert {each.instance for each in queries + rest} == {1, 2, 3, 4, 5, 6}
 
 
+class Chances:
+    """Draws no gold question for the first query of a lease, one for the second, and the first of several numbers."""
+
+    def __init__(self) -> None:
+        self._draws = iter([1.0, 0.0])
+
+    def random(self) -> float:
+        return next(self._draws)
+
+    def choice(self, several):
+        return several[0]
+
+
+def test_no_query_is_leased_twice_where_few_are_left(store, helper, monkeypatch):
+    """The number of a query that the same lease has already is not given to a gold question."""
+    helper.create(budget=20)
+    helper.push(*"abc")
+    mark(store, a=words.A)
+    helper.publish(2, 3)
+    store.set_policy("m", Policy(gold_share=0.5))
+    monkeypatch.setattr("quercus.storage.queries.gold._CHANCE", Chances())
+    first, second = lease(store, "ann", 2)
+    assert (first.instance_id, first.is_gold, second.instance_id, second.is_gold) == ("b", False, "a", True)
+    assert first.number != second.number
+    for each in (first, second):
+        words.answer(store, "m", each.number, each.token, words.A, None)
+
+
 def test_a_returned_question_waits_for_the_next_labeller(marked, helper):
     (query,) = lease(marked, "ann")
     marked.skip("m", query.number, query.token)

@@ -77,7 +77,7 @@ def test_a_skipped_query_comes_back_for_others(asking):
     assert numbers(asking, "bob") == [1]
     row = asking.query_history("m", 1)[2]
     assert (row.step, row.labeller, row.why) == (Step.SKIPPED, "ann", "too blurred")
-    with pytest.raises(FailedPrecondition, match="released"):
+    with pytest.raises(FailedPrecondition, match="given back"):
         answer(asking, mine)
 
 

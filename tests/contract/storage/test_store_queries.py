@@ -190,7 +190,7 @@ def test_an_expired_lease_goes_to_the_next(asking, clock):
         lambda: words.refuse(asking, "m", mine.number, mine.token),
         lambda: asking.extend("m", mine.number, mine.token, 60),
     ):
-        lost = r"lease expired at 1970-01-12T13:47:10\+00:00, and the query is now leased to another labeller"
+        lost = r"it was yours until 1970-01-12T13:47:10\+00:00, and another labeller has it now"
         with pytest.raises(FailedPrecondition, match=lost):
             call()
     asking.release("m", mine.number, mine.token)  # gives up nothing of the other's
@@ -224,7 +224,7 @@ def test_a_late_answer_keeps_within_the_budget(asking, clock):
     asking.publish("m", as_of=5, snapshot=b"", agenda=[AgendaEntry(i, b"", b"") for i in (2, 5, 1, 4)])
     others = take(asking, "bob", limit=9)
     assert [q.instance for q in others] == [2, 5, 1]
-    spent = "the budget of 3 is used up since: 0 queries are answered and 3 leased"
+    spent = "the budget of 3 is used up since: 0 queries are answered and 3 are held"
     with pytest.raises(FailedPrecondition, match=spent):
         words.answer(asking, "m", late.number, late.token, words.A, 1.0)
     asking.release("m", others[2].number, others[2].token)
@@ -245,7 +245,7 @@ def test_a_late_answer_to_a_withdrawn_query_is_refused(asking, helper, clock):
     clock.now += 30
     helper.publish(2)
     with pytest.raises(
-        FailedPrecondition, match=r"^withdrawn: the lease expired at .*does not want this label"
+        FailedPrecondition, match=r"^withdrawn: it was yours until .*the model does not want this label"
     ):
         words.answer(asking, "m", late.number, late.token, words.A, 1.0)
     assert asking.get_query("m", late.number).state is QueryState.WITHDRAWN
@@ -261,7 +261,7 @@ def test_extending_a_lease(asking, clock):
     clock.now += 1
     with pytest.raises(
         FailedPrecondition,
-        match=r"expired at .*; it cannot be extended, but you may still answer if nobody else holds the query",
+        match=r"yours until .*; it cannot be extended, but you may still answer if nobody else holds the query",
     ):
         asking.extend("m", query.number, query.token, 30)
     with pytest.raises(InvalidInput, match="duration_s"):
@@ -277,7 +277,7 @@ def test_releasing_a_lease(asking):
     asking.release("m", query.number, query.token)
     assert asking.get_query("m", query.number).state is QueryState.OPEN
     assert asking.get_model("m").queries_leased == 0
-    with pytest.raises(FailedPrecondition, match="the lease was released"):
+    with pytest.raises(FailedPrecondition, match="it was given back"):
         words.answer(asking, "m", query.number, query.token, words.A, 1.0)
     (again,) = take(asking, "bob")
     assert (again.number, again.position) == (query.number, 0)
@@ -389,5 +389,5 @@ def test_a_clock_that_steps_back_revives_no_lease(asking, clock):
     take(asking, "bob")
     clock.now -= 30
     assert asking.get_query("m", mine.number).labeller == "bob"
-    with pytest.raises(FailedPrecondition, match="now leased to another labeller"):
+    with pytest.raises(FailedPrecondition, match="another labeller has it now"):
         words.answer(asking, "m", mine.number, mine.token, words.A, 1.0)

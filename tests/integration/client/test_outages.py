@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,14 @@ def test_calls_that_may_be_made_twice_wait_for_a_server_that_was_there(machine: 
         timer = machine.on_later(2.0)
         assert client.get_model("m").name == "m"
         timer.join()
+
+
+def test_a_server_that_never_answered_is_not_waited_for() -> None:
+    with Client("127.0.0.1:1", outage_s=60) as client:
+        started = time.monotonic()
+        with pytest.raises(Unavailable, match=r"no server answers at 127\.0\.0\.1:1"):
+            client.get_model("m")
+        assert time.monotonic() - started < 30
 
 
 @pytest.mark.slow

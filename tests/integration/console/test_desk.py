@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from quercus.client import Client, Guidance, Nominal, NotFound, Numeric, Specifi
 from quercus.server.gate.access import issue_token
 from quercus.storage import Store, file_url
 
-FORMS = ("budget", "policy", "guidance", "rows", "delete")
+FORMS = ("budget", "policy", "gold", "gold-back", "gold-share", "guidance", "rows", "delete")
 
 
 class World:
@@ -217,6 +218,24 @@ def test_a_file_makes_a_row_a_gold_question_once(world: World) -> None:
     assert told == "file: gold.csv: line 4: has row &#39;b1&#39; twice"
     assert "has a header but no rows" in upload(lead, "m", "gold.csv", "id,label\n", act="gold")
     assert world.olga.gold_questions("m") == []
+
+
+def test_each_form_of_gold_questions_does_one_thing(world: World) -> None:
+    """So what is said of it is said of the whole of it."""
+    lead = world.visitor("lead")
+    bad = {"gold_share": "200", "unmark": "none"}
+    assert send(lead, "m", "gold", marks="b1, red", **bad) == "1 row marked."
+    assert send(lead, "m", "gold-share", gold_share="10") == (
+        "10 % of the queries are gold questions from now on."
+    )
+    assert send(lead, "m", "gold-share", gold_share="200").startswith("gold share: is &#39;200&#39;")
+    assert send(lead, "m", "gold") == "rows: name one, with its class, or choose a file of them"
+    assert send(lead, "m", "gold-back") == "rows: check those whose marks are taken back"
+    assert [each.instance for each in world.olga.gold_questions("m")] == ["b1"]
+    assert send(lead, "m", "gold-back", unmark="b1") == "1 row unmarked."
+    assert world.olga.gold_questions("m") == []
+    assert world.olga.labelling_policy("m").gold_share == 0.1
+    world.olga.set_labelling_policy("m", replace(world.olga.labelling_policy("m"), gold_share=0.0))
 
 
 def test_answers_are_sent_as_files(world: World) -> None:

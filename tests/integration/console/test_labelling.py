@@ -337,3 +337,15 @@ def test_a_script_needs_the_secret_and_json(ann: Visitor, model: str) -> None:
     assert (halved.status, "half a character" in halved.json["error"]) == (400, True)
     assert ann.script(f"{base}/nothing", {}).status == 404
     assert ann.get("/m/none/label").status == 404
+
+
+def test_the_help_calls_an_answer_what_its_button_says(ann: Visitor, model: str) -> None:
+    page = ann.get(f"/m/{model}/label").text
+    rows = re.findall(r'data-command="(\w+)">[^<]*</kbd></th><td><strong>([^<]+)</strong>', page)
+    query = page[page.index("<article") : page.index("</article>")]
+    buttons = re.findall(
+        r"(?:<form class=\"say act\"[^>]*/(\w+)\"|data-panel=\"(\w+)\").*?</kbd> (.*?)</", query, re.S
+    )
+    shown = {act or panel: name.removeprefix("<span>") for act, panel, name in buttons}
+    assert shown.keys() == {"set", "plausibilities", "refuse", "skip", "postpone", "comment"}
+    assert shown.items() <= dict(rows).items()

@@ -61,7 +61,7 @@ def test_the_nearest_rows_of_known_class_come_first(live: Any) -> None:
         with pytest.raises(InvalidArgument, match="limit: is 21"):
             client.neighbours(query, 21)
         client.answer(query, "o")
-        with pytest.raises(FailedPrecondition, match="has ended, or is not yours"):
+        with pytest.raises(FailedPrecondition, match="is not yours, or not any more"):
             client.neighbours(query)
 
 

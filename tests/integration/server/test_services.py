@@ -391,6 +391,29 @@ def test_classification_by_a_tree_that_is_not_grown_yet(start_live: Any, tools: 
 # TreeService
 
 
+def test_any_version_of_a_tree_may_be_read(api: Any, tools: Any) -> None:
+    api.create("versions")
+    first = api.grown("versions", 0)
+    api.push(tools.table_t("versions"))
+    newest = api.grown("versions", 21)
+    assert api.trees.GetTree(tree_pb2.GetTreeRequest(name=first.name)) == first
+    assert api.trees.GetTree(tree_pb2.GetTreeRequest(name="models/versions/trees/latest")) == newest
+    assert newest.version > first.version
+
+
+def test_a_model_that_nobody_grew_says_that_it_has_no_tree(
+    start_live: Callable[..., Any], tools: Any, tmp_path: Path
+) -> None:
+    api = start_live(tmp_path / "store.db", grower=False).api
+    api.create("m")
+    api.push(tools.table_t("m"))
+    row = classify_pb2.ClassifyRequest(model="models/m", rows=tools.packed([[0, 0]]))
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "model m has no tree yet"):
+        api.classifier.Classify(row)
+    with tools.refused(grpc.StatusCode.FAILED_PRECONDITION, "model m has no tree yet"):
+        api.trees.GetTree(tree_pb2.GetTreeRequest(name="models/m/trees/latest"))
+
+
 def test_watch_sends_newer_versions_only(api: Any, tools: Any) -> None:
     api.create("watch")
     watch = api.trees.WatchTree(tree_pb2.WatchTreeRequest(model="models/watch"), timeout=60)

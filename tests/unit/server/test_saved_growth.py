@@ -380,7 +380,7 @@ GROWER = """
 import sys
 from quercus.server.growth import saved_growth
 from quercus.server.growth.grower import Grower
-from quercus.storage import Push, Store
+from quercus.storage import Store
 saved_growth.LEAST_S, saved_growth.SHARE = 0.0, 0
 store = Store.open(sys.argv[1])
 grower = Grower(store, interval_s=0.0)
