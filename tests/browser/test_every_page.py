@@ -289,7 +289,7 @@ def classified(walk: Walk) -> None:
     walk.go("/m/pears/classify")
     walk.page.get_by_label("firmness, or its lower end").fill("4")
     walk.page.get_by_role("button", name="Classify").click()
-    walk.page.get_by_role("heading", name=re.compile("^It is")).wait_for()
+    walk.page.get_by_role("heading", name=re.compile("^(It is|Most likely) ")).wait_for()
 
 
 def misset(walk: Walk) -> None:
