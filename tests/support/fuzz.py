@@ -18,7 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import closing, suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,7 @@ if __name__ == "__main__":
 import grpc
 from integration.client.serving import Serving
 
-from quercus.client import Client, Nominal, Numeric, Specification, Statement
+from quercus.client import AlreadyExists, Client, Nominal, NotFound, Numeric, Specification, Statement
 from quercus.inference import open_inference_pb2
 from quercus.v1 import admin_pb2, classify_pb2, instance_pb2, model_pb2, query_pb2, tree_pb2
 from support.mutated import Maker
@@ -72,6 +72,7 @@ AGAIN: Final = 250
 LEAVING: Final = 0.1
 """Share of the calls that are cancelled, or lose their connection, before or while they are answered."""
 
+TRIES: Final = 3
 PARTS: Final = 4
 """Memory is looked at after each; the first ones load and fill caches."""
 
@@ -135,8 +136,14 @@ class Fuzz:
             raise
 
     def _create_again(self, client: Client) -> None:
-        client.delete_model(self.model)
-        self._create(client)
+        for _ in range(TRIES):  # a call that was left in the middle may still create the model, or delete it
+            with suppress(NotFound):
+                client.delete_model(self.model)
+            try:
+                return self._create(client)
+            except (AlreadyExists, NotFound):
+                continue
+        raise AssertionError(f"{self.model} could not be created {TRIES} times")
 
     def _create(self, client: Client) -> None:
         client.create_model(self.model, MODELS[self.model])
