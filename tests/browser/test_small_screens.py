@@ -60,7 +60,7 @@ def test_a_list_of_rows_fits_a_phone_and_its_bar_is_there_once_a_row_is_chosen(
 def test_all_pages_of_a_model_are_on_one_line_of_a_phone(
     visit: Visit, letters: str, width: int, letters_percent: int, seen: float
 ) -> None:
-    """Where they do not fit, the line scrolls, and the page does not."""
+    """The line scrolls where they do not fit, and the page does not."""
     page = visit(f"/m/{letters}/desk", viewport={"width": width, "height": 844}, has_touch=True)
     page.evaluate(f"document.documentElement.style.fontSize = '{letters_percent}%'")
     links = page.get_by_role("navigation", name=letters).get_by_role("link")

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -125,3 +127,22 @@ def test_the_clients_in_go_push_label_and_classify(folder: Path, tmp_path: Path)
         == b""
     )
     check_clients(work, {each: [f"build/{each}"] for each in PROGRAMS})
+    check_late_server(work, tmp_path)
+
+
+def check_late_server(work: Path, tmp_path: Path) -> None:
+    """Run the sensor before its server has started: gRPC's policy alone does not repeat what found no connection."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "QUERCUS_SERVER": f"127.0.0.1:{port}"}
+    with subprocess.Popen(
+        ["build/sensor"], cwd=work, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as sensor:
+        time.sleep(0.5)
+        assert sensor.poll() is None
+        (tmp_path / "late").mkdir()
+        serving = Serving(tmp_path / "late", port, grower=False)
+        printed, errors = sensor.communicate(timeout=60)
+    assert (printed, errors) == ("20 rows stored, 0 were there already\n", "")
+    assert serving.stop() == 0
