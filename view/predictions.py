@@ -28,7 +28,7 @@ def coverage_text(sets: PredictionSets) -> str:
     >>> import numpy as np
     >>> none = np.empty(0, np.uint64)
     >>> coverage_text(PredictionSets(none, 0.9, 950, CoverageBasis.LABELLED))
-    'sets of 90 %: by 950 rows that were predicted before their label came'
+    'sets of 90 %: measured on 950 rows that were predicted before their label came'
     >>> coverage_text(PredictionSets(none, 0.9, 60, CoverageBasis.WEIGHTED)).partition("; ")[2]
     'as these were asked about, sets are often too large'
     >>> coverage_text(PredictionSets(none, 0.95, 10, CoverageBasis.LABELLED))
@@ -50,10 +50,10 @@ def coverage_text(sets: PredictionSets) -> str:
         )
     if sets.basis is CoverageBasis.WEIGHTED:
         return (
-            f"{head}: by {rows} that were predicted without their label; "
+            f"{head}: measured on {rows} that were predicted without their label; "
             "as these were asked about, sets are often too large"
         )
-    return f"{head}: by {rows} that were predicted before their label came"
+    return f"{head}: measured on {rows} that were predicted before their label came"
 
 
 def scores_needed(coverage: float) -> int:

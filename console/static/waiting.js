@@ -32,7 +32,7 @@ async function sendOwn() {
   const { labeller } = form.dataset;
   const outbox = new Outbox(labeller, form.elements.form_token.value, {
     onTaken: () => say(),
-    onRefused: (_, reason) => say(`An answer was not accepted: ${reason} The page to label lists it.`),
+    onRefused: (_, reason) => say(`An answer was not accepted: ${reason.replace(/\.$/, "")}. The page Label lists it.`),
     onTrouble: (_, count) => say(`${answers(count, "waits", "wait")} in this browser to be sent.`),
     onWell: () => say(),
     onUnkept: () => null,
