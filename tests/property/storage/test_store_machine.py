@@ -82,7 +82,7 @@ class World:
         if query.settled is not None:
             return "already"
         if lease.released:
-            return "released"
+            return "given back"
         if self.state(query) is QueryState.WITHDRAWN:
             return "withdrawn"
         open_now = self.state(query) is QueryState.OPEN
