@@ -7,7 +7,6 @@ from typing import Final
 
 from quercus.client.results import AverageConfidence, Labeller, LabellingPolicy, Model, RecentAccuracy
 from quercus.specification.attributes import Attribute, Nominal, plain_number
-from quercus.specification.parameters import TO_THE_BUDGET, WHILE_CONTESTED
 from quercus.specification.shares import percent_text
 from quercus.view.bars import sparkline
 from quercus.view.words import counted
@@ -46,21 +45,7 @@ def growth_state(model: Model) -> str:
 
 def state_text(model: Model) -> str:
     """Return what a model does now, in a sentence."""
-    why = why_it_stopped(model)
-    return f"{why[0].upper()}{why[1:]}." if why else STATES[growth_state(model)][1]
-
-
-def why_it_stopped(model: Model) -> str:
-    """Return why a model with budget left makes no queries, in words; empty if it does, or may do so again soon."""
-    waits = model.lag or model.queries_open or model.queries_leased
-    spent = model.queries_answered >= model.budget
-    if waits or spent or not model.instance_count or model.specification.ask != WHILE_CONTESTED:
-        return ""
-    if model.settled is False:
-        return "it asks nothing now: no row that it may ask about is left"
-    settled = "no split is contested and every leaf has a label"
-    why = settled if model.settled else f"{settled}, or no row is left"
-    return f"it stopped asking: {why}; --ask {TO_THE_BUDGET} goes on"
+    return STATES[growth_state(model)][1]
 
 
 def lag_text(model: Model) -> str:

@@ -133,10 +133,10 @@ def check_permission(principal: Principal, method: str) -> None:
     rpc = rpc_of(method)
     if not principal.roles & rpc.roles:
         have, need = ", ".join(sorted(principal.roles)), " or ".join(sorted(rpc.roles))
-        raise PermissionDenied(f"the token of {principal.name} has the role {have}; {rpc.name} needs {need}")
+        raise PermissionDenied(f"the token of {principal.name} has the role {have}; this needs {need}")
     if principal.models is not None and rpc.is_unrestricted:
         what = "lists the data of all models" if rpc.reads else "changes the whole server"
-        raise PermissionDenied(f"the token of {principal.name} is for some models only; {rpc.name} {what}")
+        raise PermissionDenied(f"the token of {principal.name} is for some models only; this {what}")
 
 
 def allowed_methods(principal: Principal) -> list[str]:

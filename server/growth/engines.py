@@ -306,11 +306,6 @@ class TreeEngine:
         """Changes of the recent past."""
         return Drift(accuracy_fall(self.accuracy), tuple(self.changed_attributes))
 
-    @property
-    def is_settled(self) -> bool | None:
-        """True if no split is contested and every leaf has a labelled row; None if the tree asks regardless."""
-        return self._state.settled
-
     def grown_trees(self, vocabulary: Mapping[int, Sequence[str]]) -> GrownTrees:
         """Return the trees of the folded events; `vocabulary` names the learned nominal values by attribute."""
         state, specification = self._state, self._specification

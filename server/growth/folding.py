@@ -232,7 +232,6 @@ class LogFolder:
         agenda = self._choose_agenda(vocabulary) if self._has_time(started) else None
         report = encode_report(
             self._engine.accuracy,
-            self._engine.is_settled,
             grown.confidence,
             grown.other_names,
             self._engine.labelled_rows,

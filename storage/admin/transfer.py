@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, select, update
 from quercus.belief.errors import InvalidInput
 from quercus.labelling.event import EVENT_FIELDS
 from quercus.labelling.shapes import Shapes
-from quercus.specification.bounds import check_model_id
+from quercus.specification.bounds import MAX_GOLD, check_model_id
 from quercus.specification.parameters import MAX_ATTRIBUTES
 from quercus.storage.admin.transfer_lines import (
     BYTES,
@@ -37,6 +37,7 @@ from quercus.storage.log.displays import insert_displays
 from quercus.storage.log.event_log import learned_values
 from quercus.storage.models import insert_empty
 from quercus.storage.queries import policies
+from quercus.storage.queries.gold import marked_instances
 from quercus.storage.rows import find_model, shapes_of
 from quercus.storage.schema import AnyRow, display, log, model, vocabulary
 
@@ -181,6 +182,8 @@ def make_model(
             connection, key, {event["sequence"]: event[DISPLAY] for event in chunk if event.get(DISPLAY)}
         )
     _check_end(head, reading, where_head)
+    if (count := len(marked_instances(connection, key))) > MAX_GOLD:
+        raise InvalidInput("file", f"has {count:,} gold questions, at most {MAX_GOLD:,} are allowed")
     counted = reading.model_counters() | {
         "specification": reading.specification or head.specification,
         "shapes": head.shapes.text,
