@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import date, time, timedelta
 from pathlib import Path
 from typing import Any, Final
+from zoneinfo import ZoneInfoNotFoundError
 
 from quercus.belief.errors import shown
 from quercus.belief.missing import is_missing
@@ -208,13 +209,14 @@ def _read_records(path: Path, form: str) -> Iterator[FileRecord]:
 def _values(path: Path, batch: Any, k: int, before: int) -> list[Any]:
     """Return the values of a column; `FileError` names the row of one that Python cannot hold, such as a far year."""
     column = batch.column(k)
+    unreadable = (ValueError, OverflowError, ZoneInfoNotFoundError)
     try:
         return list(column.to_pylist())
-    except (ValueError, OverflowError) as error:
+    except unreadable as error:
         for number, value in enumerate(column, before + 1):
             try:
                 value.as_py()
-            except (ValueError, OverflowError):
+            except unreadable:
                 held = getattr(value, "value", None)
                 what = f"{held} of the type" if isinstance(held, int) else "a value of the type"
                 reason = f"holds {what} {column.type}, which cannot be read ({error})"
