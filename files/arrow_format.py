@@ -24,7 +24,7 @@ from quercus.specification.values import canonical_cell, canonical_text
 ROWS: Final = 1_000
 """Rows that are read at once."""
 ADVICE: Final = "write it as CSV"
-"""What to do with a file that unpacks to too much."""
+"""Advice about a file that unpacks to too much."""
 MAGIC: Final = b"ARROW1"
 """First bytes of an Arrow file; a stream of Arrow begins otherwise."""
 
