@@ -386,8 +386,9 @@ class LabellingSession:
             return
         model = self.client.get_model(self.model)
         if model.queries_answered >= model.budget:
+            spent = f"the budget of {model.budget:,} answers is spent" if model.budget else "the budget is 0"
             hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
-            self.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
+            self.console.print(f"{spent}; {hint}", soft_wrap=True)
         else:
             self.console.print("nothing more to ask")
 

@@ -21,6 +21,7 @@ STATES: Final = {
     "done": ("budget spent", "The budget is spent."),
     "asking": ("has queries", "It has queries for labellers."),
     "quiet": ("no queries", "It has no queries now."),
+    "silent": ("never asks", "It never asks: its budget is 0."),
 }
 """The states of `growth_state`, each in two words and in a sentence."""
 _CORRECTORS: Final = {"own": "by their author", "anyone": "by anybody", "nobody": "by nobody"}
@@ -34,11 +35,14 @@ def nominal_names(model: Model) -> frozenset[str]:
 def growth_state(model: Model) -> str:
     """Return the state of growth in a word.
 
-    ``growing``: events wait for the tree; ``done``: the budget is spent; ``asking``: it has queries; else ``quiet``.
+    ``growing``: events wait for the tree; ``silent``: the budget is 0; ``done``: it is spent; ``asking``: it has
+    queries; else ``quiet``.
     """
     if model.lag:
         return "growing"
-    if model.budget and model.queries_answered >= model.budget:
+    if not model.budget:
+        return "silent"
+    if model.queries_answered >= model.budget:
         return "done"
     return "asking" if model.queries_open or model.queries_leased else "quiet"
 
@@ -72,7 +76,7 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
     yield "refused", f"{model.queries_refused:,}"
     yield "open queries", f"{model.queries_open:,}"
     yield "leased queries", f"{model.queries_leased:,}"
-    yield "answers against pushed labels", f"{model.conflicts:,}"
+    yield "answers against labels that rows came with", f"{model.conflicts:,}"
     yield "tree", tree_text(model)
     if model.growth_stopped:
         yield "growth stopped", model.growth_stopped
@@ -205,10 +209,16 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
     for name, bound in bounds.items():
         yield name, "no bound" if bound is None else f"at most {bound:,}"
     yield "answers are corrected", _CORRECTORS[policy.corrections]
-    yield "reliability", "as stated" if policy.reliability == "declared" else "estimated from agreement"
+    declared = policy.reliability == "declared"
+    yield (
+        "trust in an answer (reliability)",
+        "what its labeller states" if declared else "estimated: how often labellers agree",
+    )
     yield (
         "answers are combined",
-        "by Dempster's rule" if policy.combination == "dempster" else "by the cautious rule",
+        "as independent evidence (Dempster's rule)"
+        if policy.combination == "dempster"
+        else "as evidence that may overlap (the cautious rule)",
     )
     yield "gold questions", percent_text(policy.gold_share) if policy.gold_share else "none"
     yield "tags", ", ".join(policy.tags) or "none"

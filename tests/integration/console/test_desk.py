@@ -131,10 +131,14 @@ def test_budget_and_assignment_are_set_and_count(world: World) -> None:
         assert ann.lease("m", "ann").idle == "not_assigned"
     assert "Others label this model" in world.visitor("ann").get("/m/m/label").text
     for act, given, fault in (
-        ("budget", {"budget": "x"}, "budget: is &#39;x&#39;, must be a whole number"),
+        ("budget", {"budget": "x"}, "Answers in all: is &#39;x&#39;, must be a whole number"),
         ("budget", {"budget": "-1"}, "must be a whole number"),
-        ("budget", {"budget": ""}, "budget: is &#39;&#39;, must be a whole number"),
-        ("policy", {"answers_per_query": "21"}, "answers per query: is 21, must lie in [1, 20]"),
+        ("budget", {"budget": ""}, "Answers in all: is &#39;&#39;, must be a whole number"),
+        (
+            "policy",
+            {"answers_per_query": "21"},
+            "Labellers who answer each query: is 21, must lie in [1, 20]",
+        ),
         ("policy", {"labellers": "x" * 300}, "labeller 1: has 300 characters"),
         ("policy", {"labellers": "dora", "per_hour": "many"}, "must be a whole number"),
     ):

@@ -121,7 +121,7 @@ def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visit
     assert f"{accuracy_text(found)}." in page
     own = client.get_model(name).average_confidence
     assert own is not None
-    assert f"On all rows: {own.mean * 100:.1f} % right by its own estimate, the mean over 140 rows" in page
+    assert f'{own.mean * 100:.1f} % right</p><p class="facts">The mean over 140 rows.' in page
     assert "are the hardest" not in page  # nobody was asked
     assert page.count('<svg class="learning"') == 1
     assert page.count('class="point"') == len(found.blocks) > 1
