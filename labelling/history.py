@@ -1,4 +1,4 @@
-"""What the events of an instance say about it: the combined evidence, and the current label of each labeller.
+"""The meaning of an instance's events: the combined evidence, and the current label of each labeller.
 
 The log keeps every label. The newest label of each labeller counts, whether it answers a query or is a statement.
 """

@@ -120,7 +120,7 @@ def why_late_answer_is_beyond(usage: Usage, policy: Policy, now: float, expired:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How far the tree of a model has followed its log.
+    """The progress of a model's tree along its log.
 
     Attributes
     ----------
