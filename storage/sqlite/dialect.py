@@ -205,7 +205,7 @@ class SqliteDialect:
         )
 
     def begin(self, connection: Connection, *, writes: bool) -> None:
-        """Begin a transaction through the driver: SQLAlchemy's event would take longer than the rest of a short read."""
+        """Begin a transaction through the driver: SQLAlchemy's event takes longer than the rest of a short read."""
         driver = driver_of(connection)
         # seldom, because writes keep their connection; it takes 40 µs
         if connection.info.get(RETRIES, False) != writes:
