@@ -232,7 +232,9 @@ def test_each_form_of_gold_questions_does_one_thing(world: World) -> None:
     assert send(lead, "m", "gold-share", gold_share="10") == (
         "10 % of the queries are gold questions from now on."
     )
-    assert send(lead, "m", "gold-share", gold_share="200").startswith("gold share: is &#39;200&#39;")
+    assert send(lead, "m", "gold-share", gold_share="200").startswith(
+        "Share of the queries, in percent: is &#39;200&#39;"
+    )
     assert send(lead, "m", "gold") == "rows: name one, with its class, or choose a file of them"
     assert send(lead, "m", "gold-back") == "rows: check those whose marks are taken back"
     assert [each.instance for each in world.olga.gold_questions("m")] == ["b1"]

@@ -160,7 +160,7 @@ def test_two_kinds_of_doubt_are_shown(ann: Visitor, client: Client) -> None:
     client.wait_grown("coin", timeout_s=60)
     page = "/m/coin/classify"
     ann.get(page)
-    assert re.search(r"Doubt 0\.9\d bits: .*overlap", ann.form(page, {"low-0": "0"}).text)
+    assert re.search(r"the doubt.*overlap 0\.[89]\d bits", ann.form(page, {"low-0": "0"}).text)
 
 
 def test_uncertain_values_are_classified(ann: Visitor, model: str) -> None:
