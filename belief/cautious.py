@@ -18,8 +18,8 @@ from quercus.belief.mass import MassFunction
 from quercus.belief.rules import conjunctive, dempster
 
 MAX_DECOMPOSED = 1_024
-"""Most sets of a canonical decomposition: a tenth of a second."""
-_EQUAL = 1e-12  # logarithms of weights that are no further apart are equal
+"""Maximum number of sets in a canonical decomposition; this many take a tenth of a second."""
+_EQUAL = 1e-12  # logarithms of weights that differ by less count as equal
 
 
 def decompose(m: MassFunction) -> dict[int, float]:
@@ -27,7 +27,7 @@ def decompose(m: MassFunction) -> dict[int, float]:
 
     ``m`` is the conjunction of generalised simple mass functions ``A^w(A)``, whose weights come from the commonalities:
     ``ln w(A) = -sum_{B ⊇ A} (-1)^{|B|-|A|} ln q(B)``. Only intersections of focal sets have weights other than 1, so
-    that few sets are looked at on any frame. A weight above 1 is a reason against a set.
+    few sets need to be examined, however large the frame. A weight above 1 is evidence against a set.
 
     Raises
     ------
@@ -73,24 +73,25 @@ def cautious(masses: Iterable[MassFunction]) -> MassFunction:
 def overlapping(masses: Iterable[MassFunction]) -> MassFunction:
     """Combine bodies of evidence that need not be distinct, by the cautious rule; the mass of the empty set is κ.
 
-    Neither the order nor repetitions change the result. There is no total conflict: each leaves all classes possible.
+    Neither the order nor repetitions change the result. Total conflict cannot occur, since no body of evidence rules
+    out a class.
 
     Raises
     ------
     InvalidInput
-        When there is none, one is dogmatic, or the frames differ in size.
+        If there is no mass function, one is dogmatic, or the frames differ in size.
     TooManyFocalSets
         As :func:`decompose` and :func:`quercus.belief.rules.conjunctive`.
     """
     distinct = sorted(set(masses), key=lambda m: (m.size, m.focal))  # so that the order does not matter
     if not distinct:
-        raise InvalidInput("masses", "are none, must be at least one")
+        raise InvalidInput("masses", "is empty, must have at least one")
     sizes = {m.size for m in distinct}
     if len(sizes) > 1:
         raise InvalidInput("masses", f"are on frames of {sorted(sizes)} classes, must be on one frame")
     logs_of = [decompose(m) for m in distinct]
     whole = full_mask(distinct[0].size)
-    reasons = [  # what the others have for a set beyond the first one
+    reasons = [  # the evidence of the others that goes beyond that of the first
         (mask, more)
         for mask in sorted({mask for logs in logs_of for mask in logs})
         if (more := min(logs.get(mask, 0.0) for logs in logs_of) - logs_of[0].get(mask, 0.0)) < -_EQUAL
@@ -117,6 +118,6 @@ def _intersections(masks: Sequence[int]) -> set[int]:
         if len(found) > MAX_DECOMPOSED:
             raise TooManyFocalSets(
                 "focal",
-                f"have more than {MAX_DECOMPOSED:,} intersections, the most that the cautious rule looks at",
+                f"have more than {MAX_DECOMPOSED:,} intersections, the most that the cautious rule examines",
             )
     return found

@@ -1,6 +1,6 @@
 """Exit codes of commands, and their errors in words or, with ``--json``, as one line of JSON.
 
-The line goes to standard error, so that standard output contains only results. Its keys never change their meaning;
+The line goes to standard error, so that standard output contains only results. The meaning of its keys never changes;
 `error_json` lists them.
 """
 
@@ -41,7 +41,7 @@ def end_interrupted() -> NoReturn:
 
 
 def message_of(error: Exception) -> str:
-    """Return the message of an error, without the paths of fields in messages of the protocol.
+    """Return the message of an error, without the protocol's field paths.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def hints_of(error: Exception) -> list[str]:
             "start one with: quercus serve; or name another with --server HOST:PORT or QUERCUS_SERVER"
         )
     if isinstance(error, NotFound) and error.message.startswith("model "):
-        hints.append("those there are: quercus models list")
+        hints.append("list them with: quercus models list")
     return hints
 
 

@@ -1,4 +1,4 @@
-"""An answer in words: what was said, and what came of it."""
+"""An answer in words: its label and what became of it."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def label_words(label: Label, written: str) -> str:
 
 
 def remarks_on(answer: Answer) -> list[str]:
-    """Return the remarks on an answer: its kind, its state, and what else matters."""
+    """Return the remarks on an answer: its kind, its state, and other circumstances."""
     kind = KINDS[answer.kind] if answer.text else ""
     state = STATES[answer.state]
     if state and answer.later is not None:
@@ -83,7 +83,7 @@ def remarks_on(answer: Answer) -> list[str]:
 
 
 def guesses_taken(answers: Iterable[Answer], classes: Sequence[str]) -> tuple[int, int]:
-    """Return how many answers were given beside a guess of the model, and how many of them are that guess."""
+    """Count the answers given while the model's guess was shown, and those among them that equal the guess."""
     given = (each for each in answers if each.kind == "answered" and each.state != "gold")
     guessed = [(guess_in(each.shown), each) for each in given]
     beside = [(guess, each) for guess, each in guessed if guess is not None and guess < len(classes)]

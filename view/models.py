@@ -12,7 +12,7 @@ from quercus.view.bars import sparkline
 from quercus.view.words import counted
 
 MAX_NAMED: Final = 12
-"""Values or edges of an attribute that are listed."""
+"""Maximum number of values or edges listed of an attribute."""
 ASKED_ARE_HARDEST: Final = (
     "rows that were asked about are the hardest: on all rows the accuracy is usually higher"
 )
@@ -23,7 +23,7 @@ STATES: Final = {
     "quiet": ("no queries", "It has no queries now."),
     "silent": ("never asks", "It never asks: its budget is 0."),
 }
-"""The states of `growth_state`, each in two words and in a sentence."""
+"""The states of `growth_state`, each as a short label and a sentence."""
 _CORRECTORS: Final = {"own": "by their author", "anyone": "by anybody", "nobody": "by nobody"}
 
 
@@ -33,7 +33,7 @@ def nominal_names(model: Model) -> frozenset[str]:
 
 
 def growth_state(model: Model) -> str:
-    """Return the state of growth in a word.
+    """Return the state of growth.
 
     ``growing``: events wait for the tree; ``silent``: the budget is 0; ``done``: it is spent; ``asking``: it has
     queries; else ``quiet``.
@@ -48,7 +48,7 @@ def growth_state(model: Model) -> str:
 
 
 def state_text(model: Model) -> str:
-    """Return what a model does now, in a sentence."""
+    """Return the current activity of a model, in a sentence."""
     return STATES[growth_state(model)][1]
 
 
@@ -60,7 +60,7 @@ def lag_text(model: Model) -> str:
 
 
 def tree_text(model: Model) -> str:
-    """Return which tree is the newest, and its lag."""
+    """Return the version of the newest tree, and its lag."""
     if not model.tree_version:
         return f"none yet, {lag_text(model)}" if model.lag else "none yet"
     return f"version {model.tree_version:,}, {lag_text(model)}"
@@ -85,7 +85,7 @@ def number_rows(model: Model) -> Iterator[tuple[str, str]]:
 
 
 def extension_texts(model: Model) -> Iterator[str]:
-    """Yield what came later, a sentence for each event.
+    """Yield a sentence for each later extension of the model.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def extension_texts(model: Model) -> Iterator[str]:
 
 
 def drift_texts(model: Model) -> Iterator[str]:
-    """Yield the changes of the recent past, a sentence each.
+    """Yield a sentence for each recent change in the data.
 
     Examples
     --------
@@ -131,7 +131,7 @@ def accuracy_text(recent: RecentAccuracy | None) -> str:
     """Return the accuracy of recent predictions in words."""
     if recent is None or not recent.rows:
         return "not known yet"
-    digits = 0 if recent.rows < 1_000 else 1  # more would be noise
+    digits = 0 if recent.rows < 1_000 else 1  # further digits would be noise
     rows = f"of the last {counted(recent.rows, 'label')} that came after a prediction"
     if recent.accuracy is None or recent.precise_rows < recent.rows:
         return f"{percent_text(recent.expected, digits)} right {rows}, uncertain ones by their shares"
@@ -147,7 +147,7 @@ def accuracy_line(recent: RecentAccuracy | None) -> str:
 
 
 def confidence_text(own: AverageConfidence) -> str:
-    """Return how right a model takes itself to be, in words.
+    """Return the accuracy that a model itself expects, in words.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def policy_rows(policy: LabellingPolicy) -> Iterator[tuple[str, str]]:
 
 
 def gold_text(labeller: Labeller) -> str:
-    """Return how many gold questions somebody answered right, of how many, with the interval of the share.
+    """Return the number of gold questions answered right and in all, with the interval of the share.
 
     Examples
     --------

@@ -116,7 +116,7 @@ def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_pat
     )
     serving = Serving(tmp_path)
     with Client(serving.address) as client:
-        assert "t: 23 events, was there already" in run("rebuild", archive, "--store", store)
+        assert "t: 23 events, already there" in run("rebuild", archive, "--store", store)
         said = run("rebuild", archive, "--store", store, "--model", "t", "--as", "again")
         assert "again: 23 events, rebuilt" in said
         assert "grows the trees" in said
@@ -125,7 +125,7 @@ def test_models_rebuilt_from_an_archive_grow_the_same_tree(lesson: Path, tmp_pat
     assert serving.stop() == 0
     assert "does not exist" in run("rebuild", archive, "--store", str(tmp_path / "new.db"), code=1)
     run("rebuild", archive, "--store", str(tmp_path / "new.db"), "--create")
-    assert "holds together" in run("check", "--store", str(tmp_path / "new.db"))
+    assert "is consistent" in run("check", "--store", str(tmp_path / "new.db"))
     piece = next((tmp_path / "archive").rglob("*.parquet"))
     piece.write_bytes(piece.read_bytes()[:-1])
     said = run("rebuild", archive, "--store", str(tmp_path / "other.db"), "--create", code=1)
@@ -319,12 +319,12 @@ def test_a_backup_is_made_checked_and_put_back(serving_lesson: Serving, tmp_path
     store, copy = str(tmp_path / "quercus.db"), str(tmp_path / "copy.db")
     with Client(serving.address) as client:
         run("backup", copy, "--store", store)
-        assert "holds together" in run("check", "--store", copy)
+        assert "is consistent" in run("check", "--store", copy)
         client.delete_model("t")
     assert "in use: stop the server first" in run("restore", copy, "--store", store, "--force", code=1)
     assert serving.stop() == 0
     run("restore", copy, "--store", store, "--force")
-    assert "holds together" in run("check", "--store", store)
+    assert "is consistent" in run("check", "--store", store)
     second = Serving(tmp_path, grower=False)
     try:
         shown = json.loads(quercus("models", "show", "t", "--json", server=second.address).stdout)
@@ -388,7 +388,7 @@ def test_no_command_makes_a_stray_store(
     assert "23 events" in run("import", str(exported), "--create")
     run("restore", str(exported.with_name("quercus.db")), "--store", "restored.db")
     for store in ("quercus.db", "restored.db"):
-        assert "holds together" in run("check", "--store", store)
+        assert "is consistent" in run("check", "--store", store)
 
 
 @pytest.mark.slow

@@ -104,7 +104,7 @@ def test_an_undecided_leaf_says_so_and_why(ann: Visitor, client: Client) -> None
     (root,) = client.tree(name).nodes
     assert (root.stop, root.undecided) == ("not_significant", True)
     panel = ann.get(f"/m/{name}/tree/node?node=0").text
-    assert "Undecided, a leaf until labels settle whether to split it: no split separates" in panel
+    assert "Undecided, a leaf until labels decide whether to split it: no split separates" in panel
 
 
 def test_the_accuracy_over_the_recent_past_is_drawn_where_it_is_known(ann: Visitor, client: Client) -> None:

@@ -109,5 +109,5 @@ def test_a_message_without_a_result_cannot_be_shown() -> None:
     whole = file.message_type.add(name="Whole")
     whole.options.Extensions[options_pb2.result].SetInParent()
     whole.field.add(name="part", number=1, type=11, label=1, type_name=".a.Part")
-    with pytest.raises(ValueError, match=r"\.a\.Part of part has no result"):
+    with pytest.raises(ValueError, match=r"\.a\.Part of part has neither a result nor a form"):
         source(Protocol([file]))

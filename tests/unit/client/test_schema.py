@@ -275,7 +275,7 @@ def test_a_strategy_of_flags() -> None:
     assert chosen("shared", "regret=none") == {"name": "shared", "regret": None}
     assert chosen(None) is None
     for name, parameters, words in (
-        (None, ["cover=1"], "--strategy-parameter needs a name as well: --strategy NAME"),
+        (None, ["cover=1"], "--strategy-parameter also needs --strategy NAME"),
         ("committee", ["cover"], "--strategy-parameter takes KEY=VALUE, not 'cover'"),
         ("committee", ["base.cover=1"], "--strategy-parameter takes KEY=VALUE, not 'base.cover=1'"),
     ):
@@ -352,7 +352,7 @@ def test_specification_files_that_their_parser_does_not_survive(
 ) -> None:
     path = tmp_path / name
     for content, words in (
-        ("9" * 5000, "has a whole number of thousands"),
+        ("9" * 5000, "has an integer with thousands of digits"),
         ("[" * 100_000, "is nested too deep"),
     ):
         path.write_text(start + content)
