@@ -1,11 +1,11 @@
 """The two kinds of doubt about a class in words, for terminal, console and notebooks alike."""
 
 LITTLE = 0.005
-"""Bits that are rounded to none."""
+"""Bits below which there is no doubt in words."""
 
 
 def doubt_text(overlap: float, ignorance: float) -> str:
-    """Return how much doubt there is, in bits, and of which kind.
+    """Return the amount of doubt, in bits, and its kind.
 
     Examples
     --------
