@@ -1,18 +1,18 @@
-"""The test whether a tree has nothing more to learn from answers."""
+"""The test whether a tree is settled, that is, answers would not change it any more."""
 
 import numpy as np
 
 from quercus.trees.ask.query import QueryContext
 
 FIRST_LABELS = 2
-"""Labelled rows per class that are enough to begin with, even if a class has none."""
+"""Number of labelled rows per class, on average, that suffices even if a class has none."""
 
 
 def is_settled(context: QueryContext) -> bool:
     """Return whether no split is contested, and every leaf has a labelled row.
 
-    A tree of one answer is a leaf of one class, and contests nothing. So a tree is never settled before every class has
-    a row that is known to belong to it, or twice as many rows as there are classes are labelled.
+    A tree after one answer is a leaf of one class, without contested splits. Therefore no tree is settled before every
+    class has a row that is known to belong to it, or the number of labelled rows is twice the number of classes.
     """
     sample, contours = context.sample, context.sample.table.contours
     labelled = ~sample.table.vacuous[sample.ids]
