@@ -9,7 +9,7 @@ Pure mathematics on numbers and NumPy arrays, no input or output. Import from th
 ``mass``       :class:`MassFunction`: masses on focal sets (bit masks)
 ``measures``   belief, plausibility, commonality, pignistic probability, nonspecificity, entropies
 ``rules``      conjunctive, Dempster's and the disjunctive rule, discounting
-``cautious``   the cautious rule for overlapping evidence, discounting by class
+``cautious``   the cautious rule for overlapping evidence
 ``contour``    checks and properties of contours (plausibilities of the single classes)
 ``label``      the three kinds of label and their contours
 ``given``      labels in the forms in which people and files give them

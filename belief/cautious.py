@@ -1,12 +1,11 @@
-"""Evidence that may overlap: the cautious rule, and discounting by the class that is true (theory §1.6).
+"""Evidence that may overlap: the cautious rule (theory §1.6).
 
 Dempster's rule counts what two labellers say twice, even if they conferred. The cautious rule counts the strongest
 reason for each set once: it takes the minimum of the weights of the canonical decomposition. It is commutative,
 associative and idempotent.
 
-Sources: Denoeux, Conjunctive and disjunctive combination of belief functions induced by nondistinct bodies of evidence,
-Artificial Intelligence 172, 2008; Mercier, Quost and Denoeux, Refined modeling of sensor reliability in the belief
-function framework using contextual discounting, Information Fusion 9, 2008.
+Source: Denoeux, Conjunctive and disjunctive combination of belief functions induced by nondistinct bodies of evidence,
+Artificial Intelligence 172, 2008.
 """
 
 import math
@@ -16,7 +15,7 @@ from functools import reduce
 from quercus.belief.errors import InvalidInput, TooManyFocalSets
 from quercus.belief.frame import full_mask
 from quercus.belief.mass import MassFunction
-from quercus.belief.rules import check_reliability, conjunctive, dempster, disjunctive
+from quercus.belief.rules import conjunctive, dempster
 
 MAX_DECOMPOSED = 1_024
 """Maximum number of sets in a canonical decomposition; this many take a tenth of a second."""
@@ -109,37 +108,6 @@ def overlapping(masses: Iterable[MassFunction]) -> MassFunction:
         ),
         distinct[0],
     )
-
-
-def discount_by_class(m: MassFunction, reliabilities: Sequence[float]) -> MassFunction:
-    """Weaken evidence by a reliability for each class: how often the source is right when that class is true.
-
-    Contextual discounting: ``Pl'(c) = 1 - r_c (1 - Pl(c))``. Reliability 1 everywhere changes nothing, 0 makes every
-    class fully plausible.
-
-    Raises
-    ------
-    InvalidInput
-        When there is not one reliability for each class, one lies outside [0, 1], or the empty set has mass.
-    TooManyFocalSets
-        As :func:`quercus.belief.rules.disjunctive`.
-
-    Examples
-    --------
-    >>> seen = MassFunction(3, ((0b001, 0.5), (0b100, 0.5)))  # an aeroplane or a rocket; no helicopter
-    >>> discount_by_class(seen, [0.6, 1.0, 1.0]).focal
-    ((1, 0.5), (4, 0.3), (5, 0.2))
-    """
-    if len(reliabilities) != m.size:
-        raise InvalidInput("reliabilities", f"are {len(reliabilities)}, must be {m.size}, one for each class")
-    if m.conflict > 0.0:
-        raise InvalidInput("mass", f"gives {m.conflict:g} to the empty set, must give it none")
-    for c, each in enumerate(reliabilities):
-        r = check_reliability(each)
-        if r < 1.0:
-            doubt = MassFunction(m.size, ((0, r), (1 << c, 1.0 - r)), allow_empty=True)
-            m = disjunctive(m, doubt)
-    return m
 
 
 def _intersections(masks: Sequence[int]) -> set[int]:

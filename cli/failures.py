@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 import sys
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 EXIT_CODES: Final = {
     0: "The command succeeded.",
@@ -31,6 +31,13 @@ def wants_json(arguments: list[str]) -> bool:
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     pairs = itertools.pairwise(options)
     return "--json" in options or "--format=jsonl" in options or ("--format", "jsonl") in pairs
+
+
+def end_interrupted() -> NoReturn:
+    """End the program because of Ctrl-C."""
+    if wants_json(sys.argv[1:]):
+        print(error_json("Interrupted", "Ctrl-C ended the command", 130), file=sys.stderr)
+    sys.exit(130)
 
 
 def message_of(error: Exception) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -33,14 +33,13 @@ from quercus.cli.completion import complete_labeller, complete_model
 from quercus.cli.label_person import SENT_POLL_S, Answer, EditEarlier, Reply, TerminalLabeller
 from quercus.cli.label_queue import TerminalQueue, UnsentAnswer
 from quercus.client.client import Client
-from quercus.client.errors import FailedPrecondition, InvalidArgument, QuercusError
+from quercus.client.errors import FailedPrecondition, InvalidArgument
 from quercus.client.filters import ANY, Filter
 from quercus.client.results import Query
 from quercus.client.shown import shown_text
 from quercus.client.sync.held_queries import HeldQueries
 from quercus.files.labels import read_truth
 from quercus.specification.bounds import MAX_COMMENT_CHARACTERS
-from quercus.view.models import state_text, why_it_stopped
 from quercus.view.queries import idle_text
 
 REASON_AFTER_S = 1.0
@@ -362,9 +361,6 @@ class LabellingSession:
             is_explained, why = True, ""
             if self.model != ANY:
                 why = idle_text(queue.idle_reason, self.model)
-                with suppress(QuercusError):
-                    model = self.client.get_model(self.model)
-                    why = state_text(model) if why_it_stopped(model) else why
             text = f"waiting for a query of {self.model} ... (Ctrl-C stops)"
             self.print_note(f"{text}\n{why}" if why else text, style="dim")
         return query
@@ -390,10 +386,11 @@ class LabellingSession:
             return
         model = self.client.get_model(self.model)
         if model.queries_answered >= model.budget:
+            spent = f"the budget of {model.budget:,} answers is spent" if model.budget else "the budget is 0"
             hint = f"more: quercus models update {model.name} --budget {model.budget + 20}"
-            self.console.print(f"the budget of {model.budget:,} answers is spent; {hint}", soft_wrap=True)
+            self.console.print(f"{spent}; {hint}", soft_wrap=True)
         else:
-            self.console.print(why_it_stopped(model) or "nothing more to ask", soft_wrap=True)
+            self.console.print("nothing more to ask")
 
     @contextmanager
     def _noting_refusals(self) -> Iterator[None]:

@@ -15,7 +15,14 @@ import typer
 import typer.core
 import typer.main
 
-from quercus.cli.failures import error_json, hints_of, message_of, print_error_json, wants_json
+from quercus.cli.failures import (
+    end_interrupted,
+    error_json,
+    hints_of,
+    message_of,
+    print_error_json,
+    wants_json,
+)
 from quercus.view.terminal import ascii_form
 
 _FOLDER = "quercus.cli"
@@ -279,11 +286,11 @@ def main() -> None:
         finally:
             sys.stdout.flush()  # not at the interpreter's exit, where errors cannot be handled
     except KeyboardInterrupt:
-        _end_interrupted(as_json)
+        end_interrupted()
     except SystemError as error:
         if not isinstance(error.__cause__, KeyboardInterrupt):  # Ctrl-C came while compiled code ran
             raise
-        _end_interrupted(as_json)
+        end_interrupted()
     except BrokenPipeError:
         _discard_output()
         sys.exit(1)
@@ -344,14 +351,8 @@ def _run_for_programs() -> int:
         print(error_json("Usage", error.format_message(), error.exit_code), file=sys.stderr)
         return int(error.exit_code)
     if code == 130:  # Typer's code for Ctrl-C
-        _end_interrupted(as_json=True)
+        end_interrupted()
     return code if isinstance(code, int) else 0
-
-
-def _end_interrupted(as_json: bool) -> NoReturn:
-    if as_json:
-        print(error_json("Interrupted", "Ctrl-C ended the command", 130), file=sys.stderr)
-    sys.exit(130)
 
 
 def _accept_all_characters(stream: TextIO) -> None:

@@ -86,6 +86,13 @@ def _parsed_content(path: Path) -> Any:
 
 def from_dict(path: Path, content: Any) -> Specification:
     """Return the specification in the content of a file; ``path`` is for errors."""
+    if isinstance(content, dict) and "ask" in content:  # of an earlier file
+        if content["ask"] not in (None, "to-the-budget"):
+            raise FileError(
+                path,
+                f"ask {content['ask']!r} is not offered any more; without it a model asks up to its budget",
+            )
+        content = {key: value for key, value in content.items() if key != "ask"}
     table = _check_table(path, content, "the file", _KEYS)
     for key in ("attributes", "classes"):
         if key not in table:

@@ -219,9 +219,11 @@ def import_log(
         from quercus.storage.admin.transfer_lines import lines_of  # noqa: PLC0415
 
         try:
-            count = opened.load(lines_of(lines), name, StoredModel())
+            count = opened.load(lines_of(lines), name, meaning := StoredModel())
         except (UnicodeDecodeError, gzip.BadGzipFile, EOFError, zlib.error) as error:
             fail(f"{file} cannot be read: {error}")
+    if meaning.retired:
+        err.print(meaning.retired, style="yellow", soft_wrap=True)
     report(as_json, {"events": count}, f"read {count:,} events")
 
 

@@ -59,6 +59,8 @@ LABELS: Final = {
     HIDE: "hide them: ask about all rows",
     NO_ROWS: "send no rows at all",
 }
+UNLABELLED: Final = {KEEP: "send them: none of them is labelled", NO_ROWS: LABELS[NO_ROWS]}
+"""The choices where no column holds labels."""
 
 
 @dataclass(frozen=True)
@@ -316,9 +318,13 @@ class ModelPlan:
         return () if column is None else column.classes
 
     @property
-    def choices(self) -> Mapping[str, str]:
-        """The choices about the labels, in words."""
-        return LABELS
+    def choices(self) -> dict[str, tuple[str, str, bool]]:
+        """The choices about the labels: the words of each, those where no column holds any, and whether it is chosen.
+
+        Where the second words are empty, there is no such choice.
+        """
+        chosen = KEEP if self.class_column is None and self.labels not in UNLABELLED else self.labels
+        return {key: (words, UNLABELLED.get(key, ""), key == chosen) for key, words in LABELS.items()}
 
     def suspects(self) -> tuple[str, ...]:
         """Return the columns that would become attributes but look like labels."""

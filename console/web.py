@@ -207,7 +207,9 @@ def check_may(session: Session, method: str) -> None:
         When the caller may not make the call.
     """
     if not session.may_call(method):
-        raise errors.PermissionDenied(f"the token of {session.labeller} does not allow that ({method})")
+        raise errors.PermissionDenied(
+            f"the token of {session.labeller} does not allow that; whoever gave it to you can give you another"
+        )
 
 
 def render_fragment(name: str, **context: Any) -> str:

@@ -533,7 +533,9 @@ class ActiveBeliefTreeClassifier(AskingTreeClassifier):
 
 
 class ActiveForestClassifier(AskingForestClassifier):
-    """The forest of many memories, the default: it learns, predicts and selects queries.
+    """A forest whose trees learn from memories of different lengths, the default: it also selects queries.
+
+    It is the forest of many memories of theory §10.
 
     It asks, and learns in batches: see `quercus.estimators.active_forest.AskingForestClassifier`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import struct
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -14,6 +15,7 @@ from zoneinfo import ZoneInfoNotFoundError
 
 from quercus.belief.errors import shown
 from quercus.belief.missing import is_missing
+from quercus.files.arrow_sizes import unpacked_sizes
 from quercus.files.errors import FileError
 from quercus.files.packing import Unpacking
 from quercus.files.table import MAX_COLUMNS, FileColumn, FileRecord, FileTable, flag
@@ -21,6 +23,8 @@ from quercus.specification.values import canonical_cell, canonical_text
 
 ROWS: Final = 1_000
 """Rows that are read at once."""
+ADVICE: Final = "write it as CSV"
+"""Advice about a file that unpacks to too much."""
 MAGIC: Final = b"ARROW1"
 """First bytes of an Arrow file; a stream of Arrow begins otherwise."""
 
@@ -126,23 +130,37 @@ def _opened(path: Path, form: str) -> Iterator[tuple[Any, Iterator[Any]]]:
     try:
         if form == "Parquet":
             with parquet.ParquetFile(path) as file:
+                Unpacking(path, ADVICE).take(file.metadata.num_rows * file.metadata.num_columns)
                 yield file.schema_arrow, _parts(path, file.iter_batches(batch_size=ROWS))
             return
         with pa.memory_map(str(path)) as source:
-            if source.read(len(MAGIC)) == MAGIC:
+            if is_file := source.read(len(MAGIC)) == MAGIC:
                 file = ipc.open_file(source)
                 batches = (file.get_batch(k) for k in range(file.num_record_batches))
             else:
                 source.seek(0)
                 file = batches = ipc.open_stream(source)
-            yield file.schema, _parts(path, batches)
-    except (pa.ArrowException, OSError, ValueError, OverflowError, NotImplementedError) as error:
+            yield file.schema, _parts(path, _unpackable(path, is_file, batches))
+    except (
+        pa.ArrowException, OSError, EOFError, ValueError, OverflowError, NotImplementedError, struct.error,
+    ) as error:  # fmt: skip
         raise FileError(path, f"cannot be read as {form}: {error}") from None
+
+
+def _unpackable(path: Path, is_file: bool, batches: Iterable[Any]) -> Iterator[Any]:
+    """Yield the batches of a file that unpacks to no more than a packed file may, by what it says."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional package
+
+    unpacking = Unpacking(path, ADVICE)
+    with pa.memory_map(str(path)) as source:
+        for size in unpacked_sizes(source, is_file=is_file):
+            unpacking.take(size)
+    yield from batches
 
 
 def _parts(path: Path, batches: Iterable[Any]) -> Iterator[Any]:
     """Yield batches in parts of `ROWS`, as long as they hold no more than a packed file may unpack to."""
-    unpacking = Unpacking(path, "write it as CSV")
+    unpacking = Unpacking(path, ADVICE)
     for batch in batches:
         # pyarrow believes what a file says of itself, and would read beyond its end
         batch.validate(full=True)

@@ -54,7 +54,6 @@ class Specification:
     learner: SpecifiedLearner = field(default_factory=default_learner)
     prediction_level: float = parameters.MODEL_LEVEL.dataclass_field()
     split_significance: float = parameters.MODEL_SIGNIFICANCE.dataclass_field()
-    ask: str = parameters.ASK.dataclass_field()
     memory_rows: int | None = parameters.MEMORY_ROWS.dataclass_field()
 
     def __post_init__(self) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from quercus.client.keys import GRADES
 from quercus.client.results import Agreement, Caller, DisputeLabel, LabellingPolicy
 from quercus.specification.shares import percent_text
+from quercus.specification.written_labels import read_label
+from quercus.view.answers import label_words
 from quercus.view.words import counted
 
 
@@ -50,6 +52,11 @@ def sureness_text(label: DisputeLabel) -> str:
         rest = set(values[1:])
         word = next((grade.name for grade in GRADES if rest == {grade.others}), "not sure")
     return word if label.reliability >= 1.0 else f"{word}, reliability {label.reliability:.2g}"
+
+
+def said_text(label: DisputeLabel, classes: Sequence[str]) -> str:
+    """Return a label in words."""
+    return label_words(read_label(label.text, classes), label.text)
 
 
 def likeliest(label: DisputeLabel) -> str | None:

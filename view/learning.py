@@ -352,6 +352,22 @@ def gain_over_random(recent: RecentAccuracy | None) -> str:
     return "The gain over answers to random rows cannot be told: every labelled row was asked about."
 
 
+def difference_text(recent: RecentAccuracy | None) -> str:
+    """Return why the measured accuracy and the model's own estimate differ, in a sentence or two.
+
+    Examples
+    --------
+    >>> from quercus.client.results import AccuracyBlock
+    >>> difference_text(RecentAccuracy((AccuracyBlock(50, 50, 40, 40.0, 0, 0.0),), 60))
+    'They are of different rows: it asks about the hardest. The estimate is of all, and nobody has checked it.'
+    """
+    if recent is not None and is_of_unasked(recent):
+        return (
+            "The first is counted. The estimate is the model's opinion of itself, and nobody has checked it."
+        )
+    return "They are of different rows: it asks about the hardest. The estimate is of all, and nobody has checked it."
+
+
 def all_cells(recent: RecentAccuracy | None) -> list[ConfusionCell]:
     """Return the sum of the confusion matrices of all blocks."""
     counts: dict[tuple[int, int], int] = {}

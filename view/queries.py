@@ -27,7 +27,7 @@ IDLE: Final = {
     "nothing_to_ask": "There are no queries now. New rows may change that.",
     "all_leased": "Other labellers hold all open queries.",
     "budget_spent": (
-        "The budget is spent. Whoever leads the model can raise it: on the page Lead of the console, or by "
+        "The budget leaves no answers. Whoever leads the model can raise it: on the page Lead of the console, or by "
         "quercus models update {model} --budget N."
     ),
     "growing": "The tree is learning from your last answer.",

@@ -55,6 +55,17 @@ FORMS: Final = {**EXPORTS, "parquet": "application/vnd.apache.parquet"}
 MAX_EXPORTED: Final = 200_000
 """Maximum number of answers in a Parquet file, which is written as a whole; `quercus answers` has no bound."""
 PIECE: Final = 1_000
+LABELS: Final = {
+    "budget": "Answers in all",
+    "answers_per_query": "Labellers who answer each query",
+    "per_hour": "Answers within an hour, at most",
+    "per_labeller": "Answers of one labeller, at most",
+    "labellers": "Names of those who label",
+    "gold_share": "Share of the queries, in percent",
+    "title": "Title",
+    "text": "Guidelines",
+}
+"""The label of each field on the page, by its name in a form and in errors."""
 _WHOLE: Final = re.compile(r"[0-9]{1,10}")
 
 
@@ -80,9 +91,15 @@ async def desk_action(request: Request) -> Response:
         raise
     except (FileError, InvalidInput, QuercusError, ValueError) as error:
         status = status_of(error) if isinstance(error, QuercusError) else 400
-        return await _page(request, session, given, plain_text(error), status, request.path_params["act"])
+        return await _page(request, session, given, _fault_text(error), status, request.path_params["act"])
     session.flash = done
     return RedirectResponse("/" if request.path_params["act"] == "delete" else f"/m/{name}/desk", 303)
+
+
+def _fault_text(error: Exception) -> str:
+    """Return an error that names a field as the page does."""
+    field, colon, rest = plain_text(error).partition(": ")
+    return f"{LABELS.get(field.replace(' ', '_'), field)}{colon}{rest}"
 
 
 async def _page(
@@ -121,6 +138,7 @@ async def _page(
         end=end_text(model, seconds_an_answer(await newest_answers(session, name))),
         guidance=guidance,
         examples=_typed_examples(given) if act == "guidance" and given else _lines_of(guidance),
+        labels=LABELS,
         forms=FORMS,
         suffixes=SUFFIXES,
         labels_given=labels_given,

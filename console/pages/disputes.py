@@ -25,6 +25,7 @@ from quercus.view.disputes import (
     likeliest,
     may_decide,
     pair_rows,
+    said_text,
     sureness_text,
     who_decides,
 )
@@ -103,6 +104,7 @@ async def disputes(request: Request) -> Response:
         commands=keys.commands,
         likeliest=likeliest,
         sureness=sureness_text,
+        words=said_text,
         labellers=_labellers(listed)
         if agreement is None
         else [each.labeller for each in agreement.confusions],

@@ -26,6 +26,7 @@ from quercus.view.learning import (
     all_cells,
     basis_text,
     curve_points,
+    difference_text,
     fallen_text,
     fit_curve,
     gain_over_random,
@@ -35,7 +36,6 @@ from quercus.view.learning import (
 from quercus.view.models import (
     accuracy_text,
     attribute_words,
-    confidence_text,
     drift_texts,
     extension_texts,
     number_rows,
@@ -130,7 +130,8 @@ async def _model_page(
         gain=gain_over_random(shown.accuracy),
         confusion=confusion_table(all_cells(shown.accuracy), shown.specification.classes) if points else None,
         disputes=None if agreement is None or not agreement.shared else dispute_text(agreement),
-        confidence=confidence_text(shown.average_confidence) if shown.average_confidence else "",
+        own=shown.average_confidence,
+        difference=difference_text(shown.accuracy),
         guesses=guesses_taken(newest, shown.specification.classes) if may_list else None,
         more=max(0, len(shown.specification.attributes) - MAX_ATTRIBUTES),
     )

@@ -76,11 +76,23 @@ function markColumns() {
   }
 }
 
+// Offer of the choices about labels those that there are: without a column of the class there are no labels to keep.
+function offerLabels() {
+  const kind = document.getElementById("class").value ? "labelled" : "unlabelled";
+  const select = document.getElementById("labels");
+  for (const each of [select.labels[0], ...select.options]) {
+    each.textContent = each.dataset[kind] || each.dataset.labelled;
+    each.hidden = each.disabled = each.dataset[kind] === "";
+  }
+  if (select.selectedOptions[0]?.hidden) select.value = [...select.options].find((each) => !each.hidden).value;
+}
+
 document.addEventListener("input", (event) => {
   if (!event.target.closest?.("#create") || event.target.type === "file") return;
   if (event.target.name === "attribute") return; // it does not affect the plan, and keeps the focus
   if (event.target.closest("#learner")) return; // the learner does not affect the plan
   if (event.target.id === "id" || event.target.id === "class") markColumns();
+  if (event.target.id === "class") offerLabels();
   clearTimeout(timer);
   timer = setTimeout(show, 200);
 });

@@ -130,7 +130,7 @@ def _encode(store: Store, record: ModelRecord, to_labeller: bool) -> pb.Model:
     message = encode_model(record, store.vocabulary(record.name))
     if to_labeller and store.policy(record.name).gold_share:
         message.queries_open = min(message.queries_open, OPEN_TOLD)
-        for name in ("conflicts", "accuracy", "settled", "average_confidence", "drift"):
+        for name in ("conflicts", "accuracy", "average_confidence", "drift"):
             message.ClearField(name)
     return message
 

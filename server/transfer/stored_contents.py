@@ -22,7 +22,7 @@ from quercus.labelling.shapes import Shape, Shapes
 from quercus.server.gate.access import DIGEST_BYTES, ID_PATTERN
 from quercus.server.gate.rpcs import ROLES
 from quercus.server.wire.displays import decode_displays
-from quercus.server.wire.models import specification_of
+from quercus.server.wire.models import retired_setting, specification_of
 from quercus.server.wire.reports import accuracy_in
 from quercus.server.wire.snapshots import UnreadableSnapshotError, is_earlier
 from quercus.server.wire.trees import check_stored_tree
@@ -129,6 +129,8 @@ class StoredModel:
     """Columns that are read along with the model."""
 
     _specification: Specification
+    retired: str = ""
+    """A setting of the newest specification that no model has any more, see `retired_setting`."""
 
     def check_cell(self, column: str, data: bytes | str) -> None:
         """Check a cell that stands alone, of a column of `CELLS`."""
@@ -141,11 +143,18 @@ class StoredModel:
         """Take the first line."""
         BUDGET.check(budget)
         self._learned, self._shapes = learned, shapes
-        first = _decode_specification(specification)
+        first = self._decode_specification(specification)
         known = shapes.steps[-1].attributes if shapes.steps else len(first.attributes)
         if unknown := [k for k, _ in learned if k >= known]:
             raise InvalidInput("vocabulary", f"has a value of attribute {unknown[0]}, there are {known}")
         self._take_shape(first, 0)
+
+    def _decode_specification(self, data: bytes) -> Specification:
+        try:
+            self.retired = retired_setting(data)
+            return specification_of(data)
+        except DecodeError:
+            raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None
 
     def _take_shape(self, specification: Specification, sequence: int) -> None:
         """Take the specification that gives the events after a sequence number their shape."""
@@ -186,7 +195,7 @@ class StoredModel:
                 self._check_part(part)
 
     def _take_specification(self, event: dict[str, Any]) -> None:
-        new, former = _decode_specification(event["specification"]), self._specification
+        new, former = self._decode_specification(event["specification"]), self._specification
         for name in FIXED:
             if getattr(new, name) != getattr(former, name):
                 raise InvalidInput("specification", f"has other {name} than the first one")
@@ -263,10 +272,3 @@ class StoredModel:
                     "values",
                     f"have number {unknown[0]:g} of attribute {shown(name)}, which has {known} values",
                 )
-
-
-def _decode_specification(data: bytes) -> Specification:
-    try:
-        return specification_of(data)
-    except DecodeError:
-        raise InvalidInput("specification", "is not a serialised quercus.v1.Specification") from None

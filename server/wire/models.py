@@ -186,7 +186,8 @@ def stored_specification(data: bytes) -> model_pb2.Specification:
     """Read a specification of the store, which is complete.
 
     Learners and strategies were stored without the defaults of their parameters once: they get today's. Before
-    strategies had parameters, field 8 was the name of the strategy and field 16 its package.
+    strategies had parameters, field 8 was the name of the strategy and field 16 its package. Of field 14 see
+    `retired_setting`.
     """
     message = model_pb2.Specification()
     message.CopyFrom(_read_specification(data))
@@ -202,6 +203,7 @@ def _read_specification(data: bytes) -> model_pb2.Specification:
                 message.strategy.name = earlier.data.decode()
             elif earlier.field_number == 16:
                 message.strategy.package = earlier.data.decode()
+    message.DiscardUnknownFields()
     with suppress(InvalidInput):  # a package is not installed, or does not know its own parameters any more
         learner = plugin_class(SpecifiedLearner, message.learner.name, message.learner.package)
         strategy = strategy_class(message.strategy.name, learner.asks, message.strategy.package)
@@ -210,6 +212,17 @@ def _read_specification(data: bytes) -> model_pb2.Specification:
             stored.CopyFrom(canonical_plugin(kind, stored))
             stored.package = package
     return message
+
+
+def retired_setting(data: bytes) -> str:
+    """Return a setting of a stored specification that no model has any more, and what the model does; mostly empty.
+
+    Field 14 said when queries stop: with the budget, as they do today, or while a split is contested.
+    """
+    found = cast("Iterable[Any]", UnknownFieldSet(model_pb2.Specification.FromString(data)))
+    if any((each.field_number, each.data) == (14, b"while-contested") for each in found):
+        return "ask: while-contested is not offered any more; the model asks up to its budget"
+    return ""
 
 
 def decode_specification(message: model_pb2.Specification) -> Specification:
@@ -451,7 +464,6 @@ def encode_model(record: ModelRecord, vocabulary: Mapping[int, Sequence[str]]) -
         lag=to_duration(record.lag_s),
         uid=record.uid,
         accuracy=report.accuracy if report.accuracy.blocks else None,
-        settled=report.settled if report.HasField("settled") else None,
         average_confidence=report.average_confidence if report.HasField("average_confidence") else None,
         other_names=report.other_names,
         growth_stopped=stop_text(report.stopped_above_bytes),

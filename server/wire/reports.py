@@ -10,7 +10,6 @@ from quercus.v1 import model_pb2, values_pb2
 
 def encode_report(
     accuracy: Iterable[AccuracyBlock],
-    settled: bool | None = None,
     confidence: AverageConfidence | None = None,
     other_names: Mapping[str, int] | None = None,
     labelled_rows: int = 0,
@@ -23,8 +22,6 @@ def encode_report(
     ----------
     accuracy
         How right predictions were, the oldest block first.
-    settled
-        Whether the tree is settled; None if not known.
     confidence
         How right the trees take themselves to be; None if not known.
     other_names
@@ -57,7 +54,6 @@ def encode_report(
     )
     return model_pb2.GrowthReport(
         accuracy=recent,
-        settled=settled,
         average_confidence=own,
         other_names={name: rows for name, rows in (other_names or {}).items() if rows},
         drift=None if drift is None else _drift_message(drift, names),

@@ -21,11 +21,9 @@ from quercus.belief.rules import check_reliability
 from quercus.specification.attributes import Numeric
 from quercus.specification.learners import Pruning
 from quercus.specification.model import Specification
-from quercus.specification.parameters import WHILE_CONTESTED
 from quercus.specification.strategies import QueryStrategy
 from quercus.trees.ask.agenda import agenda_of
 from quercus.trees.ask.query import Query, QueryContext, QueryPosition
-from quercus.trees.ask.settled import is_settled
 from quercus.trees.growth.incremental.growing import TreeRules
 from quercus.trees.growth.incremental.live_tree import LiveTree
 from quercus.trees.growth.remembering import RowMemory
@@ -262,7 +260,7 @@ class GrowthState:
         strategy
             The strategy; None: that of the specification.
         """
-        most = self.left_to_ask(limit)
+        most = min(limit, self.specification.budget - self.answers)
         if most <= 0:
             return ()
         context = self.context() if closed is None else self.context().without_closed(closed)
@@ -270,16 +268,6 @@ class GrowthState:
         queries = agenda_of(context, self.asked, most, strategy or self.specification.strategy)
         rows = context.instances
         return queries if rows is None else tuple(replace(q, instance=int(rows[q.instance])) for q in queries)
-
-    def left_to_ask(self, limit: int) -> int:
-        """Return the number of queries that may be chosen: `limit`, the rest of the budget, or 0 if asking stops."""
-        most = min(limit, self.specification.budget - self.answers)
-        return 0 if most > 0 and self.settled else most
-
-    @property
-    def settled(self) -> bool | None:
-        """True if no split is contested and every leaf has a labelled row; None if the tree asks regardless."""
-        return is_settled(self.context()) if self.specification.ask == WHILE_CONTESTED else None
 
     def context(self) -> QueryContext:
         """Return the context for choosing queries."""

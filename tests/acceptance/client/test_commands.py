@@ -90,7 +90,6 @@ def test_a_model_from_a_data_file(server: str, name: str, table_t: Path) -> None
         "min_instances": 2,
         "warmup_rows": 100,
         "strategy": {"name": MARGIN},
-        "ask": "to-the-budget",
         "learner": {"name": "active-forest", "seed": 0, "trees": 100},
         "attributes": [{"name": "X", "values": ["a", "b", "c"]}, {"name": "Y", "values": ["d", "e"]}],
     }

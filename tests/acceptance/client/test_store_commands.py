@@ -1,5 +1,6 @@
 """backup, restore, check, export and import, beside a server that runs."""
 
+import base64
 import csv
 import gzip
 import json
@@ -344,6 +345,25 @@ def exported(lesson: Path, tmp_path: Path) -> Path:
     shutil.copy(lesson, tmp_path)
     run("export", "t", str(tmp_path / "t.jsonl"), "--store", str(tmp_path / "quercus.db"))
     return tmp_path / "t.jsonl"
+
+
+def test_an_export_that_stops_its_queries_early_is_imported_and_asks_to_the_budget(
+    tmp_path: Path, exported: Path
+) -> None:
+    """Its specification has field 14 from the time when there were two rules to stop."""
+    head, *events = exported.read_text().splitlines()
+    store = ("--store", str(tmp_path / "copy.db"), "--create")
+    for ask, said in (("to-the-budget", False), ("while-contested", True)):
+        stored = json.loads(head)
+        stored["specification"] = base64.b64encode(
+            base64.b64decode(stored["specification"]) + bytes([14 << 3 | 2, len(ask)]) + ask.encode()
+        ).decode()
+        exported.write_text("\n".join([json.dumps(stored), *events]))
+        done = quercus("import", str(exported), "--as", ask, *store)
+        assert (done.returncode, "read 23 events" in done.stdout) == (0, True)
+        assert ("ask: while-contested is not offered any more" in done.stderr) == said
+        assert len(done.stderr.splitlines()) == said
+    assert "holds together" in run("check", *store[:2])
 
 
 @pytest.mark.slow

@@ -387,6 +387,16 @@ def test_a_column_declared_numeric_holds_numbers(tmp_path: Path) -> None:
         infer_schema(open_table(path), class_column="c")
 
 
+def test_a_file_that_says_when_queries_stop_is_read_if_it_says_what_all_do(tmp_path: Path) -> None:
+    given = Specification([Numeric("x")], ["a", "b"])
+    path = tmp_path / "all.json"
+    path.write_text(json.dumps(to_dict(given) | {"ask": "to-the-budget"}))
+    assert read_specification(path) == given
+    path.write_text(json.dumps(to_dict(given) | {"ask": "while-contested"}))
+    with pytest.raises(FileError, match=r"ask 'while-contested' is not offered any more; without it"):
+        read_specification(path)
+
+
 def test_a_presentation_is_read_and_written_again(tmp_path: Path) -> None:
     path = tmp_path / "look.toml"
     path.write_text(
