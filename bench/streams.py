@@ -7,7 +7,8 @@ Six of River's generators, and real streams. Each row is predicted before its la
 comes, with a seed: ``predict`` for the rows of a block, then ``partial_fit`` with the block whose labels have come. The
 tree beside it, on real streams, is that of a model of the service with default settings, grown after each block. Peers
 have their defaults, MOA's forests thirty trees, and get their rows one by one: they have no other way. All go through
-the same 1,000 rows in turn, so that the speed of the machine, which varies, is the same for all.
+the same 1,000 rows in turn, so that the speed of the machine, which varies, is the same for all. The rows of `drawn`
+are labelled by a hidden tree over ten numbers; `drawn-2`, `drawn-3` and so on are other rows of the same tree.
 """
 
 from collections import deque
@@ -140,14 +141,16 @@ def main() -> None:
                 report.skip(name, missing("HT"))
             elif name in DRAWN:
                 add(report, name, rows, measure(draw(name, rows), None, asked[False]))
-            for data in (
-                [drawn_set(rows)] if name == "drawn" else real_sets(report, [name] * (name not in DRAWN))
-            ):
+            if name.startswith("drawn"):
+                sets = [drawn_set(rows, *map(int, name.split("-")[1:]))]
+            else:
+                sets = real_sets(report, [name] * (name not in DRAWN))
+            for data in sets:
                 count = min(rows, len(data))
                 stream = Stream(
                     data.values[:count], data.targets[:count], is_nominal(data), len(data.classes)
                 )
-                add(report, data.name, count, measure(stream, data, asked[True]))
+                add(report, name, count, measure(stream, data, asked[True]))
 
 
 if __name__ == "__main__":
